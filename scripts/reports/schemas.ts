@@ -79,6 +79,10 @@ export const statusSchema = z.strictObject({
         ...copy,
         owner: z.string().meta({ description: 'Owner in the mark of the copy: NAMESPACE/NAME.' }),
         reason: z.string().meta({ description: 'Why the copy has no rule, and whether Keyferry deletes it.' }),
+        verdict: z.enum(['leftover', 'manual']).optional().meta({
+          description:
+            'Of a copy of an original, as in the output of migrate: leftover: its source is gone or does not want it, and keyferry migrate --delete-leftovers deletes it. manual: that is not known. Absent: Keyferry decides on it.',
+        }),
       }),
     )
     .meta({ description: 'Copies without a rule.' }),
@@ -189,7 +193,7 @@ export const migrateSchema = z.strictObject({
           z.strictObject({
             verdict: z.enum(['change', 'manual', 'difference', 'leftover', 'unsupported']).meta({
               description:
-                'change: --apply writes it. manual: somebody must decide or write something. difference: it goes on, but not in the same way. leftover: a copy that nothing updates any more. unsupported: Keyferry cannot do it.',
+                'change: --apply writes it. manual: somebody must decide or write something. difference: it goes on, but not in the same way. leftover: a copy whose source is gone or does not want it, which --delete-leftovers deletes. unsupported: Keyferry cannot do it.',
             }),
             object: z.strictObject({
               kind: z.string(),
@@ -202,10 +206,10 @@ export const migrateSchema = z.strictObject({
               .nullable()
               .meta({ description: 'The annotations that a change adds; null if it adds none.' }),
             result: z
-              .enum(['written', 'failed', 'skipped'])
+              .enum(['written', 'deleted', 'failed', 'skipped'])
               .nullable()
-              .meta({ description: 'Of a change, with --apply.' }),
-            error: z.string().nullable().meta({ description: 'Why a change failed or was skipped.' }),
+              .meta({ description: 'Of a change, with --apply; of a leftover, with --delete-leftovers.' }),
+            error: z.string().nullable().meta({ description: 'Why it failed or was skipped.' }),
           }),
         ),
       }),

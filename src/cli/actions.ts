@@ -48,6 +48,8 @@ export interface MigrateOptions extends ClusterOptions, ReadingOptions {
   readonly from: MigratedProgram | undefined;
   /** Write the changes. */
   readonly apply: boolean;
+  /** With `apply`: delete the copies that are left over. */
+  readonly deleteLeftovers: boolean;
 }
 
 export interface DemoOptions extends ClusterOptions {
@@ -55,7 +57,7 @@ export interface DemoOptions extends ClusterOptions {
   readonly once: boolean;
 }
 
-/** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) something would be lost or refused. An error is printed and gives 1, a UsageError 2. */
+/** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) a copy would be lost or refused, or (`migrate`) something needs a decision. An error is printed and gives 1, a UsageError 2. */
 export type Outcome = Promise<number>;
 
 export interface Actions {

@@ -1,6 +1,5 @@
 /** Makes the backend of one cluster, and connects it with log and metrics. */
 import type { Config } from '../config/config.ts';
-import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { ClusterBackend } from '../copy/cluster/backend.ts';
 import type { ClusterOptions, WatchTrouble } from '../copy/cluster/cluster.ts';
 import type { Manager } from '../copy/manager.ts';
@@ -35,9 +34,6 @@ export function clusterBackend(context: ClusterBackendContext): ClusterBackend {
     events: manager,
     kinds,
     concurrency: config.kube.maxConcurrentWrites,
-    takesTurns: CONTROLLER_LIST.some(
-      ({ name, hasTenants }) => hasTenants === true && config.controllers.includes(name),
-    ),
     clock: systemClock,
     idleLimitMs: config.kube.watchIdleMs,
     isRead: readAnnotations(config),

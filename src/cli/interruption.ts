@@ -1,14 +1,13 @@
 /** The end of a command that runs until it is interrupted. */
-
-import { STOP_SIGNALS } from './stop-signals.ts';
+import { onStopSignal } from './stop-signals.ts';
 
 /** A signal that is aborted when the process is told to end, or when the reader of its output has closed the pipe. */
 export class Interruption implements Disposable {
   readonly #controller = new AbortController();
   readonly #end = (): void => this.#controller.abort();
+  readonly #ignoreSignals = onStopSignal(this.#end);
 
   constructor() {
-    for (const name of STOP_SIGNALS) process.once(name, this.#end);
     process.stdout.once('error', this.#end);
   }
 
@@ -17,7 +16,7 @@ export class Interruption implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const name of STOP_SIGNALS) process.off(name, this.#end);
+    this.#ignoreSignals();
     process.stdout.off('error', this.#end);
   }
 }

@@ -72,7 +72,7 @@ void runCli(
       migrate: async (options) => {
         const [{ withCluster }, { migrate }] = await Promise.all([import('./with-cluster.ts'), import('./migrate.ts')]);
         const { text, code } = await withCluster(options, process.env, async (api, { server }) => {
-          return await migrate(server.host, options, { ...terminal(), api, now: Date.now() });
+          return await migrate(server.host, options, { ...terminal(), api, stderr, now: Date.now() });
         });
         stdout(text);
         return code;

@@ -4,10 +4,13 @@
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
 import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
+import { heldBy } from '../controllers/common/snapshot/leftovers.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
-import type { Change, Found, ProgramReader } from '../controllers/common/migration.ts';
+import type { Change, Found, ProgramReader, Verdict } from '../controllers/common/migration.ts';
 import { controllerReaders, programReaders } from '../controllers/list.ts';
+import type { ResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
@@ -28,6 +31,7 @@ export interface MigrateContext {
   readonly api: KubeApi;
   readonly paint: Paint;
   readonly progress: Progress;
+  readonly stderr: (text: string) => void;
   /** Wall clock, ms. */
   readonly now: number;
   readonly signal?: AbortSignal;
@@ -64,13 +68,13 @@ class Migration {
 
   async run(): Promise<MigrationReport> {
     const { api, signal } = this.#context;
-    const { from, apply } = this.#options;
+    const { from, apply, deleteLeftovers } = this.#options;
     const all = await programReaders();
     const readers = MIGRATED_PROGRAMS.flatMap((name) => all.filter(({ program }) => program === name)).filter(
       ({ program }) => from === undefined || from === program,
     );
     const running = await runningPrograms(api, readers, signal);
-    if (apply) refuseWhileRunning(running, readers);
+    if (apply) refuseWhileRunning(running, readers, deleteLeftovers);
     const writer = new Writer(api, apply, this.#context.progress, signal);
     const prepared = await this.#prepare(readers, writer);
     const before = await this.#firstSnapshot(prepared);
@@ -90,6 +94,7 @@ class Migration {
       if (rules + copies + here.length + findings.length === 0) continue;
       programs.push({ program, rules, copies, running: here.map(({ deployment }) => deployment), findings });
     }
+    if (deleteLeftovers) await this.#deleteLeftovers(programs, readers, before, writer);
     // Copies that are not taken over, because their data would change.
     const left = new Set(changes.flatMap(({ object, source }) => (source === undefined ? [] : object)));
     const rows = start.rows.filter(({ target }) => !(left.has(target) && start.different.has(target)));
@@ -137,6 +142,31 @@ class Migration {
     }
   }
 
+  /** Shows the leftovers, judges them again by new lists, and deletes those that still are some. */
+  async #deleteLeftovers(
+    programs: MigrationProgram[],
+    readers: readonly ProgramReader[],
+    before: Snapshot,
+    writer: Writer,
+  ): Promise<void> {
+    const { progress, stderr } = this.#context;
+    const leftovers = programs.flatMap(({ findings }) => findings.filter(({ verdict }) => verdict === 'leftover'));
+    progress.end();
+    for (const { object, text } of leftovers)
+      stderr(`deletes ${object.kind} ${object.namespace}/${object.name}: ${text}\n`);
+    const now = await this.#find(readers, await this.#snapshot());
+    const still = [...now.values()].flatMap(({ findings }) => findings.filter(({ verdict }) => verdict === 'leftover'));
+    const places = new Set(still.map(({ object }) => JSON.stringify(object)));
+    for (const [index, program] of programs.entries()) {
+      const findings: MigrationFinding[] = [];
+      for (const one of program.findings) {
+        const isStill = places.has(JSON.stringify(one.object));
+        findings.push(one.verdict === 'leftover' ? await writer.deletion(one, isStill, before.inventory.objects) : one);
+      }
+      programs[index] = { ...program, findings };
+    }
+  }
+
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const { api, now, signal, progress } = this.#context;
     const { config } = this.#options;
@@ -148,11 +178,22 @@ class Migration {
     return snapshot;
   }
 
-  async #find(readers: readonly ProgramReader[], { inventory }: Snapshot): Promise<Map<ProgramReader, Found>> {
+  async #find(readers: readonly ProgramReader[], snapshot: Snapshot): Promise<Map<ProgramReader, Found>> {
     const { api, signal } = this.#context;
     const { config } = this.#options;
-    const namespaces = [...inventory.namespaces.names()].toSorted();
-    const context = { api, config, objects: inventory.objects, namespaces, signal };
+    const { objects, namespaces } = snapshot.inventory;
+    const orphans: OrphanStatus[] = [];
+    for (const reader of snapshot.readers.values())
+      orphans.push(...(await reader.status(snapshot, () => false)).orphans);
+    const context = {
+      api,
+      config,
+      objects,
+      namespaces: [...namespaces.names()].toSorted(),
+      orphans,
+      heldBy: (object: ResourceKey) => heldBy(snapshot, object),
+      signal,
+    };
     const found = new Map<ProgramReader, Found>();
     for (const reader of readers) found.set(reader, await reader.find(context));
     return found;
@@ -162,6 +203,7 @@ class Migration {
 function exitCodeOf({ programs, targets }: MigrationReport): number {
   const findings = programs.flatMap((one) => one.findings);
   if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;
-  const needsHelp = findings.some(({ verdict }) => verdict === 'manual' || verdict === 'unsupported');
+  const open = new Set<Verdict>(['manual', 'unsupported', 'leftover']);
+  const needsHelp = findings.some(({ verdict, result }) => open.has(verdict) && result !== 'deleted');
   return needsHelp || hasLossOrRefusal({ targets, problems: [] }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
 }

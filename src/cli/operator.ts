@@ -7,7 +7,6 @@
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
-import { faultOf } from '../controllers/common/fault.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import type { ClusterBackend } from '../copy/cluster/backend.ts';
 import type { Controller } from '../copy/controller.ts';
@@ -207,6 +206,6 @@ export class Operator {
 
 function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
   const system = controllerOf(rule);
-  const problem = cause && { reason: cause.reason, fault: faultOf(cause) };
+  const problem = cause && { reason: cause.reason, fault: cause.fault === 'nobody' ? ('none' as const) : cause.fault };
   return { system, rule: rule.slice(system.length + 1), namespace: namespaceOf(rule), problem };
 }

@@ -109,7 +109,7 @@ describe('help and version', () => {
     }
     assert.match(
       all.stdout,
-      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan and migrate\) a copy would be lost or refused\./,
+      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan and migrate\) a copy would be lost or refused, or \(migrate\) something needs a decision\./,
     );
   });
 
@@ -224,10 +224,7 @@ describe('exit codes', () => {
     };
     const failed = await cli(['status'], { actions: failing, called: [] });
     assert.equal(failed.code, 1);
-    assert.equal(
-      failed.stderr,
-      'keyferry status: the cluster cannot be reached (Error: connect ECONNREFUSED 127.0.0.1:1)\n',
-    );
+    assert.equal(failed.stderr, 'keyferry status: the cluster cannot be reached (connect ECONNREFUSED 127.0.0.1:1)\n');
     const usage = { ...recorder().actions, plan: () => Promise.reject(new UsageError('a.yaml: no such file')) };
     const refused = await cli(['plan', 'a.yaml'], { actions: usage, called: [] });
     assert.equal(refused.code, 2);
@@ -243,13 +240,25 @@ describe('the argument of the actions', () => {
       ignoreUnknown: false,
       runReplicators: ['secret', 'configmap'],
     };
-    const config = { mirrors: { regexMode: 'full' }, replicator };
-    const search = { mirrors: { regexMode: 'search' }, replicator };
+    const syncsecret = { propagateLabels: [], propagateAnnotations: [] };
+    const config = { mirrors: { regexMode: 'full' }, replicator, syncsecret };
+    const search = { mirrors: { regexMode: 'search' }, replicator, syncsecret };
     const everything = { namespace: undefined, failed: false, watch: false };
     const plain = { recursive: false, all: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
       [['status'], ['status', { ...everything, output: 'table', config }]],
+      [
+        ['status', '--syncsecret-propagate-labels=a,b', '--syncsecret-propagate-labels=c'],
+        [
+          'status',
+          {
+            ...everything,
+            output: 'table',
+            config: { ...config, syncsecret: { ...syncsecret, propagateLabels: ['a', 'b', 'c'] } },
+          },
+        ],
+      ],
       [
         [
           'status',

@@ -41,7 +41,7 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     EXAMPLES,
   ).addHelpText(
     'after',
-    '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused.',
+    '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision.',
   );
   quiet(program, context);
   const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);

@@ -16,7 +16,7 @@ import { metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { StatusServer } from '../observe/status-server.ts';
 import { anySignal } from '../runtime/abort.ts';
 import { Operator } from './operator.ts';
-import { STOP_SIGNALS } from './stop-signals.ts';
+import { onStopSignal } from './stop-signals.ts';
 import { VERSION } from './version.ts';
 
 const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
@@ -54,7 +54,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     process.exit(1);
   };
   // Without a handler Node would exit at once and keep the Lease.
-  for (const name of STOP_SIGNALS) process.once(name, onSignal);
+  const ignoreSignals = onStopSignal(onSignal);
   process.once('uncaughtException', onCrash);
   log.info('starting', {
     version: VERSION,
@@ -71,7 +71,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     log.error('exited with error', { error });
     return 1;
   } finally {
-    for (const name of STOP_SIGNALS) process.off(name, onSignal);
+    ignoreSignals();
     process.off('uncaughtException', onCrash);
   }
 }
@@ -141,7 +141,8 @@ async function managementConnection(
 }
 
 function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
-  const maxSockets = Math.max(8, kube.maxConcurrentWrites);
+  // For the longest runs of all queues at once (`runtime/queue/group-runs.ts`): calls of one namespace that hang must not take all connections.
+  const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
   return createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
 }
 

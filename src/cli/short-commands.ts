@@ -20,6 +20,7 @@ const STATUS_EXAMPLES = [
   'keyferry status --mirrors-regex=search',
   'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry status --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry status --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   'keyferry status --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
@@ -32,6 +33,7 @@ const PLAN_EXAMPLES = [
   'keyferry plan mirror.yaml --mirrors-regex=search',
   'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry plan secret.yaml --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
@@ -42,6 +44,7 @@ const EXPLAIN_EXAMPLES = [
   'keyferry explain secret team-a/mysecret --mirrors-regex=search',
   'keyferry explain configmap team-a/settings --replicator-allow-all --replicator-run-replicators=configmap',
   'keyferry explain secret team-a/tls --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry explain syncsecret default/app --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   'keyferry explain syncsecret default/app --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
@@ -49,10 +52,12 @@ const MIGRATE_EXAMPLES = [
   'keyferry migrate',
   'keyferry migrate --from reflector',
   'keyferry migrate --from reflector --apply',
+  'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
   'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
   'keyferry migrate --mirrors-regex=search',
   'keyferry migrate --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry migrate --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry migrate --from kubelb --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   'keyferry migrate --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
@@ -121,14 +126,16 @@ export function addShortCommands(
       new Option('--from <program>', 'only the objects of this program (default: of all)').choices(MIGRATED_PROGRAMS),
     )
     .option('--apply', 'write the changes; needs --from', false)
+    .option('--delete-leftovers', 'also delete the copies with the verdict leftover; needs --apply', false)
     .addHelpText(
       'after',
-      '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision, or a copy would be lost.',
+      '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',
     )
-    .action(({ from, apply, ...flags }: MigrateFlags) => {
+    .action(({ from, apply, deleteLeftovers, ...flags }: MigrateFlags) => {
       if (apply && from === undefined)
         throw new UsageError('--apply needs --from: changes are written for one program at a time');
-      return finish(actions.migrate({ ...withReadingConfig(flags), from, apply }));
+      if (deleteLeftovers && !apply) throw new UsageError('--delete-leftovers needs --apply');
+      return finish(actions.migrate({ ...withReadingConfig(flags), from, apply, deleteLeftovers }));
     });
   withOutput(
     command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
@@ -169,6 +176,7 @@ interface StatusFlags extends OutputFlags<StatusOptions['output']> {
 interface MigrateFlags extends OutputFlags {
   readonly from?: MigratedProgram;
   readonly apply: boolean;
+  readonly deleteLeftovers: boolean;
 }
 
 /** A command that evaluates rules as the operator does. */
@@ -192,14 +200,16 @@ function withReading(target: Command): Command {
   return target;
 }
 
-function readingOption({ name, isBool, hint, help, initial, choices, parse }: Flag<unknown>): Option {
+function readingOption({ name, isBool, hint, help, initial, choices, parse, isList }: Flag<unknown>): Option {
   const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, help);
-  option.default(initial, Array.isArray(initial) ? 'all' : undefined);
+  option.default(initial, Array.isArray(initial) ? (initial.length === 0 ? 'none' : 'all') : undefined);
   if (isBool) return option;
   if (choices !== undefined) return option.choices(choices);
+  let earlier: string | undefined;
   return option.argParser((text: string) => {
+    earlier = isList === true && earlier !== undefined ? `${earlier},${text}` : text;
     try {
-      return parse(text);
+      return parse(earlier);
     } catch (error) {
       throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
     }

@@ -5,6 +5,7 @@ import { generatorConfig, generatorFlags } from './generator-flags.ts';
 import { initialValues, parseFlags, type FlagTable, type ParsedFlags } from './flags.ts';
 import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
+import { syncSecretConfig, travelFlags } from './syncsecret-flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { vaultConfig, vaultFlags } from './vault-flags.ts';
 
@@ -61,7 +62,7 @@ export function base(values: CommonValues, lease: string, processInfo: ProcessIn
     vault: vaultConfig(initialValues(vaultFlags)),
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
-    syncsecret: { managementNamespace: undefined },
+    syncsecret: syncSecretConfig(initialValues(travelFlags(''))),
     generator: generatorConfig(initialValues(generatorFlags(''))),
     notes: [],
   };

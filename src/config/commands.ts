@@ -18,9 +18,12 @@ import {
   ccmFlags,
   ignoredNotes,
   MANAGER_LEASE,
+  managerFlags,
   managerNamespace,
   originalCcmFlags,
   originalManagerFlags,
+  syncSecretConfig,
+  travelFlags,
 } from './syncsecret-flags.ts';
 import { vaultEnvironment } from './vault-environment.ts';
 import { UsageError } from './usage-error.ts';
@@ -64,6 +67,8 @@ function runCommand(): ControllerCommand {
     ...vaultFlags,
     ...replicatorFlags('replicator-'),
     ...ccmFlags(SYNC_SECRET_PREFIX),
+    ...managerFlags(SYNC_SECRET_PREFIX),
+    ...travelFlags(SYNC_SECRET_PREFIX),
     ...generatorFlags('generator-'),
   };
   const description = {
@@ -82,9 +87,13 @@ function runCommand(): ControllerCommand {
       ? CONTROLLERS.filter((name) => values.controllers.includes(name))
       : DEFAULT_CONTROLLERS;
     const hasCcm = named.includes('syncsecret-ccm');
-    if (!hasCcm) refuseCcmFlags(given);
+    if (!hasCcm) refuseFlags(ccmFlags(SYNC_SECRET_PREFIX), given, 'syncsecret-ccm');
+    if (!named.includes('syncsecret-manager')) {
+      refuseFlags(managerFlags(SYNC_SECRET_PREFIX), given, 'syncsecret-manager');
+    }
     const controllers = withSynchronizer(named, hasCcm && values.enableSecretSynchronizer);
     const wide = controllers.find((name) => name.startsWith(SYNC_SECRET_PREFIX));
+    if (wide === undefined) refuseFlags(travelFlags(SYNC_SECRET_PREFIX), given, 'a controller of SyncSecrets');
     if (values.namespaces.length > 0 && wide !== undefined) {
       throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
     }
@@ -99,15 +108,16 @@ function runCommand(): ControllerCommand {
       mirrors: mirrorsConfig(values),
       replicator: replicatorConfig(values),
       generator: generator.namespaces.length > 0 ? generator : { ...generator, namespaces: values.namespaces },
+      syncsecret: syncSecretConfig(values),
       ...(hasCcm ? ccmConfig(values, SYNC_SECRET_PREFIX, processInfo) : {}),
     };
   });
 }
 
-/** @throws UsageError for a flag that would have no effect without the CCM */
-function refuseCcmFlags(given: ReadonlySet<PropertyKey>): void {
-  for (const [key, { name }] of Object.entries(ccmFlags(SYNC_SECRET_PREFIX))) {
-    if (given.has(key)) throw new UsageError(`--${name} needs syncsecret-ccm in --controllers`);
+/** @throws UsageError for a flag of this table: it would have no effect without the controller */
+function refuseFlags(table: FlagTable, given: ReadonlySet<PropertyKey>, controller: string): void {
+  for (const [key, { name }] of Object.entries(table)) {
+    if (given.has(key)) throw new UsageError(`--${name} needs ${controller} in --controllers`);
   }
 }
 
@@ -155,7 +165,7 @@ function replicatorCommand(): ControllerCommand {
 
 function ccmCommand(): ControllerCommand {
   const ownFlags = { ...ccmFlags(''), ...originalCcmFlags };
-  const flags = { ...commonFlags('', CCM_LEASE), ...ownFlags, ...zapFlags };
+  const flags = { ...commonFlags('', CCM_LEASE), ...ownFlags, ...travelFlags(''), ...zapFlags };
   const description = {
     name: 'syncsecret-ccm',
     summary: 'run only the SyncSecret controller of a tenant cluster, with the flags of the KubeLB CCM',
@@ -177,7 +187,13 @@ function ccmCommand(): ControllerCommand {
 }
 
 function managerCommand(): ControllerCommand {
-  const flags = { ...commonFlags('', MANAGER_LEASE), ...originalManagerFlags, ...zapFlags };
+  const flags = {
+    ...commonFlags('', MANAGER_LEASE),
+    ...originalManagerFlags,
+    ...managerFlags(''),
+    ...travelFlags(''),
+    ...zapFlags,
+  };
   const description = {
     name: 'syncsecret-manager',
     summary: 'run only the SyncSecret controller of the management cluster, with the flags of the KubeLB manager',
@@ -194,6 +210,7 @@ function managerCommand(): ControllerCommand {
     return {
       ...common,
       controllers: ['syncsecret-manager'],
+      syncsecret: syncSecretConfig(values),
       metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
       healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
       logLevel: given.has('logLevel') ? values.logLevel : (zap ?? values.logLevel),

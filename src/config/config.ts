@@ -93,6 +93,12 @@ export interface MirrorsConfig {
 export interface SyncSecretConfig {
   /** The tenant's namespace in the management cluster; `undefined` without the CCM. */
   readonly managementNamespace: string | undefined;
+  /** Patterns of the namespaces that the manager serves. Empty for all, or for those of tenants with a CCM in the process. */
+  readonly servedNamespaces: readonly string[];
+  /** Patterns of the keys of labels that travel from a tenant's objects (`runtime/whole-patterns.ts`). Empty for none. */
+  readonly propagateLabels: readonly string[];
+  /** As `propagateLabels`, of annotations. */
+  readonly propagateAnnotations: readonly string[];
 }
 
 export interface GeneratorConfig {
@@ -121,6 +127,7 @@ export interface ReplicatorConfig {
 export interface ReadingConfig {
   readonly mirrors: Pick<MirrorsConfig, 'regexMode'>;
   readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
+  readonly syncsecret: Pick<SyncSecretConfig, 'propagateLabels' | 'propagateAnnotations'>;
 }
 
 /** The inputs of a Config besides the command line. */

@@ -3,8 +3,10 @@ import type { ReadingConfig } from './config.ts';
 import type { Flag, FlagTable, FlagValues } from './flags.ts';
 import { mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorFlags } from './replicator-flags.ts';
+import { travelFlags } from './syncsecret-flags.ts';
 
 const replicator = replicatorFlags('replicator-');
+const travel = travelFlags('syncsecret-');
 
 /** The keys are the names of the flags in camel case, as the command-line library returns them. */
 export const readingFlags = {
@@ -13,6 +15,8 @@ export const readingFlags = {
   replicatorAllowAll: sameAsFor('replicator', replicator.allowAll),
   replicatorIgnoreUnknown: sameAsFor('replicator', replicator.ignoreUnknown),
   replicatorRunReplicators: sameAsFor('replicator', replicator.runReplicators),
+  syncsecretPropagateLabels: sameAsFor('CCM and manager', travel.propagateLabels),
+  syncsecretPropagateAnnotations: sameAsFor('CCM and manager', travel.propagateAnnotations),
 } satisfies FlagTable;
 
 export type ReadingFlags = FlagValues<typeof readingFlags>;
@@ -29,11 +33,14 @@ export function withReadingConfig<Options extends ReadingFlags>(options: Options
     replicatorAllowAll: allowAll,
     replicatorIgnoreUnknown: ignoreUnknown,
     replicatorRunReplicators: runReplicators,
+    syncsecretPropagateLabels: propagateLabels,
+    syncsecretPropagateAnnotations: propagateAnnotations,
     ...others
   } = options;
   const config: ReadingConfig = {
     mirrors: { regexMode },
     replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators },
+    syncsecret: { propagateLabels, propagateAnnotations },
   };
   return { ...others, config };
 }

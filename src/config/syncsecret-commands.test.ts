@@ -32,6 +32,49 @@ function assertNotes({ notes }: Config, flags: readonly string[]): void {
   assert.deepEqual(noted.toSorted(), flags.map((flag) => flag.replace(/=.*/, '')).toSorted());
 }
 
+const NONE_TRAVEL = { servedNamespaces: [], propagateLabels: [], propagateAnnotations: [] };
+
+describe('the keys of labels and annotations that travel', () => {
+  const CCM_RUN = ['--controllers=syncsecret-ccm', '--syncsecret-cluster-name=a'];
+  const MANAGER_RUN = ['--controllers=syncsecret-manager'];
+  const variants: readonly (readonly [CommandName, readonly string[], string])[] = [
+    ['syncsecret-ccm', ['--cluster-name=a'], ''],
+    ['syncsecret-manager', [], ''],
+    ['run', CCM_RUN, 'syncsecret-'],
+    ['run', MANAGER_RUN, 'syncsecret-'],
+    ['run', ['--controllers=syncsecret-synchronizer'], 'syncsecret-'],
+  ];
+  for (const [name, argv, prefix] of variants) {
+    it(`are flags of ${name} ${argv.join(' ')}`, () => {
+      const flags = [`--${prefix}propagate-labels=app,team.*`, `--${prefix}propagate-annotations=.*`];
+      const { propagateLabels, propagateAnnotations } = configure(name, [...argv, ...flags]).syncsecret;
+      assert.deepEqual([propagateLabels, propagateAnnotations], [['app', 'team.*'], ['.*']]);
+      for (const which of ['labels', 'annotations']) {
+        const flag = `--${prefix}propagate-${which}`;
+        const syntax = '"a(" is not a pattern in RE2 syntax: error parsing regexp: missing closing ): `a(`';
+        refused(name, [...argv, `${flag}=ok,a(`], `${flag}: bad value "ok,a(": ${syntax}`);
+        const comma = 'a comma ends a pattern, also in a repetition: "a{1"';
+        refused(name, [...argv, `${flag}=a{1,2}`], `${flag}: bad value "a{1,2}": ${comma}`);
+        const empty = 'must have at least one item; omit the flag for the default';
+        refused(name, [...argv, `${flag}=`], `${flag}: bad value "": ${empty}`);
+      }
+    });
+  }
+
+  it('need a controller of SyncSecrets, and the served namespaces a manager', () => {
+    const message = '--syncsecret-propagate-labels needs a controller of SyncSecrets in --controllers';
+    refused('run', ['--syncsecret-propagate-labels=a'], message);
+    const served = '--syncsecret-served-namespaces';
+    refused('run', [...CCM_RUN, `${served}=a`], `${served} needs syncsecret-manager in --controllers`);
+    const patterns = configure('run', [...MANAGER_RUN, `${served}=tenant-.*,app`]).syncsecret.servedNamespaces;
+    assert.deepEqual(patterns, ['tenant-.*', 'app']);
+    const alone = configure('syncsecret-manager', ['--served-namespaces=tenant-.*']).syncsecret;
+    assert.deepEqual(alone.servedNamespaces, ['tenant-.*']);
+    const syntax = '"(" is not a pattern in RE2 syntax: error parsing regexp: missing closing ): `(`';
+    refused('syncsecret-manager', ['--served-namespaces=('], `--served-namespaces: bad value "(": ${syntax}`);
+  });
+});
+
 describe('syncsecret-ccm', () => {
   it('has the defaults of the CCM of KubeLB', () => {
     const config = ccm();
@@ -39,7 +82,7 @@ describe('syncsecret-ccm', () => {
       controllers: ['syncsecret-ccm'],
       controllersNamed: true,
       management: { kubeconfig: '/home/a/.kube/kubelb', flag: '--kubelb-kubeconfig' },
-      syncsecret: { managementNamespace: 'tenant-a' },
+      syncsecret: { managementNamespace: 'tenant-a', ...NONE_TRAVEL },
       metricsAddress: at('metrics-addr', 9445),
       healthAddress: at('health-probe-bind-address', 8081),
       statusAddress: undefined,
@@ -212,7 +255,7 @@ describe('the roles of SyncSecret under run', () => {
     const config = run(...named, '--syncsecret-kubelb-kubeconfig=k', '--syncsecret-enable-secret-synchronizer');
     assert.deepEqual(config.controllers, ['syncsecret-manager', 'syncsecret-ccm', 'syncsecret-synchronizer']);
     assert.deepEqual(config.management, { kubeconfig: 'k', flag: '--syncsecret-kubelb-kubeconfig' });
-    assert.deepEqual(config.syncsecret, { managementNamespace: 'tenant-a' });
+    assert.deepEqual(config.syncsecret, { managementNamespace: 'tenant-a', ...NONE_TRAVEL });
     assert.equal(run(...named).management?.kubeconfig, '/home/a/.kube/kubelb');
   });
 

@@ -1,9 +1,10 @@
 /** The flags of KubeLB's CCM and manager, and the flags of both roles under `run`. */
 import { join } from 'node:path';
 import { isDnsLabel } from '../runtime/dns-names.ts';
-import type { Config, ProcessInfo } from './config.ts';
+import { parsePattern } from '../runtime/whole-patterns.ts';
+import type { Config, ProcessInfo, SyncSecretConfig } from './config.ts';
 import { LABEL_LETTERS } from './common-flags.ts';
-import { addressFlag, boolFlag, nameFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
+import { addressFlag, boolFlag, listFlag, nameFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 
 /** The originals' Leases: an original and Keyferry never lead at the same time. */
@@ -15,6 +16,53 @@ const MANAGER_NAMESPACE = 'kubelb';
 
 /** The prefix of the tenants' namespaces in the management cluster. */
 const TENANT_PREFIX = 'tenant-';
+
+/** @throws RangeError for an item of a list that is not a pattern */
+function checkPattern(item: string): void {
+  if (item.includes('{') !== item.includes('}')) {
+    throw new RangeError(`a comma ends a pattern, also in a repetition: ${JSON.stringify(item)}`);
+  }
+  parsePattern(item);
+}
+
+/** For CCM, manager and synchronizer. @param prefix of the names under `run` */
+export function travelFlags(prefix: string) {
+  const help = (what: string): string =>
+    `comma-separated list of patterns (RE2) of whole keys, may be repeated: the ${what} that travel with SyncSecrets; .* for all`;
+  const flag = (name: string, what: string) => ({
+    ...listFlag(`${prefix}${name}`, 'patterns', help(what), checkPattern),
+    initialText: 'none',
+  });
+  return {
+    propagateLabels: flag('propagate-labels', 'labels'),
+    propagateAnnotations: flag('propagate-annotations', 'annotations'),
+  } satisfies FlagTable;
+}
+
+/** @param prefix of the names under `run` */
+export function managerFlags(prefix: string) {
+  // Only `run`, whose flags have a prefix, can have a CCM in the process.
+  const initial = prefix === '' ? 'all' : `all; with syncsecret-ccm in the process ${TENANT_PREFIX}.*`;
+  return {
+    servedNamespaces: listFlag(
+      `${prefix}served-namespaces`,
+      'patterns',
+      `comma-separated list of patterns (RE2) of whole names, may be repeated: the namespaces whose SyncSecrets become Secrets (default: ${initial})`,
+      checkPattern,
+    ),
+  } satisfies FlagTable;
+}
+
+type SyncSecretValues = Partial<FlagValues<ReturnType<typeof managerFlags>>> &
+  FlagValues<ReturnType<typeof travelFlags>>;
+
+/** @param managementNamespace of the CCM */
+export function syncSecretConfig(
+  { propagateLabels, propagateAnnotations, servedNamespaces = [] }: SyncSecretValues,
+  managementNamespace?: string,
+): SyncSecretConfig {
+  return { managementNamespace, servedNamespaces, propagateLabels, propagateAnnotations };
+}
 
 /** @param prefix of the names under `run` */
 export function ccmFlags(prefix: string) {
@@ -37,7 +85,7 @@ export function ccmFlags(prefix: string) {
   } satisfies FlagTable;
 }
 
-export type CcmValues = FlagValues<ReturnType<typeof ccmFlags>>;
+export type CcmValues = FlagValues<ReturnType<typeof ccmFlags>> & SyncSecretValues;
 
 /** @throws UsageError naming the flag, if there is no tenant or its namespace is not a valid name */
 export function ccmConfig(
@@ -60,7 +108,7 @@ export function ccmConfig(
   const fileFlag = `--${prefix}kubelb-kubeconfig`;
   if (file === undefined) throw new UsageError(`${fileFlag} is required, because $HOME is not set`);
   return {
-    syncsecret: { managementNamespace },
+    syncsecret: syncSecretConfig(values, managementNamespace),
     management: { kubeconfig: file, flag: fileFlag },
   };
 }

@@ -24,8 +24,11 @@ export interface Backend {
   readonly concurrency: number;
   /** The queue lane of a target. Lanes do not wait for each other. Without this method all targets share one lane. */
   laneOf?(target: ResourceKey): string;
-  /** In each lane the targets of rules in different namespaces take turns. This costs memory for each target that waits. */
-  readonly takesTurns?: boolean;
+  /**
+   * In each lane the targets of different namespaces share the workers: the namespaces of their rules, which costs memory for each target
+   * that waits. Default: their own namespaces.
+   */
+  readonly sharesByRule?: boolean;
   /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
   readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** The longest wait after a transient error of this backend, ms. */

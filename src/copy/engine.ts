@@ -2,6 +2,7 @@
  * The engine: three level-triggered loops over keyed queues.
  *
  *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched
+ *            beside it, `finalizers`: prepare a rule that is not; until then its targets stay unchanged
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
@@ -15,9 +16,9 @@ import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
 import type { Backend, OnObjectChange } from './backend.ts';
-import { Claims } from './plan/claims.ts';
-import type { BookChange, Entry } from './plan/claim-book.ts';
-import type { Cause } from './model/claim.ts';
+import { Claims, type ClaimsChange } from './plan/claims.ts';
+import type { Entry } from './plan/claim-book.ts';
+import { type Cause, sameCause } from './model/cause.ts';
 import { namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
 import { failureOf, isPassing } from './model/failure.ts';
 import type { FactSource } from './plan/decide.ts';
@@ -53,8 +54,17 @@ const RULE_CONCURRENCY = 8;
 /** A rule whose evaluation takes longer than this, ms, moves to the queue of heavy rules. Most take less than 1 ms. */
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
+const FINALIZER_CONCURRENCY = 8;
 /** The first targets of one event have normal priority, the others low. Writing this many takes about half a second. */
 const NORMAL_PRIORITY_TARGETS = 250;
+/**
+ * A copy that its rule no longer selects is decided after this time, ms, if no other rule claims it: with the next event another one may
+ * (rules that swap their names, in one `kubectl apply`), and takes it over.
+ */
+const UNCLAIMED_DELAY_MS = 500;
+/** A decision costs time for each claim on its target. Thousands of rules can claim one, so its changes are then decided together, this much later. */
+const FEW_CLAIMS = 100;
+const MS_PER_CLAIM = 0.25;
 const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end at a stop, ms. */
 const GRACE_MS = 100;
@@ -79,6 +89,7 @@ export class Engine {
   readonly backends: Backend[] = [];
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
+  readonly #finalizers: KeyedQueue;
   readonly #targets: TargetQueues;
   readonly #status: KeyedQueue;
   /** Rules that may have changed since their evaluation: their claims may be incomplete. */
@@ -92,6 +103,8 @@ export class Engine {
   readonly #running = new Map<ResourceKey, number>();
   readonly #onWritten: EngineOptions['onWritten'];
   #started = false;
+  /** The rules of the start were evaluated. */
+  #evaluated = false;
 
   constructor(options: EngineOptions) {
     const clock = (this.#clock = options.clock ?? systemClock);
@@ -109,10 +122,11 @@ export class Engine {
     };
     this.#rules = new KeyedQueue(rules);
     this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
+    this.#finalizers = new KeyedQueue({ ...rules, name: 'finalizers' });
     this.#targets = new TargetQueues({
       ...common,
       // One without a rule is an orphan.
-      groupOf: (target) => namespaceOf(this.book.on(target)[0]?.claim.owner.key ?? target),
+      groupOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
       onError: (backend, key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
         if (isReported(error, attempt)) backend.targetsOf(key).failed(key, error);
@@ -137,6 +151,7 @@ export class Engine {
     return [
       { name: 'rules', queue: this.#rules },
       { name: 'rules heavy', queue: this.#heavyRules },
+      { name: 'finalizers', queue: this.#finalizers },
       ...this.#targets.all,
       { name: 'status', queue: this.#status },
     ];
@@ -154,7 +169,12 @@ export class Engine {
     this.#heavyRules.start((rule, running) => this.#runRule(rule, running), { concurrency: HEAVY_CONCURRENCY });
     // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `orphanActionOf` answers `later` for their copies.
     await this.#rules.idle(signal);
+    this.#evaluated = true;
     this.#targets.start((...run) => this.#runTarget(...run));
+    // Beside the targets, because one user may have thousands of rules without a finalizer, and not before: each write evaluates its rule again.
+    this.#finalizers.start((rule, running) => this.#runFinalizer(rule, running), {
+      concurrency: FINALIZER_CONCURRENCY,
+    });
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
   }
 
@@ -162,7 +182,7 @@ export class Engine {
   async stop(drainMs = 0): Promise<void> {
     const until = this.#clock.monotonic() + drainMs;
     const limits = (): StopOptions => ({ drainMs: Math.max(0, until - this.#clock.monotonic()), graceMs: GRACE_MS });
-    await Promise.all([this.#rules.stop(limits()), this.#heavyRules.stop(limits())]);
+    await Promise.all([this.#rules, this.#heavyRules, this.#finalizers].map((queue) => queue.stop(limits())));
     await this.#targets.stop(limits());
     await this.#status.stop(limits());
   }
@@ -180,7 +200,7 @@ export class Engine {
 
   /** A target may differ from its desired state. */
   enqueueTarget(target: ResourceKey, priority: Priority = 'normal'): void {
-    this.#targets.of(target).add(target, { priority });
+    this.#addTarget(target, priority);
   }
 
   /** As `enqueueTarget`, without waiting for the end of a back-off. */
@@ -200,9 +220,16 @@ export class Engine {
   }
 
   /** One rule or source with thousands of targets must not delay the others. */
-  #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
+  #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority, unclaimedMs = 0): void {
     let touched = 0;
-    for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority);
+    for (const target of targets)
+      this.#addTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority, unclaimedMs);
+  }
+
+  #addTarget(target: ResourceKey, priority: Priority, unclaimedMs = 0): void {
+    const claims = this.book.countOn(target);
+    const contestedMs = claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0;
+    this.#targets.of(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
   }
 
   enqueueStatus(rule: RuleKey): void {
@@ -260,12 +287,12 @@ export class Engine {
       return undefined;
     }
     const reconciler = this.claims.reconcilerOf(rule);
-    let change: BookChange;
+    let change: ClaimsChange;
     let again: RunResult | undefined | void;
     try {
       await this.slices.pause();
       if (reconciler.warmUp !== undefined) await this.slices.run(reconciler.warmUp(rule), signal, limitMs);
-      again = await reconciler.prepare?.(rule, signal);
+      again = await reconciler.listed?.(rule, signal);
       change = await this.#claim(reconciler, rule, signal, limitMs);
     } catch (error) {
       if (!(error instanceof TooLongError)) throw error;
@@ -274,26 +301,40 @@ export class Engine {
       return undefined;
     }
     this.#follow(change);
-    this.#enqueueTargets(change.targets, 'normal');
+    const isGone = this.claims.versionOf(rule) === undefined;
+    const unclaimedMs = isGone ? 0 : UNCLAIMED_DELAY_MS;
+    this.#enqueueTargets(change.targets, 'normal', unclaimedMs);
     // A copy that was kept because it was a source may be an orphan.
     this.#enqueueTargets(change.unusedSources, 'normal');
-    if (this.claims.versionOf(rule) === undefined) {
+    this.#enqueueTargets(change.orphans, 'normal', unclaimedMs);
+    if (isGone) {
       this.#heavyRuleKeys.delete(rule);
       this.#writes.delete(rule);
-      this.#enqueueTargets(this.claims.ownedBy(rule), 'normal');
     }
-    this.#failures.delete(rule);
+    // The failure may be that of the preparation, which is not repeated here.
+    if (reconciler.preparationOf?.(rule) === undefined) {
+      this.#finalizers.forget(rule);
+      this.#failures.delete(rule);
+    } else this.#finalizers.add(rule, { priority: this.#evaluated ? 'normal' : 'low' });
     this.enqueueStatus(rule);
     return again ?? undefined;
   }
 
+  /** The change of the rule object enqueues the rule again. */
+  async #runFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const reconciler = this.claims.reconcilerOf(rule);
+    if (reconciler.preparationOf?.(rule) !== undefined) await reconciler.prepare?.(rule, signal);
+    if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
+    if (this.#failures.delete(rule)) this.enqueueStatus(rule);
+  }
+
   /** A change during the evaluation enqueues the rule again. Until its claims are in the book, none of its copies counts as an orphan. */
-  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<BookChange> {
+  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<ClaimsChange> {
     this.#changedRules.delete(rule);
     this.#evaluatingRules.add(rule);
     try {
       const evaluation = await this.slices.run(reconciler.evaluate(rule, this.claims), signal, limitMs);
-      return this.claims.put(rule, evaluation);
+      return this.claims.put(rule, evaluation, reconciler.preparationOf?.(rule) !== 'first');
     } catch (error) {
       this.#changedRules.add(rule);
       throw error;
@@ -303,13 +344,12 @@ export class Engine {
   }
 
   #noteFailure(rule: RuleKey, failure: Cause): void {
-    const before = this.#failures.get(rule);
-    if (before?.reason === failure.reason && before.message === failure.message) return;
+    if (sameCause(this.#failures.get(rule), failure)) return;
     this.#failures.set(rule, failure);
     this.enqueueStatus(rule);
   }
 
-  #follow({ addedSources, droppedSources }: Pick<BookChange, 'addedSources' | 'droppedSources'>): void {
+  #follow({ addedSources, droppedSources }: Pick<ClaimsChange, 'addedSources' | 'droppedSources'>): void {
     for (const source of addedSources) this.sources.follow(source);
     for (const source of droppedSources) this.sources.unfollow(source);
   }

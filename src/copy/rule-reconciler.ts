@@ -1,7 +1,8 @@
 /** Turns the rules of one controller into claims, and writes their status. */
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../runtime/slices.ts';
-import type { Cause, Claim, Owner } from './model/claim.ts';
+import type { Cause } from './model/cause.ts';
+import type { Claim, Owner } from './model/claim.ts';
 import type { Entry } from './plan/claim-book.ts';
 import type { ResourceKey, RuleKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
@@ -31,6 +32,9 @@ export interface RuleReadiness {
   readonly cause: Cause | undefined;
 }
 
+/** What has to be done to a rule. `first`: until then its targets stay unchanged. `beside`: they need not wait. */
+export type Preparation = 'first' | 'beside';
+
 export interface RuleReconciler {
   /** First part of the rule keys: `mirrors`. */
   readonly name: string;
@@ -39,13 +43,14 @@ export interface RuleReconciler {
    * meanwhile must enqueue the rule again.
    */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
-  /** Does the slow work of `prepare` and `evaluate` in steps (compiling patterns). */
+  /** Does the slow work of `evaluate` in steps (compiling patterns). */
   warmUp?(rule: RuleKey): Steps<void>;
-  /**
-   * Updates the rule object before it is evaluated (a finalizer, defaults). If it throws, it is called again after a back-off. With a
-   * result the rule runs once more after that time.
-   */
-  prepare?(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined | void>;
+  /** Settles when the caches have all that `evaluate` reads. With a result the rule runs once more after that time. */
+  listed?(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined | void>;
+  /** Whether `prepare` has something to do, from caches alone. */
+  preparationOf?(rule: RuleKey): Preparation | undefined;
+  /** Updates the rule object (a finalizer, defaults), beside evaluations. If it throws, it is called again after a back-off. */
+  prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
   /**
    * The rule that this controller's marks on an object name. `undefined` for a kind or cluster in which it creates nothing.
    * `copy/plan/marks.ts` checks the place of the marks, but not the cluster.

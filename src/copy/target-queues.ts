@@ -7,12 +7,12 @@ import type { KeyedQueueOptions, RunResult, StopOptions } from '../runtime/queue
 import { QueueLanes } from '../runtime/queue/queue-lanes.ts';
 import type { GroupOf } from '../runtime/turns.ts';
 import type { Backend } from './backend.ts';
-import { backendOf, type ResourceKey } from './model/keys.ts';
+import { backendOf, namespaceOf, type ResourceKey } from './model/keys.ts';
 
 export interface TargetQueuesOptions extends Required<
   Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>
 > {
-  /** The namespace of the rule of a target, for backends whose targets take turns. It may change. */
+  /** The namespace of the rule of a target. It may change. @see Backend.sharesByRule */
   readonly groupOf: GroupOf;
   readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions['onError']>) => void;
 }
@@ -45,7 +45,7 @@ export class TargetQueues {
       name: backend.queueName ?? 'targets',
       concurrency: backend.concurrency,
       clock,
-      ...(backend.takesTurns === true ? { groupOf, groupsChange: true } : {}),
+      ...(backend.sharesByRule === true ? { groupOf, groupsChange: true } : { groupOf: namespaceOf }),
       retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),
       retryMaxMsOf: (error) => retryMaxMsOf(error) ?? backend.longestWaitMs?.(error),
       onError: (...failure) => {

@@ -83,7 +83,8 @@ const DENIED_BY_POLICY =
 test('every kind of error is distinguished from the others', () => {
   const terminating = {
     reason: 'Forbidden',
-    message: 'unable to create new content in namespace a because it is being terminated',
+    message: 'secrets "x" is forbidden: unable to create new content in namespace a because it is being terminated',
+    details: { causes: [{ reason: 'NamespaceTerminating', field: 'metadata.namespace' }] },
   };
   const immutable = (field: string) => ({ details: { causes: [{ field, message: 'Forbidden: field is immutable' }] } });
   const table: readonly [ApiError, readonly ((error: unknown) => boolean)[]][] = [

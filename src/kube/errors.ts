@@ -5,6 +5,7 @@
  */
 import { limitRetryAfter, parseRetryAfter } from '../runtime/retry-after.ts';
 import { isRecord } from './json.ts';
+import { type ApiRefusal, refusalIn } from './refusals.ts';
 
 /** One entry of `status.details.causes`: which field of the object was wrong, and how. */
 export interface StatusCause {
@@ -33,6 +34,7 @@ export interface Detected {
   /** The object is immutable, or the changed field is; its new content may be valid. */
   readonly immutable: boolean;
   readonly namespaceTerminating: boolean;
+  readonly refusal?: ApiRefusal | undefined;
 }
 
 /** Which call an error belongs to. The path carries names, never values; the query is left out. */
@@ -93,7 +95,7 @@ export class ApiError extends Error {
     this.causes = answer.causes;
     this.retryAfterMs = answer.retryAfterMs;
     this.isStatus = answer.isStatus ?? true;
-    this.detected = answer.detected ?? detect(answer);
+    this.detected = answer.detected ?? detect(status, answer);
     this.call = call;
   }
 }
@@ -101,11 +103,13 @@ export class ApiError extends Error {
 /** Fields whose immutability means that the object must be replaced to change. */
 const IMMUTABLE_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
 
-function detect({ message, causes }: ApiStatus): Detected {
+function detect(status: number, { message, causes }: ApiStatus): Detected {
+  const refusal = refusalIn(status, message);
   return {
     immutable: causes.some((cause) => IMMUTABLE_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
-    namespaceTerminating:
-      causes.some(({ reason }) => reason === 'NamespaceTerminating') || /because it is being terminated/u.test(message),
+    // A webhook chooses its causes freely.
+    namespaceTerminating: refusal?.by !== 'admission' && causes.some(({ reason }) => reason === 'NamespaceTerminating'),
+    refusal,
   };
 }
 
@@ -152,7 +156,8 @@ export function apiErrorOf(
   now: number,
 ): ApiError {
   const parsed = parseStatus(body);
-  if (parsed !== undefined && REFUSED.test(parsed.message)) return refusalOf(call, status, parsed);
+  if (parsed !== undefined && refusalIn(status, parsed.message)?.by === 'admission')
+    return refusalOf(call, status, parsed);
   const wait = parseRetryAfter(retryAfter, now) ?? parsed?.retryAfterMs;
   return new ApiError(call, status, {
     reason: parsed === undefined || parsed.reason === '' ? reasonOfStatus(status) : parsed.reason,
@@ -164,9 +169,6 @@ export function apiErrorOf(
   });
 }
 
-/** The beginning of the API server's message for the refusal of an admission webhook or policy. The rest is their own. */
-const REFUSED =
-  /^admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request/;
 /** Status codes of refusals, and reasons, that mean nothing else. */
 const REFUSALS: ReadonlySet<number | string> = new Set([400, 403, 422, 'BadRequest', 'Forbidden', 'Invalid']);
 

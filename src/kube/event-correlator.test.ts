@@ -41,19 +41,6 @@ test('after an hour without it the same event is a new one', () => {
   assert.equal(later?.count, 1);
 });
 
-test('from the tenth message of one reason on events are combined, until a pause of ten minutes', () => {
-  const correlator = new EventCorrelator();
-  const names = new Set<string | undefined>();
-  for (let i = 0; i < 9; i++) names.add(correlator.correlate(event({ message: `message ${i}` }), START + i)?.name);
-  assert.equal(names.size, 9);
-  const combined = correlator.correlate(event({ message: 'message 9' }), START + 9);
-  assert.equal(combined?.message, '(combined from similar events): message 9');
-  assert.equal(correlator.correlate(event({ message: 'message 10' }), START + 10), combined);
-  assert.deepEqual([combined?.count, combined?.message], [2, '(combined from similar events): message 10']);
-  const single = correlator.correlate(event({ message: 'message 11' }), START + 20 * 60_000);
-  assert.equal(single?.message, 'message 11');
-});
-
 test('property: one object and type has at most 25 events at once, then one in five minutes', () => {
   const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200, size: 'max' });
   fc.assert(

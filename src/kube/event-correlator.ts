@@ -1,10 +1,8 @@
 /**
  * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped. No I/O.
  *
- * The rules are client-go's (tools/record), so that `kubectl describe` reads as for any other controller:
+ * The rules are two of client-go's (tools/record):
  * - The same (object, type, reason, message) again within an hour is the same Event with a higher count.
- * - From the tenth different message of one (object, type, reason) on, with no ten minutes' pause between them, they are
- *   one Event, "(combined from similar events): …" with the latest message.
  * - For each object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
  *   is in the next one that is written.
  *
@@ -41,7 +39,7 @@ export interface EventRecord {
   readonly subject: EventSubject;
   readonly type: EventType;
   readonly reason: string;
-  message: string;
+  readonly message: string;
   count: number;
   /** Wall clock, ms. */
   readonly firstAt: number;
@@ -57,20 +55,12 @@ export interface CorrelatorOptions {
 
 /** The API server refuses longer notes in events.k8s.io/v1. */
 export const MAX_MESSAGE_BYTES = 1024;
-const COMBINED = '(combined from similar events): ';
 
 const SAME_EVENT_MS = 3_600_000;
-const SIMILAR_LIMIT = 10;
-const SIMILAR_MS = 600_000;
 const SPAM_BURST = 25;
 const SPAM_REFILL_MS = 300_000;
 /** Memory of a record beside its texts, bytes: objects, keys, map entries. */
 const RECORD_OVERHEAD = 400;
-
-interface Similar {
-  readonly messages: Set<string>;
-  lastAt: number;
-}
 
 interface Bucket {
   tokens: number;
@@ -80,14 +70,12 @@ interface Bucket {
 export class EventCorrelator {
   readonly #random: () => number;
   readonly #records: ByteCache<EventRecord>;
-  readonly #similar: ByteCache<Similar>;
   readonly #buckets: ByteCache<Bucket>;
 
   constructor({ maxBytes = 1024 * 1024, random = Math.random }: CorrelatorOptions = {}) {
     this.#random = random;
     this.#records = new ByteCache({ maxBytes: maxBytes / 2 });
-    this.#similar = new ByteCache({ maxBytes: maxBytes / 4 });
-    this.#buckets = new ByteCache({ maxBytes: maxBytes / 4 });
+    this.#buckets = new ByteCache({ maxBytes: maxBytes / 2 });
   }
 
   /**
@@ -97,26 +85,9 @@ export class EventCorrelator {
   correlate(input: EventInput, now: number): EventRecord | undefined {
     const { subject, type, reason } = input;
     const subjectKey = JSON.stringify([subject.uid, subject.kind, subject.namespace, subject.name, type]);
-    const reasonKey = `${subjectKey}${reason}`;
-    const combined = this.#isCombined(reasonKey, input.message, now);
-    const message = truncate(combined ? COMBINED + input.message : input.message, MAX_MESSAGE_BYTES);
-    const record = this.#count(combined ? reasonKey : `${reasonKey} ${message}`, { ...input, message }, now);
+    const message = truncate(input.message, MAX_MESSAGE_BYTES);
+    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, message }, now);
     return this.#takeToken(subjectKey, now) ? record : undefined;
-  }
-
-  #isCombined(key: string, message: string, now: number): boolean {
-    let similar = this.#similar.get(key);
-    if (similar === undefined || now - similar.lastAt > SIMILAR_MS) similar = { messages: new Set(), lastAt: now };
-    similar.lastAt = now;
-    similar.messages.add(truncate(message, MAX_MESSAGE_BYTES));
-    const combined = similar.messages.size >= SIMILAR_LIMIT;
-    const first = similar.messages.values().next().value;
-    // The set need not grow beyond the limit.
-    if (combined && first !== undefined) similar.messages.delete(first);
-    let bytes = RECORD_OVERHEAD + key.length;
-    for (const text of similar.messages) bytes += text.length;
-    this.#similar.set(key, similar, bytes);
-    return combined;
   }
 
   #count(key: string, { subject, type, reason, message }: EventInput, now: number): EventRecord {
@@ -124,7 +95,6 @@ export class EventCorrelator {
     if (known !== undefined && now - known.lastAt <= SAME_EVENT_MS) {
       known.count++;
       known.lastAt = now;
-      known.message = message;
       return known;
     }
     const name = eventName(subject.name, now, this.#random());

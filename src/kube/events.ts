@@ -170,13 +170,13 @@ export class EventRecorder {
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
-    const { count, message, lastAt } = record;
+    const { count, lastAt } = record;
     try {
       await this.#options.api.request({
         method: 'PATCH',
         path: `${collection(record)}/${encodeURIComponent(record.name)}`,
         contentType: 'application/merge-patch+json',
-        body: JSON.stringify({ count, message, lastTimestamp: rfc3339(lastAt) }),
+        body: JSON.stringify({ count, lastTimestamp: rfc3339(lastAt) }),
         signal,
         timeoutMs: this.#timeoutMs,
       });

@@ -35,7 +35,7 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   const status = field(thrown, 'status');
   const reason = field(thrown, 'reason');
   const message = messageOf(thrown);
-  const cause = newCauses(thrown, message);
+  const cause = newCauses(thrown, message, linkText);
   const stack = withStack ? framesOf(thrown) : '';
   return {
     type: typeOf(thrown),
@@ -48,17 +48,17 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   };
 }
 
-/** One line for a terminal: the message, and the causes that are not part of it. */
+/** One line for a terminal: the message, and those of the causes that are not part of it. Without the types of errors, which only programmers know. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
-  const causes = thrown instanceof Error ? newCauses(thrown, message) : '';
+  const causes = thrown instanceof Error ? newCauses(thrown, message, (link) => link.message) : '';
   return causes === '' ? message : `${message} (${causes})`;
 }
 
 /** The causes that are not part of the message. An error that wraps another one often quotes its message, without the type. */
-function newCauses(error: Error, message: string): string {
+function newCauses(error: Error, message: string, textOf: (link: CauseLink) => string): string {
   const links = causeLinks(error).filter((link) => !message.includes(link.message));
-  return cap(links.map(linkText).join(' ← '), MAX_MESSAGE);
+  return cap(links.map(textOf).join(' ← '), MAX_MESSAGE);
 }
 
 /** Shortens a text to `max` characters; the last one is `…` if something is missing. */

@@ -126,16 +126,13 @@ describe('log', () => {
   it('prints a cause once on a terminal, and rounds numbers in the log', () => {
     const told = new RangeError('must be a number');
     assert.equal(errorText(new Error('--n: must be a number', { cause: told })), '--n: must be a number');
-    assert.equal(errorText(new Error('--n: bad', { cause: told })), '--n: bad (RangeError: must be a number)');
+    assert.equal(errorText(new Error('--n: bad', { cause: told })), '--n: bad (must be a number)');
     const refused = new Error('GET /x: refused', { cause: new Error('refused') });
     assert.equal(
       errorText(new Error('no cluster: GET /x: refused', { cause: refused })),
       'no cluster: GET /x: refused',
     );
-    assert.equal(
-      errorText(new Error('GET /x: 1', { cause: refused })),
-      'GET /x: 1 (Error: GET /x: refused ← Error: refused)',
-    );
+    assert.equal(errorText(new Error('GET /x: 1', { cause: refused })), 'GET /x: 1 (GET /x: refused ← refused)');
     const { log, lines } = capture('info');
     log.info('x', { retryInMs: 668.0162 });
     assert.equal(lines()[0]?.['retryInMs'], 668);

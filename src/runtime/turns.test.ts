@@ -7,7 +7,7 @@ test('beside a group with thousands of keys each other group gets every second t
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
   for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, 2000);
-  const first = Array.from({ length: 7 }, () => turns.shift()?.[0]);
+  const first = Array.from({ length: 7 }, () => turns.shift()?.key);
   assert.deepEqual(first, ['bad/0', 'good/a', 'other/c', 'bad/1', 'good/b', 'bad/2', 'bad/3']);
   assert.equal(turns.size, 996);
   assert.equal(turns.oldest(), 4);
@@ -16,13 +16,13 @@ test('beside a group with thousands of keys each other group gets every second t
 test('a group that may not take a key misses its turn, and keeps its keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (const [index, key] of ['a/0', 'a/1', 'b/0'].entries()) turns.add(key, index);
-  assert.equal(turns.shift((group) => group !== 'a')?.[0], 'b/0');
+  assert.equal(turns.shift((group) => group !== 'a')?.key, 'b/0');
   assert.equal(
     turns.shift((group) => group !== 'a'),
     undefined,
   );
   assert.equal(turns.size, 2);
-  assert.deepEqual([turns.shift()?.[0], turns.shift()?.[0]], ['a/0', 'a/1']);
+  assert.deepEqual([turns.shift()?.key, turns.shift()?.key], ['a/0', 'a/1']);
 });
 
 test('a key whose group changes while it waits stays in its place, and is neither lost nor returned twice', () => {
@@ -38,7 +38,10 @@ test('a key whose group changes while it waits stays in its place, and is neithe
   assert.equal(turns.get('two'), undefined);
   turns.add('two', 5);
   const rest = Array.from({ length: 5 }, () => turns.shift());
-  assert.deepEqual(rest, [['one', 1], ['four', 4], ['three', 3], ['two', 5], undefined]);
+  assert.deepEqual(
+    rest.map((one) => one && `${one.group} ${one.key} ${one.value}`),
+    ['a one 1', 'b four 4', 'a three 3', 'b two 5', undefined],
+  );
   assert.equal(turns.size, 0);
 });
 
@@ -57,7 +60,7 @@ test('no key is lost or returned twice, and each group is first in, first out', 
           turns.delete(one.delete);
           model = model.filter((other) => other !== one.delete);
         } else if ('shift' in one) {
-          const got = turns.shift()?.[0];
+          const got = turns.shift()?.key;
           assert.equal(got === undefined, model.length === 0);
           if (got !== undefined)
             assert.equal(

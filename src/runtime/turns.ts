@@ -54,20 +54,23 @@ export class Turns {
   }
 
   /**
-   * Removes and returns the oldest key of the group whose turn it is, with its value.
+   * Removes and returns the oldest key of the group whose turn it is, with its value and group.
    * @param mayTake a group for which it is false misses its turn
    */
-  shift(mayTake?: (group: string) => boolean): [string, number] | undefined {
+  shift(
+    mayTake?: (group: string) => boolean,
+  ): { readonly key: string; readonly value: number; readonly group: string } | undefined {
     for (let left = this.#groups.size; left > 0; left -= 1) {
       const turn = this.#groups.shift();
       if (turn === undefined) return undefined;
-      const [name, group] = turn;
-      const first = mayTake?.(name) === false ? undefined : group.shift();
-      if (group.size > 0) this.#groups.set(name, group);
+      const [group, keys] = turn;
+      const first = mayTake?.(group) === false ? undefined : keys.shift();
+      if (keys.size > 0) this.#groups.set(group, keys);
       if (first === undefined) continue;
-      this.#remembered?.delete(first[0]);
+      const [key, value] = first;
+      this.#remembered?.delete(key);
       this.#size -= 1;
-      return first;
+      return { key, value, group };
     }
     return undefined;
   }

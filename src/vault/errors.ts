@@ -68,6 +68,8 @@ export interface VaultErrorDetails {
   /** Vault's messages, scrubbed. */
   readonly errors?: readonly string[] | undefined;
   readonly retryAfterMs?: number | undefined;
+  /** Vault answered a login so. */
+  readonly isLogin?: boolean | undefined;
   readonly cause?: unknown;
 }
 
@@ -81,6 +83,8 @@ export class VaultError extends Error {
   readonly errors: readonly string[];
   /** Earliest retry, ms from now; `undefined`: not limited. */
   readonly retryAfterMs: number | undefined;
+  /** @see VaultErrorDetails.isLogin */
+  readonly isLogin: boolean;
   /** The message without server and path, for texts that name them already. */
   readonly reason: string;
 
@@ -97,13 +101,18 @@ export class VaultError extends Error {
     this.status = details.status;
     this.errors = details.errors ?? [];
     this.retryAfterMs = details.retryAfterMs;
+    this.isLogin = details.isLogin === true;
     this.reason = reason;
   }
 
   /** The same failure with another text, caused by this one. `changes` replace its fields. */
-  reworded(reason: string, changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs'>> = {}): VaultError {
-    const { kind, addr, method, path, status, errors, retryAfterMs } = this;
-    return new VaultError(reason, { kind, addr, method, path, status, errors, retryAfterMs, ...changes, cause: this });
+  reworded(
+    reason: string,
+    changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs' | 'isLogin'>> = {},
+  ): VaultError {
+    const { kind, addr, method, path, status, errors, retryAfterMs, isLogin } = this;
+    const details = { kind, addr, method, path, status, errors, retryAfterMs, isLogin };
+    return new VaultError(reason, { ...details, ...changes, cause: this });
   }
 
   /** Whether the same call may succeed later without a change of its input. */

@@ -78,6 +78,17 @@ describe('control plane', () => {
     assert.ok(await plane.api.find('/api/v1/namespaces/default/secrets/watched'));
   });
 
+  it('starts with the RBAC roles of another one, and with namespaces of its own', async () => {
+    await using other = await startControlPlane({ controllerManager: false });
+    const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
+    const uidOf = async ({ api }: ControlPlane, path: string): Promise<string> => (await api.get(path)).metadata.uid;
+    assert.equal(await uidOf(other, `${roles}/view`), await uidOf(plane, `${roles}/view`));
+    // Keyferry tells clusters apart by it.
+    const namespace = '/api/v1/namespaces/kube-system';
+    await waitFor(() => other.api.find(namespace));
+    assert.notEqual(await uidOf(other, namespace), await uidOf(plane, namespace));
+  });
+
   it('reports why a server does not start, and leaves nothing behind', async () => {
     let folder = '';
     await assert.rejects(

@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 
 import { TestApi } from '../support/api.ts';
+import { withBootstrapObjects } from './bootstrap-objects.ts';
 import { CertificateAuthority } from './certificates.ts';
 import type { Certificate, Subject } from './certificates.ts';
 import { apiServerArgs, controllerManagerArgs, etcdArgs } from './control-plane-args.ts';
@@ -241,7 +242,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const plane = new ControlPlane(layout, options, ca, tokens, kubeconfigPath);
   try {
     await plane.startEtcd();
-    await plane.startApiServer();
+    await withBootstrapObjects(layout.etcdPort, options, () => plane.startApiServer());
     if (options.controllerManager ?? true) await plane.startControllerManager();
     return plane;
   } catch (error) {

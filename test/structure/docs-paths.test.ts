@@ -56,7 +56,37 @@ function missingWords(page: string, sources: string): string[] {
   return spans.filter((word) => !new RegExp(`\\b(${word}|${word.replace(/^No/, '')})\\b`).test(sources));
 }
 
+/** Reasons that cause no event of the replicator: states without a problem, waits, other clusters, and other rules than annotations. */
+const NO_EVENTS: ReadonlySet<string> = new Set(
+  (
+    'Pending Synced Released SourceInUse NamespaceNotFound NamespaceTerminating SourceEmpty Terminating ' +
+    'ClusterUnreachable NotInstalled Unauthorized'
+  ).split(' '),
+);
+
+/** Reasons in the code that reaches annotated objects. */
+function replicatorReasons(): string[] {
+  const files = globSync(['src/controllers/replicator/*.ts', 'src/copy/{model,plan,cluster}/*.ts'], { cwd: ROOT });
+  const code = files
+    .filter((file) => !file.endsWith('.test.ts'))
+    .map(read)
+    .join('\n');
+  const found = [...code.matchAll(/(?:\b(?:user|operator)Cause\(\s*|\breason: )'(\w+)'/g)].map(
+    ([, reason = '']) => reason,
+  );
+  return [...new Set(found)].filter((reason) => !NO_EVENTS.has(reason));
+}
+
 describe('the documentation', () => {
+  it('on the replicator has every reason of its events in the table, and no other', () => {
+    const [, section = ''] = /^## Events$(.*?)^## /ms.exec(read('docs/replicator.md')) ?? [];
+    const listed = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
+      [...cell.matchAll(/`(\w+)`/g)].map(([, reason = '']) => reason),
+    );
+    // The API server's reasons are not in this code.
+    assert.deepEqual(listed.filter((reason) => reason !== 'Invalid').toSorted(), replicatorReasons().toSorted());
+  });
+
   for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT })) {
     it(`${page} names only files and headings that exist`, () => {
       const missing = pathsIn(page).filter((name) => !BASES.some((base) => existsSync(path.join(ROOT, base, name))));

@@ -167,6 +167,11 @@ export class Keyferry {
     return readWaitMs(this.pid);
   }
 
+  /** Sends a signal, and does not wait. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
   /** SIGTERM or another signal that stops it; SIGKILL after a minute, which the result shows. */
   stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ending> {
     return this.#end(signal);

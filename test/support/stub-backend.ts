@@ -4,7 +4,7 @@ import type { Backend } from '../../src/copy/backend.ts';
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
-  options: Pick<Backend, 'takesTurns'> = {},
+  options: Pick<Backend, 'sharesByRule'> = {},
 ): Backend & {
   /** The reconciled targets. */
   readonly reconciled: string[];

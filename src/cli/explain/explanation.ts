@@ -63,6 +63,8 @@ export async function explanationOf(
   const writers = metadata === undefined ? [] : writersOf(metadata);
   const sourceOf = usersOf(snapshot, key);
   const title = (rule: RuleKey): string => snapshot.titleOf(rule);
+  // The mark of an original does not count by itself.
+  const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
   const told = {
     object: {
       kind,
@@ -74,12 +76,12 @@ export async function explanationOf(
     },
     verdict: verdictOf({
       exists,
-      markedBy: marker === undefined ? undefined : title(marker),
+      markedBy: marker === undefined ? leftoverOf : title(marker),
       claims: entries.map(({ claim }) => ({ rule: title(claim.owner.key), mode: claim.mode })),
       isRule: states.rule !== undefined,
       isSource: sourceOf.length > 0,
     }),
-    owner: owner === undefined ? null : title(owner),
+    owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
     source: owner === undefined ? null : (states.rules.get(owner)?.source ?? sourceText(entry)),
     next: row === undefined ? null : { action: row.action, reason: row.reason },
     others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),

@@ -12,9 +12,9 @@ export interface MigrationFinding {
   readonly text: string;
   /** Of a change: the annotations that are added; `null` for other writes, and for what is no change. */
   readonly annotations: Readonly<Record<string, string>> | null;
-  /** Of a change. `null`: not written, because `--apply` was not given, or because it is no change. */
-  readonly result: 'written' | 'failed' | 'skipped' | null;
-  /** Why a change failed or was skipped. */
+  /** Of a change or a leftover. `null`: nothing was done, because it was not asked for, or because nothing is to be done. */
+  readonly result: 'written' | 'deleted' | 'failed' | 'skipped' | null;
+  /** Why it failed or was skipped. */
   readonly error: string | null;
 }
 

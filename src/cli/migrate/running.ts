@@ -42,16 +42,21 @@ export async function runningPrograms(
 /**
  * Two programs that write the same copies overwrite each other's marks.
  * @param readers of the programs whose objects are to be changed
+ * @param deletes whether copies are to be deleted: no program may use them
  * @throws Error if one of them runs, or if that is not known
  */
-export function refuseWhileRunning({ found, refusal }: RunningPrograms, readers: readonly ProgramReader[]): void {
-  const unknown = refusal === undefined ? undefined : readers.find(({ mustBeStopped }) => mustBeStopped);
+export function refuseWhileRunning(
+  { found, refusal }: RunningPrograms,
+  readers: readonly ProgramReader[],
+  deletes: boolean,
+): void {
+  const unknown = refusal === undefined ? undefined : readers.find(({ mustBeStopped }) => mustBeStopped || deletes);
   if (unknown !== undefined) {
     throw new Error(
       `--apply needs the right to list Deployments, to see that ${unknown.program} does not run: ${refusal}`,
     );
   }
-  const first = found.find(({ reader }) => reader.mustBeStopped);
+  const first = found.find(({ reader }) => reader.mustBeStopped || deletes);
   if (first === undefined) return;
   const [namespace = '', name = ''] = first.deployment.split('/');
   throw new Error(

@@ -14,6 +14,8 @@ export interface Start {
   readonly unchanged: number;
 }
 
+type Rows = ReturnType<typeof rowsOn>;
+
 /** @throws the errors of `api.request` */
 export async function startOf(snapshot: Snapshot): Promise<Start> {
   const targets = targetsIn(snapshot);
@@ -23,7 +25,7 @@ export async function startOf(snapshot: Snapshot): Promise<Start> {
   let unchanged = 0;
   for (const target of [...targets].toSorted()) {
     const { plan } = snapshot.decisionOn(target);
-    const { main, losers } = rowsOn(snapshot, target);
+    const { main, losers } = withoutAdvice(snapshot, target, rowsOn(snapshot, target));
     if (main.action === 'nothing' || keepsData(plan)) unchanged += 1;
     else {
       rows.push({ target, row: main });
@@ -32,6 +34,15 @@ export async function startOf(snapshot: Snapshot): Promise<Start> {
     for (const { row } of losers) rows.push({ target, row });
   }
   return { rows, different, unchanged };
+}
+
+/** Elsewhere a conflict with an object of others advises to delete it. Here it may be the source or the copy of another program. */
+function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, rows: Rows): Rows {
+  const observed = inventory.objects.get(target);
+  if (observed === undefined || claims.ownerOf(observed, target) !== undefined) return rows;
+  const reason = 'exists already and is not managed by Keyferry: it stays as it is';
+  const own = (row: PlannedTarget): PlannedTarget => (row.action === 'conflict' ? { ...row, reason } : row);
+  return { main: own(rows.main), losers: rows.losers.map(({ owner, row }) => ({ owner, row: own(row) })) };
 }
 
 /** The targets of all rules, and the copies whose rule does not claim them or does not exist. */

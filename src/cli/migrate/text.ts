@@ -48,7 +48,7 @@ type Shown = Omit<MigrationFinding, 'object'>;
 
 function verdictCell({ verdict, result }: Shown): Cell {
   if (result === null) return { text: verdict, style: STYLES[verdict] };
-  return { text: result, style: result === 'written' ? 'good' : 'bad' };
+  return { text: result, style: result === 'written' || result === 'deleted' ? 'good' : 'bad' };
 }
 
 function whatOf({ text, error }: Shown): string {

@@ -1,7 +1,7 @@
 /** The writes of `keyferry migrate --apply`. */
 import { KINDS } from '../../controllers/common/snapshot/inventory.ts';
 import type { Changes } from '../../controllers/common/snapshot/inventory.ts';
-import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { objectPath } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { type KubeApi, METADATA_ONLY } from '../../kube/api.ts';
@@ -92,6 +92,34 @@ export class Writer {
     return findings;
   }
 
+  /**
+   * Deletes a copy, unless it has changed since it was listed.
+   * @param isStill whether a new look has come to the same judgement
+   * @param objects as they were listed when the copy was shown
+   */
+  async deletion(
+    finding: MigrationFinding,
+    isStill: boolean,
+    objects: ReadonlyMap<ResourceKey, Observed>,
+  ): Promise<MigrationFinding> {
+    const { kind, namespace, name } = finding.object;
+    const key = resourceKey(this.#api.cluster, kind, namespace, name);
+    const there = objects.get(key);
+    if (!isStill || there === undefined) return { ...finding, ...skipped('it is no leftover any more') };
+    const preconditions = { uid: there.uid, resourceVersion: there.resourceVersion };
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
+    const { result, error } = await this.#write(async () => {
+      await this.#api.request({
+        method: 'DELETE',
+        path: pathOf(key),
+        body,
+        accept: METADATA_ONLY,
+        signal: this.#signal,
+      });
+    });
+    return { ...finding, result: result === 'written' ? 'deleted' : result, error };
+  }
+
   async #write(write: () => Promise<void>): Promise<Result> {
     if (!this.#isOn) return { result: null, error: null };
     try {
@@ -126,16 +154,20 @@ async function annotate(
   there: Pick<Observed, 'uid' | 'resourceVersion'> | undefined,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { kind } = parseResourceKey(object);
-  const known = KINDS.find((one) => one.kind === kind);
-  if (known === undefined) throw new TypeError(`not a kind that is copied: ${object}`);
   await api.request({
     method: 'PATCH',
-    path: objectPath(known, object),
+    path: pathOf(object),
     query: { fieldManager: FIELD_MANAGER },
     body: JSON.stringify({ metadata: { uid: there?.uid, resourceVersion: there?.resourceVersion, annotations } }),
     contentType: 'application/merge-patch+json',
     accept: METADATA_ONLY,
     signal,
   });
+}
+
+function pathOf(object: ResourceKey): string {
+  const { kind } = parseResourceKey(object);
+  const known = KINDS.find((one) => one.kind === kind);
+  if (known === undefined) throw new TypeError(`not a kind that is copied: ${object}`);
+  return objectPath(known, object);
 }

@@ -70,8 +70,10 @@ export function parseManifests(text: string, label: string, kinds: ReadonlySet<s
 function valueOf(resolve: () => unknown, where: string): unknown {
   try {
     return resolve();
-  } catch (error) {
-    throw new ManifestError(`${where}: its aliases or merge keys cannot be resolved`, { cause: error });
+  } catch {
+    // The library's message names the alias, and an unquoted password that starts with `*` is one.
+    const why = 'an alias has no anchor, there are too many aliases, or a merge key has no object';
+    throw new ManifestError(`${where}: its aliases or merge keys cannot be resolved: ${why}`);
   }
 }
 

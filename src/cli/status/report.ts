@@ -74,9 +74,10 @@ export function hasProblem({ ready, reason }: RuleStatus): boolean {
   return !ready && reason !== LIMITED;
 }
 
-/** Only the rules with problems. */
+/** Only the rules with problems, and the copies that nobody wants and nobody deletes. */
 export function onlyFailed(report: StatusReport): StatusReport {
-  return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans: [] };
+  const orphans = report.orphans.filter(({ verdict }) => verdict === 'leftover');
+  return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans };
 }
 
 /** `Secret default/mysecret` */

@@ -50,7 +50,7 @@ function statusTables(
       `${rule.reason}: ${rule.message}`,
     ]),
   );
-  if (rules.length === 0 && missing.length < systems.length) {
+  if (rules.length === 0 && (!failed || orphans.length === 0) && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
     parts.lines([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
   }

@@ -41,7 +41,7 @@ export interface ControllerEntry {
   readonly name: ControllerName;
   /** The kinds that it copies besides Secrets and ConfigMaps. */
   readonly kinds?: readonly Kind[];
-  /** Its rules belong to tenants, so those of one namespace must not delay those of another. @see Backend.takesTurns */
+  /** Its rules belong to tenants. */
   readonly hasTenants?: true;
   /** Selects the annotations that the controller reads. They are kept at any length: see `cli/read-annotations.ts`. */
   annotationReader(config: Config): IsRead;

@@ -4,12 +4,13 @@ import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
+import type { OrphanStatus } from './snapshot/status-report.ts';
 
 /**
  * - `change`: `--apply` writes it.
  * - `manual`: somebody must decide or write something.
  * - `difference`: it goes on, but not in the same way.
- * - `leftover`: a copy that nothing will update any more.
+ * - `leftover`: a copy whose source was looked up and is gone, or does not want it. `--delete-leftovers` deletes it.
  * - `unsupported`: Keyferry cannot do it.
  */
 export type Verdict = 'change' | 'manual' | 'difference' | 'leftover' | 'unsupported';
@@ -65,6 +66,10 @@ export interface MigrationContext {
   readonly objects: ReadonlyMap<ResourceKey, Observed>;
   /** Names of namespaces. */
   readonly namespaces: readonly string[];
+  /** Copies without a rule, as `keyferry status` reports them. */
+  readonly orphans: readonly OrphanStatus[];
+  /** The rule that makes, fills or uses an object, of Keyferry or of another program. */
+  readonly heldBy: (object: ResourceKey) => string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 

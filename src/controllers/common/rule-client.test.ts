@@ -147,6 +147,7 @@ describe('the status of a rule', () => {
   const isSame = (a: Status, b: Status): boolean => a.phase === b.phase && a.unknown === b.unknown;
   const warning = (reason: string): RuleEvent => ({ type: 'Warning', reason, message: '' });
   let events: string[] = [];
+  let now = 0;
   let statuses: RuleStatuses<Rule, Status>;
 
   beforeEach(() => {
@@ -154,7 +155,7 @@ describe('the status of a rule', () => {
     const recordEvent = ({ metadata }: Rule, { reason }: RuleEvent): void => {
       events.push(`${metadata.name} ${reason}`);
     };
-    statuses = new RuleStatuses<Rule, Status>({ client, store, isSame, recordEvent });
+    statuses = new RuleStatuses<Rule, Status>({ client, store, isSame, recordEvent, now: () => now });
   });
 
   const write = async (status: Status, ...reasons: readonly string[]): Promise<void> => {
@@ -172,7 +173,57 @@ describe('the status of a rule', () => {
     assert.deepEqual(stored(), await onServer());
     assert.deepEqual((stored() as Rule).status, { phase: 'Synced' });
     await createRule();
-    assert.equal(statuses.latest(KEY, stored()), undefined, 'another object of the same name');
+    assert.deepEqual(statuses.latest(KEY, stored()), {}, 'another object of the same name');
+  });
+
+  /** Somebody else writes a status, and the watch reports it. @returns whether it is taken for that */
+  async function forged(status: Status | null): Promise<boolean> {
+    const before = stored() as Rule;
+    await plane.api.patch(`${COLLECTION}/x/status`, { status });
+    store.put(await onServer());
+    return statuses.reported(KEY, before, stored());
+  }
+
+  it('of somebody else is replaced, also where it was removed', async () => {
+    await createRule();
+    await write({ phase: 'Failed' });
+    for (const other of [{ phase: 'Synced' }, null]) {
+      const before = requests.length;
+      assert.equal(await forged(other), true);
+      await write({ phase: 'Failed' });
+      assert.equal(requests.length, before + 1);
+      assert.deepEqual(((await onServer()) as Rule).status, { phase: 'Failed' });
+    }
+    assert.equal(await forged({ phase: 'Failed' }), false, 'the same status is no change');
+  });
+
+  it('is not written again because the watch reports it in the form that the server gave it', async () => {
+    await createRule();
+    await write({ phase: 'Synced', unknown: 'dropped' });
+    const before = requests.length;
+    const rule: Rule = { ...stored(), status: { phase: 'Normalized' } };
+    const earlier = stored();
+    store.put(rule);
+    assert.equal(statuses.reported(KEY, earlier, rule), false);
+    await write({ phase: 'Synced', unknown: 'dropped' });
+    assert.equal(requests.length, before);
+    assert.equal(await forged({ phase: 'Other' }), true);
+    await write({ phase: 'Synced', unknown: 'dropped' });
+    assert.equal(requests.length, before + 1, 'but that of somebody else is');
+  });
+
+  it('that another client replaces without an end is written at growing intervals', async () => {
+    await createRule();
+    await write({ phase: 'Failed' });
+    const before = requests.length;
+    const end = now + 600_000;
+    while (now < end) {
+      await forged({ phase: 'Synced' });
+      const again = await statuses.write(KEY, stored(), { status: { phase: 'Failed' }, events: [] }, signal);
+      now += again?.requeueAfterMs ?? 1000;
+    }
+    const writes = requests.length - before;
+    assert.ok(writes >= 15 && writes <= 40, `${writes} writes in 10 minutes`);
   });
 
   it('has its events recorded once, however often its write fails', async () => {

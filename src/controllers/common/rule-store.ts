@@ -33,6 +33,8 @@ export interface RuleStoreOptions<Rule extends KubeObject> {
   readonly onChange?:
     | ((key: RuleKey, initial: boolean, before: Rule | undefined, after: Rule | undefined) => void)
     | undefined;
+  /** The watch reports a rule in the stored version. Its status may be another one, also in the same resourceVersion: see `storeResponse`. */
+  readonly onSameVersion?: ((key: RuleKey, before: Rule, after: Rule) => void) | undefined;
 }
 
 export class RuleStore<Rule extends KubeObject> {
@@ -67,9 +69,13 @@ export class RuleStore<Rule extends KubeObject> {
     return rule === undefined ? undefined : versionOf(rule);
   }
 
-  /** Stores the response to our own write, unless the object was deleted or replaced meanwhile. */
+  /**
+   * Stores the response to our own write, unless the object was deleted or replaced meanwhile, or the watch was faster: a response may have the
+   * status as it was sent, and the watch has it as it was stored.
+   */
   storeResponse(object: KubeObject): void {
-    if (this.#rules.get(this.#keyOf(object))?.metadata.uid === object.metadata.uid) this.put(object);
+    const { uid, resourceVersion } = this.#rules.get(this.#keyOf(object))?.metadata ?? {};
+    if (uid === object.metadata.uid && resourceVersion !== object.metadata.resourceVersion) this.#put(object);
   }
 
   readonly sink: WatchSink = {
@@ -87,6 +93,10 @@ export class RuleStore<Rule extends KubeObject> {
 
   /** Stores an object unless the stored one is newer. @returns whether the store has a rule of this name now */
   put(object: KubeObject, initial = false): boolean {
+    return this.#put(object, initial, this.#options.onSameVersion);
+  }
+
+  #put(object: KubeObject, initial = false, onSameVersion?: RuleStoreOptions<Rule>['onSameVersion']): boolean {
     const { toRule, versionOf, onChange } = this.#options;
     const key = this.#keyOf(object);
     const before = this.#rules.get(key);
@@ -98,6 +108,7 @@ export class RuleStore<Rule extends KubeObject> {
     }
     this.#rules.set(key, after);
     if (before === undefined || versionOf(before) !== versionOf(after)) onChange?.(key, initial, before, after);
+    else onSameVersion?.(key, before, after);
     return true;
   }
 

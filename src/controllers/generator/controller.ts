@@ -4,7 +4,8 @@
  */
 import type { Controller } from '../../copy/controller.ts';
 import type { NamedQueue } from '../../copy/engine.ts';
-import { type Cause, PENDING } from '../../copy/model/claim.ts';
+import { nobodyCause, userCause } from '../../copy/model/cause.ts';
+import { PENDING } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
 import type { RuleReadiness } from '../../copy/rule-reconciler.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
@@ -25,6 +26,7 @@ import { GENERATOR } from './name.ts';
 import { type Reach, reachOf } from './reach.ts';
 import type { StoreRef } from './requests.ts';
 import { type Result, WRONG_ANNOTATION } from './result.ts';
+import { Refusals } from './refusals.ts';
 import { ServedVersions } from './served-versions.ts';
 import { StoreAccess } from './store-access.ts';
 import { Stores } from './stores.ts';
@@ -45,9 +47,7 @@ const EVENT_COMPONENT = 'keyferry-generator';
 const EXTERNAL_SECRETS = 'externalsecrets';
 /** ExternalSecrets that are worked on at once for each server. */
 const CONCURRENCY = 8;
-/** Of these, in one namespace: 200 entries of a Vault that is far away take seconds. */
-const MOST_OF_NAMESPACE = 3;
-/** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. */
+/** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. Many refused ones wait longer (`refusals.ts`). */
 const LONGEST_WAIT_MS = 12_000;
 /** Between two tries to find out what the API server serves and permits, ms. */
 const DISCOVERY_RETRY_MS = 2000;
@@ -61,6 +61,7 @@ class Generator implements Controller {
   readonly #stores: Stores;
   readonly #lanes: Lanes;
   readonly #worker: Worker;
+  readonly #refusals: Refusals;
   #reach: Reach | undefined;
   #mode: ConditionMode = 'unknown';
 
@@ -80,13 +81,13 @@ class Generator implements Controller {
     this.#stores = new Stores((ref, namespace) => {
       this.#storeChanged(ref, namespace);
     });
+    this.#refusals = new Refusals(clock, LONGEST_WAIT_MS);
     this.#lanes = new Lanes({
       laneOf: (rule) => this.#laneOf(rule),
       name: GENERATOR,
       concurrency: CONCURRENCY,
       clock,
       groupOf: namespaceOf,
-      mostOfGroup: MOST_OF_NAMESPACE,
       retryMaxMs: LONGEST_WAIT_MS,
       retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
       onError: (rule, error, retryInMs) => {
@@ -184,7 +185,17 @@ class Generator implements Controller {
   }
 
   start(): void {
-    this.#lanes.start(async (key, signal) => await this.#worker.run(key, signal));
+    this.#lanes.start(async (key, signal) => {
+      try {
+        const result = await this.#worker.run(key, signal);
+        for (const refused of this.#refusals.succeeded(key, result !== undefined)) this.#enqueue(refused, 'low');
+        return result;
+      } catch (error) {
+        const requeueAfterMs = this.#refusals.failed(key, error);
+        if (requeueAfterMs === undefined) throw error;
+        return { requeueAfterMs };
+      }
+    });
   }
 
   async drain(drainMs: number): Promise<void> {
@@ -265,13 +276,15 @@ class Generator implements Controller {
 
   /** An ExternalSecret that is ready and was not helped before is no rule. */
   *readiness(): Iterable<RuleReadiness> {
-    for (const [rule, object] of this.#rules.all()) yield { rule, cause: causeOf(object, this.#mode) };
+    for (const [rule, object] of this.#rules.all()) yield { rule, cause: this.#causeOf(rule, object) };
   }
-}
 
-/** Why ESO cannot read the values of an ExternalSecret, as far as the generator knows. */
-function causeOf(rule: ExternalSecretRule, mode: ConditionMode): Cause | undefined {
-  const need = needOf(rule, mode);
-  if (need === 'setting') return { reason: 'ErrorAnnotation', message: WRONG_ANNOTATION };
-  return need === 'values' ? (rule.result ?? PENDING) : undefined;
+  /** Why ESO cannot read the values of an ExternalSecret, as far as the generator knows. */
+  #causeOf(key: RuleKey, rule: ExternalSecretRule): RuleReadiness['cause'] {
+    const need = needOf(rule, this.#mode);
+    if (need === 'setting') return userCause('ErrorAnnotation', WRONG_ANNOTATION);
+    if (need !== 'values') return undefined;
+    const { reason, message } = rule.result ?? PENDING;
+    return { ...nobodyCause(reason, message), fault: this.#worker.faultOf(key) };
+  }
 }

@@ -22,7 +22,11 @@ export function decideEntry(
     const message =
       `the latest version in Vault is ${entry.state}; ` +
       'with the annotation keyferry.dev/generate-when-deleted: "true" a new one is made';
-    return { make: [], nested: [], problems: wanted.map(({ field }) => ({ reason: 'Deleted', field, message })) };
+    return {
+      make: [],
+      nested: [],
+      problems: wanted.map(({ field }) => ({ reason: 'Deleted', field, message, fault: 'user' })),
+    };
   }
   const values = entry.state === 'found' ? entry.values : undefined;
   const make = new Map<string, WantedValue>();
@@ -34,7 +38,7 @@ export function decideEntry(
     switch (findProperty(values, property)) {
       case 'unknown': {
         const message = 'no value is made for an expression that reads inside values';
-        problems.push({ reason: 'NotMade', field: `${field}.remoteRef.property`, message });
+        problems.push({ reason: 'NotMade', field: `${field}.remoteRef.property`, message, fault: 'user' });
         break;
       }
       case 'nested':
@@ -44,7 +48,7 @@ export function decideEntry(
         if (same === undefined) make.set(property, value);
         else if (same.decoding !== decoding) {
           const message = `${same.field} reads the same property with another strategy`;
-          problems.push({ reason: 'NotMade', field: `${field}.remoteRef.decodingStrategy`, message });
+          problems.push({ reason: 'NotMade', field: `${field}.remoteRef.decodingStrategy`, message, fault: 'user' });
         }
         break;
       case 'present':

@@ -61,7 +61,7 @@ export class EntryMaker {
 }
 
 function refused({ values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
-  const problems = values.map(({ field }): Problem => ({ ...why, field }));
+  const problems = values.map(({ field }): Problem => ({ ...why, field, fault: 'user' }));
   const decision: EntryDecision = { make: [], nested: [], problems };
   return { decision, version: undefined, createdTime: undefined, existed: false, made: false };
 }

@@ -23,6 +23,13 @@ const metadata: ExternalSecret['metadata'] = {
   generation: 2,
   creationTimestamp: '2026-01-01T00:00:00Z',
 };
+const writtenBy = (manager: string): Partial<ExternalSecret['metadata']> => ({
+  managedFields: [
+    { manager, fieldsV1: { 'f:metadata': { 'f:annotations': { [`f:${RESULT}`]: {} } } } },
+    { manager: 'keyferry', subresource: 'status', fieldsV1: { 'f:status': {} } },
+  ],
+});
+const OURS = writtenBy('keyferry');
 const spec = {
   secretStoreRef: { name: 'vault' },
   data: [{ remoteRef: { key: 'secret/dev/app', property: 'password' } }],
@@ -35,7 +42,7 @@ interface Shape {
 }
 
 function object({ annotations = { create: 'true' }, conditions = [FAILING], meta = {} }: Shape = {}): ExternalSecret {
-  return { metadata: { ...metadata, ...meta, annotations }, spec, status: { conditions } };
+  return { metadata: { ...metadata, ...OURS, ...meta, annotations }, spec, status: { conditions } };
 }
 
 function rule(shape: Shape = {}, all = false): ExternalSecretRule {
@@ -151,6 +158,16 @@ test('the last result is the condition, with the versions of the annotation', ()
   assert.deepEqual(alone, { created: true, reason: 'Exists', message: '', entries: {} });
   assert.equal(rule({ conditions: [FOREIGN, FAILING] }).result, undefined);
   assert.equal(rule({ annotations: { create: 'true', [RESULT]: 'not ours' } }).result, undefined);
+});
+
+test('a result that somebody else has written or copied does not count', () => {
+  for (const text of [SUCCESS_TEXT, FAILED_TEXT]) {
+    const annotations = { create: 'true', [RESULT]: text };
+    for (const meta of [writtenBy('kubectl'), { managedFields: [] }])
+      assert.equal(rule({ annotations, meta }).result, undefined);
+    assert.notEqual(rule({ annotations }).result, undefined);
+    assert.equal(ruleOf(object({ annotations, conditions: [READY], meta: writtenBy('kubectl') }), false), undefined);
+  }
 });
 
 test('a list of 50 conditions can be written back, also with ours, and a longer one is left alone', () => {

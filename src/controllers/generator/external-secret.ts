@@ -1,4 +1,5 @@
 /** The part of an ExternalSecret that is kept. Nothing is kept of one that never needs work. */
+import { FIELD_MANAGER } from '../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './annotations.ts';
 import { CREATED_CONDITION, type EsoCondition, type ExternalSecret, FAILING_REASON } from './api.ts';
@@ -55,7 +56,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   const optIn = optInOf(metadata.annotations ?? {}, all);
   if (optIn === 'no' && created === undefined) return undefined;
   const annotations = keptAnnotations(metadata.annotations);
-  const said = parseResult(annotations[RESULT_ANNOTATION]);
+  const said = wroteResult(metadata) ? parseResult(annotations[RESULT_ANNOTATION]) : undefined;
   const result = resultOf(said, created);
   const saysFailure = said?.created === false || result?.created === false;
   const ready = conditions.find(({ type }) => type === 'Ready');
@@ -86,6 +87,14 @@ export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | un
   if (optIn === 'no') return undefined;
   if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';
   return state === 'ready' && saysFailure ? 'found' : undefined;
+}
+
+/** Whether Keyferry is the last writer of the annotation with the result. Others copy it with its object, or write one of their own. */
+function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
+  return managedFields.some(({ manager, fieldsV1 }) => {
+    const fields = fieldsV1?.['f:metadata'] as { readonly 'f:annotations'?: object } | undefined;
+    return manager === FIELD_MANAGER && Object.hasOwn(fields?.['f:annotations'] ?? {}, `f:${RESULT_ANNOTATION}`);
+  });
 }
 
 /** @param said by the annotation */

@@ -41,9 +41,11 @@ export function placesOf(wanted: readonly WantedValue[], source: StoreSource, us
       getOrCreate(found.entries, path, () => ({ path, version, values: [] })).values.push(value);
     } catch (error) {
       if (error instanceof EntryPathError) {
-        problems.push({ reason: 'ErrorCreating', field: `${field}.remoteRef.key`, message: error.message });
+        const { message } = error;
+        problems.push({ reason: 'ErrorCreating', field: `${field}.remoteRef.key`, message, fault: 'user' });
       } else if (error instanceof StoreError) {
-        problems.push({ reason: error.reason, field: `${store.kind} ${store.name}`, message: error.message });
+        const { reason, message, fault } = error;
+        problems.push({ reason, field: `${store.kind} ${store.name}`, message, fault });
       } else throw error;
     }
   }
@@ -67,7 +69,9 @@ interface Located {
 /** @throws StoreError */
 function placeOf(ref: StoreRef, source: StoreSource, user: StoreUser): Located {
   if (source.from === 'environment') {
-    if (source.server === undefined) throw new StoreError('InvalidStore', 'cannot be read, and $VAULT_ADDR is not set');
+    if (source.server === undefined) {
+      throw new StoreError('InvalidStore', 'cannot be read, and $VAULT_ADDR is not set', 'operator');
+    }
     const login: VaultLogin = { server: source.server, auth: { method: 'environment' } };
     return { place: { store: 'environment', login, ca: undefined }, mount: undefined, version: undefined };
   }

@@ -1,4 +1,5 @@
 /** The values that an ExternalSecret reads, and those that are never made. Pure. */
+import type { Fault } from '../../copy/model/cause.ts';
 import type { ExternalSecretData, ExternalSecretSpec, StoreReference } from './api.ts';
 import { DECODINGS, type Decoding } from './format.ts';
 import type { ProblemReason } from './reasons.ts';
@@ -24,6 +25,7 @@ export interface Problem {
   readonly reason: ProblemReason;
   readonly field: string;
   readonly message: string;
+  readonly fault: Fault;
 }
 
 export interface Requests {
@@ -49,11 +51,11 @@ export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
   }
   if (data.length > MAX_VALUES) {
     const message = `has ${data.length} items, and at most ${MAX_VALUES} get values`;
-    problems.push({ reason: 'NotMade', field: 'spec.data', message });
+    problems.push({ reason: 'NotMade', field: 'spec.data', message, fault: 'user' });
   }
   if ((spec?.dataFrom?.length ?? 0) > 0) {
     const message = 'no value is made for it, because it names no property';
-    problems.push({ reason: 'NotMade', field: 'spec.dataFrom', message });
+    problems.push({ reason: 'NotMade', field: 'spec.dataFrom', message, fault: 'user' });
   }
   return { wanted, problems };
 }
@@ -64,7 +66,7 @@ function requestOf(
   defaultStore: StoreReference | undefined,
 ): WantedValue | Problem {
   const problem = (part: string, message: string): Problem => {
-    return { reason: 'NotMade', field: `${field}.${part}`, message };
+    return { reason: 'NotMade', field: `${field}.${part}`, message, fault: 'user' };
   };
   const { key = '', property = '', version, metadataPolicy, decodingStrategy } = remoteRef;
   if (sourceRef?.generatorRef !== undefined) {
@@ -87,7 +89,7 @@ function requestOf(
   const store = storeRefOf(sourceRef === undefined ? defaultStore : sourceRef.storeRef);
   if (store === undefined) {
     const source = sourceRef === undefined ? 'spec.secretStoreRef' : `${field}.sourceRef.storeRef`;
-    return { reason: 'InvalidStore', field: source, message: 'names no store' };
+    return { reason: 'InvalidStore', field: source, message: 'names no store', fault: 'user' };
   }
   return { field, store, key, property, decoding };
 }

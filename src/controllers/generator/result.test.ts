@@ -28,7 +28,7 @@ function run(entries: readonly EntryState[], problems: readonly Problem[] = []):
   return { entries, nested: [], problems };
 }
 
-const PROBLEM: Problem = { reason: 'ErrorCreating', field: 'SecretStore vault', message: 'sealed' };
+const PROBLEM: Problem = { reason: 'ErrorCreating', field: 'SecretStore vault', message: 'sealed', fault: 'operator' };
 const NESTED: WantedValue = {
   field: 'spec.data[0]',
   store: { kind: 'SecretStore', name: 'vault' },
@@ -70,7 +70,7 @@ test('the words are those of the original', () => {
 });
 
 test('the first problem gives the reason, and all are in the message, which is bounded', () => {
-  const deleted: Problem = { reason: 'Deleted', field: 'spec.data[1]', message: 'is deleted' };
+  const deleted: Problem = { reason: 'Deleted', field: 'spec.data[1]', message: 'is deleted', fault: 'user' };
   const both = resultOf(run([], [deleted, PROBLEM]), undefined);
   assert.deepEqual([both.reason, both.message], ['Deleted', 'spec.data[1]: is deleted; SecretStore vault: sealed']);
   const many = resultOf(

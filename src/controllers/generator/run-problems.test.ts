@@ -14,7 +14,7 @@ function vaultError(kind: VaultErrorKind, path?: string): VaultError {
 
 test('an author reads what Vault says, and nothing that another server answers', () => {
   const messageOf = (error: unknown): string => {
-    const problem = problemOf(error, STORE);
+    const problem = problemOf(error, STORE, undefined);
     assert.deepEqual([problem?.reason, problem?.field], ['ErrorCreating', 'SecretStore vault']);
     return problem?.message ?? '';
   };
@@ -29,25 +29,27 @@ test('an author reads what Vault says, and nothing that another server answers',
 });
 
 test('a missing credential, and a missing permission, are named', () => {
-  const missing = new VaultAuthMissingError('the Secret dev/token does not exist');
+  const missing = new VaultAuthMissingError('the Secret dev/token does not exist', 'user');
   const login = new Error('login', { cause: missing });
-  assert.equal(problemOf(login, STORE)?.message, 'the Secret dev/token does not exist');
+  assert.equal(problemOf(login, STORE, undefined)?.message, 'the Secret dev/token does not exist');
   const call = { cluster: 'main', method: 'GET', path: '/api/v1/namespaces/dev/secrets/ca' };
   const message = 'secrets "ca" is forbidden in the namespace "dev"';
   const forbidden = new ApiError(call, 403, { reason: 'Forbidden', message, causes: [] });
-  assert.equal(problemOf(forbidden, STORE)?.message, message);
-  assert.ok(problemOf(new ConnectionError('ECONNREFUSED', 'no connection'), STORE));
+  assert.equal(problemOf(forbidden, STORE, undefined)?.message, message);
+  assert.ok(problemOf(new ConnectionError('ECONNREFUSED', 'no connection'), STORE, undefined));
 });
 
 test('a store whose certificates are not there keeps its reason', () => {
   const error = new StoreError('InvalidStore', 'spec.provider.vault.caProvider: the Secret dev/ca has no key pem');
-  assert.deepEqual(problemOf(error, STORE), {
+  assert.deepEqual(problemOf(error, STORE, undefined), {
     reason: 'InvalidStore',
     field: 'SecretStore vault',
     message: error.message,
+    fault: 'user',
   });
 });
 
 test('an error of the program is no problem of the author', () => {
-  for (const error of [new TypeError('x'), undefined, 'text']) assert.equal(problemOf(error, STORE), undefined);
+  for (const error of [new TypeError('x'), undefined, 'text'])
+    assert.equal(problemOf(error, STORE, undefined), undefined);
 });

@@ -75,7 +75,7 @@ export class StoreAccess {
   #find(ref: StoreRef, namespace: string): StoreSpec | undefined {
     const { reach, stores } = this.#options;
     if (ref.kind === 'ClusterSecretStore' && reach()?.clusterStores !== true) {
-      throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores');
+      throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores', 'operator');
     }
     return stores.get(ref, namespace);
   }

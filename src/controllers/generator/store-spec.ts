@@ -1,4 +1,5 @@
 /** Reads a SecretStore or ClusterSecretStore of ESO: where its Vault is, and how to log in. Pure. */
+import type { Fault } from '../../copy/model/cause.ts';
 import type { VaultAuthRef, VaultSecretKey } from '../../copy/vault/locations.ts';
 import type { VaultServerOptions } from '../../vault/client/server.ts';
 import type { SecretKeySelector, SecretStore, StoreCondition, VaultProvider } from './api.ts';
@@ -30,10 +31,13 @@ export type StoreProblemReason = Extract<
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreProblemReason;
+  readonly fault: Fault;
 
-  constructor(reason: StoreProblemReason, message: string) {
+  /** @param fault default: the author of the store or of its user */
+  constructor(reason: StoreProblemReason, message: string, fault: Fault = 'user') {
     super(message);
     this.reason = reason;
+    this.fault = fault;
   }
 }
 

@@ -6,54 +6,63 @@ import { nullLog } from '../../../test/support/null-log.ts';
 import { MetricRegistry } from '../../observe/metric-registry.ts';
 import { TimeLimitError } from '../../runtime/abort.ts';
 import { VaultError } from '../../vault/errors.ts';
-import { ruleOf } from './external-secret.ts';
+import { type ExternalSecretRule, ruleOf } from './external-secret.ts';
 import { GeneratorMetrics } from './metrics.ts';
 import type { Result } from './result.ts';
-import { Worker } from './worker.ts';
+import { Worker, type WorkerOptions } from './worker.ts';
 
 const STORES = 200;
 /** Time limit of a call, ms. */
 const CALL_MS = 10_000;
 
-test('a run ends after two minutes, however many servers do not answer', async () => {
-  const clock = new ManualClock();
-  const data = Array.from({ length: STORES }, (_, index) => ({
+const KEY = 'generator:default/one';
+const { signal } = new AbortController();
+
+/** An ExternalSecret that fails, with a value in each of these stores. */
+function failing(stores: readonly string[], generation = 1): ExternalSecretRule {
+  const data = stores.map((name, index) => ({
     secretKey: `key-${index}`,
     remoteRef: { key: 'app', property: 'a' },
-    sourceRef: { storeRef: { name: `store-${index}` } },
+    sourceRef: { storeRef: { name } },
   }));
   const conditions = [{ type: 'Ready', status: 'False', reason: 'SecretSyncedError' }];
   const metadata = {
-    name: 'many',
+    name: 'one',
     namespace: 'default',
     uid: 'a',
     resourceVersion: '1',
+    generation,
     creationTimestamp: '2026-01-01T00:00:00Z',
     annotations: { create: 'true' },
   };
   const object = { apiVersion: 'v1', kind: 'ExternalSecret', metadata, spec: { data }, status: { conditions } };
   const rule = ruleOf(object, false);
+  assert.ok(rule !== undefined);
+  return rule;
+}
+
+interface Scene {
+  readonly worker: Worker;
+  readonly results: Result[];
+  readonly closed: string[];
+}
+
+function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; open: () => Promise<never> }): Scene {
+  const { rule, open, clock = new ManualClock() } = options;
   const auth = { tokenSecretRef: { name: 'token', key: 'token' } };
   const provider = { vault: { server: 'http://silent', path: 'secret', auth } };
   const user = { namespace: 'default', labels: {}, matches: () => false, mayGetApiTokens: () => false };
   const results: Result[] = [];
-  let opened = 0;
+  const closed: string[] = [];
   const worker = new Worker({
-    rule: () => rule,
+    rule,
     mode: () => 'limited',
     stores: {
       userOf: () => Promise.resolve(user),
       sourceFor: () => ({ from: 'stores', get: () => ({ provider }) }),
       readCa: () => Promise.reject(new Error('there is none')),
     },
-    vault: {
-      open: async () => {
-        opened += 1;
-        await clock.advance(CALL_MS);
-        throw new VaultError('the server does not answer', { kind: 'timeout', addr: 'http://silent' });
-      },
-      close: () => undefined,
-    },
+    vault: { open, close: (one) => closed.push(one) },
     book: { on: () => [] },
     writes: {
       result: (_key, _rule, result) => Promise.resolve(results.push(result) > 0),
@@ -66,6 +75,52 @@ test('a run ends after two minutes, however many servers do not answer', async (
     clock,
     log: nullLog,
   });
-  await assert.rejects(worker.run('generator:default/many', new AbortController().signal), TimeLimitError);
+  return { worker, results, closed };
+}
+
+test('a run ends after two minutes, however many servers do not answer', async () => {
+  const clock = new ManualClock();
+  const rule = failing(Array.from({ length: STORES }, (_, index) => `store-${index}`));
+  let opened = 0;
+  const open = async (): Promise<never> => {
+    opened += 1;
+    await clock.advance(CALL_MS);
+    throw new VaultError('the server does not answer', { kind: 'timeout', addr: 'http://silent' });
+  };
+  const { worker, results } = sceneOf({ rule: () => rule, open, clock });
+  await assert.rejects(worker.run(KEY, signal), TimeLimitError);
   assert.deepEqual([opened, results.map(({ reason }) => reason)], [13, ['ErrorCreating']]);
+});
+
+const DENIED = new VaultError('denied', { kind: 'permissionDenied', addr: 'http://silent' });
+
+for (const [what, after, reports] of [
+  ['that stays the same reports its result', failing(['one']), 1],
+  ['whose spec changes during it does not report the result of the old one', failing(['one'], 2), 0],
+  ['whose object is deleted during it reports nothing', undefined, 0],
+] as const) {
+  test(`a run ${what}`, async () => {
+    let rule: ExternalSecretRule | undefined = failing(['one']);
+    const open = async (): Promise<never> => {
+      rule = after;
+      return await Promise.reject(DENIED);
+    };
+    const { worker, results } = sceneOf({ rule: () => rule, open });
+    await worker.run(KEY, signal).catch((error: unknown) => assert.equal(error, DENIED));
+    assert.equal(results.length, reports);
+  });
+}
+
+test('the connection to a store ends when the ExternalSecret names another one, or is gone', async () => {
+  let rule: ExternalSecretRule | undefined = failing(['one', 'two']);
+  const { worker, closed } = sceneOf({ rule: () => rule, open: () => Promise.reject(DENIED) });
+  const run = async (): Promise<string[]> => {
+    await worker.run(KEY, signal).catch((error: unknown) => assert.equal(error, DENIED));
+    return closed.splice(0);
+  };
+  assert.deepEqual(await run(), []);
+  rule = failing(['two', 'three'], 2);
+  assert.deepEqual(await run(), [`${KEY} SecretStore/one`]);
+  rule = undefined;
+  assert.deepEqual(await run(), [`${KEY} SecretStore/two`, `${KEY} SecretStore/three`]);
 });

@@ -2,6 +2,8 @@
  * Brings one ExternalSecret up to date: reads the entries of its values in Vault, makes what they lack, and reports the result. Each run starts
  * from what Vault and the object say, so it can be repeated after any crash.
  */
+import type { Fault } from '../../copy/model/cause.ts';
+import type { VaultLogin } from '../../copy/vault/access.ts';
 import type { ClaimBook } from '../../copy/plan/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { isSkippedCall } from '../../copy/vault/access.ts';
@@ -72,9 +74,16 @@ export class Worker {
   readonly #users = new Map<RuleKey, Set<string>>();
   /** The entries that were written and not reported yet, because the report failed: the next one still says `Success`. */
   readonly #unreported = new Map<RuleKey, Set<string>>();
+  /** Of the last run. Not in the result, which anybody may write. */
+  readonly #faults = new Map<RuleKey, Fault>();
 
   constructor(options: WorkerOptions) {
     this.#options = options;
+  }
+
+  /** Whose fault it is that ESO cannot read the values. */
+  faultOf(key: RuleKey): Fault {
+    return this.#faults.get(key) ?? 'nobody';
   }
 
   /** @throws the error after which the run is to be repeated */
@@ -84,6 +93,7 @@ export class Worker {
     const need = rule && needOf(rule, mode());
     if (rule !== undefined && need === 'values') return await this.#make(key, rule, signal);
     this.#release(key);
+    this.#faults.delete(key);
     if (rule === undefined) {
       writes.forget(key);
       this.#unreported.delete(key);
@@ -112,7 +122,7 @@ export class Worker {
     try {
       user = await stores.userOf(namespace, wanted, signal);
     } catch (error) {
-      this.#fail(failed, error, `namespace ${namespace}`, signal);
+      this.#fail(failed, error, { field: `namespace ${namespace}` }, signal);
     }
     if (user === undefined) {
       await this.#report(key, rule, failed, failed.problems, signal);
@@ -145,22 +155,27 @@ export class Worker {
         await this.#workIn(key, place, settings, work, pass);
       } catch (error) {
         if (error instanceof TimeLimitError) {
-          this.#fail(work, error, 'spec.data', pass.signal);
+          this.#fail(work, error, { field: 'spec.data' }, pass.signal);
           break;
         }
         if (error instanceof NotKnownYetError) {
           work.waits = true;
           continue;
         }
-        this.#fail(work, error, place.store.replace('/', ' '), pass.signal);
+        this.#fail(work, error, { field: place.store.replace('/', ' '), auth: place.login.auth }, pass.signal);
       }
     }
     return work;
   }
 
-  /** Notes a failure. @param field where it is @throws the error if it is not about Vault, the API server or a credential */
-  #fail(work: Work, error: unknown, field: string, signal: AbortSignal): void {
-    const problem = signal.aborted ? undefined : problemOf(error, field);
+  /** Notes a failure. @param where @see problemOf @throws the error if it is not about Vault, the API server or a credential */
+  #fail(
+    work: Work,
+    error: unknown,
+    { field, auth }: { readonly field: string; readonly auth?: VaultLogin['auth'] },
+    signal: AbortSignal,
+  ): void {
+    const problem = signal.aborted ? undefined : problemOf(error, field, auth);
     if (problem === undefined) throw error;
     work.problems.push(problem);
     work.error = error;
@@ -199,7 +214,7 @@ export class Worker {
       try {
         outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, writerOf, dryRun, signal });
       } catch (error) {
-        this.#fail(work, error, entry.values[0]?.field ?? place.store, signal);
+        this.#fail(work, error, { field: entry.values[0]?.field ?? place.store, auth: place.login.auth }, signal);
         // The server may answer for other entries, unless it does not answer at all.
         if (isVaultError(error) && error.transient) return;
         continue;
@@ -249,6 +264,7 @@ export class Worker {
     signal: AbortSignal,
   ): Promise<void> {
     const nested = outcomes.flatMap(({ decision }) => decision.nested);
+    this.#faults.set(key, problems[0]?.fault ?? 'nobody');
     // Vault was not called again because of the failure that was reported already.
     if (isSkippedCall(error) && rule.result?.reason === 'ErrorCreating') return;
     const result = resultOf({ entries, nested, problems }, rule.result);
@@ -275,6 +291,7 @@ export class Worker {
           : message;
       this.#options.log.warn(`${rule.metadata.name}: ${text}`, { rule: key });
     }
+    this.#faults.set(key, 'user');
     await this.#write(key, rule, wrongSetting(message, rule.result), signal);
   }
 

@@ -1,6 +1,8 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
 import type { Controller } from '../../copy/controller.ts';
+import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
@@ -20,13 +22,11 @@ import {
   SECRET_MIRRORS,
   type SecretMirror,
 } from './api.ts';
-import { StaleOriginalCopies } from './stale-original-copies.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
-import { namespaceList } from './summary.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',
@@ -35,9 +35,6 @@ export const mirrors: ControllerEntry = {
   reader: async () => (await import('./reader.ts')).mirrorsReader,
   programs: async () => [(await import('./migration.ts')).mirrorsMigration],
 };
-
-/** Namespaces named in a log line. */
-const MAX_NAMED = 10;
 
 class MirrorsController implements Controller {
   readonly reconciler: MirrorReconciler;
@@ -90,8 +87,6 @@ class MirrorsController implements Controller {
       viewOf: (source) => engine.sources.view(source),
       vault,
       specOptions,
-      // `search` matches as the original did, so each of its copies is still selected.
-      staleOriginalCopies: regexMode === 'full' ? this.#staleOriginalCopies() : undefined,
       recordEvent,
       onSynced: (mirror, spec, namespaces) => {
         metrics.synced(mirror, spec.sourceType, spec.destinationType);
@@ -102,6 +97,7 @@ class MirrorsController implements Controller {
       },
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
+      monotonic: () => clock.monotonic(),
       onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
       now: () => clock.now(),
@@ -160,26 +156,13 @@ class MirrorsController implements Controller {
     this.#watches.push(mirrorWatch, copyWatch);
   }
 
-  stop(): void {
-    this.#changes.stop();
+  /** A refused mirror claims the copies that it has. */
+  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
+    const owner = after === undefined && before !== undefined ? this.reconciler.ownerOf(before, key) : undefined;
+    if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) this.#context.engine.enqueueRule(owner);
   }
 
-  #staleOriginalCopies(): StaleOriginalCopies {
-    const { cluster, log } = this.#context;
-    return new StaleOriginalCopies({
-      api: cluster.api,
-      namespaces: cluster.namespaces,
-      served: cluster.served,
-      onFound: (mirror, name, namespaces) => {
-        const where = namespaceList(namespaces, MAX_NAMED);
-        log.warn(
-          `copies made by ktsstudio/mirrors in ${where} are not updated: a pattern matches only a part of the namespace name; use --mirrors-regex=search to update them, or run keyferry status to list them`,
-          { mirror, name, count: namespaces.length },
-        );
-      },
-      onFailed: (mirror, error) => {
-        log.warn('cannot list the copies made by ktsstudio/mirrors', { mirror, error });
-      },
-    });
+  stop(): void {
+    this.#changes.stop();
   }
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { userCause } from '../../copy/model/cause.ts';
 import { type Outcome, PENDING } from '../../copy/model/claim.ts';
 import { resourceKey } from '../../copy/model/keys.ts';
 import { Namespaces } from '../../copy/cluster/namespaces.ts';
@@ -17,7 +18,9 @@ const RULE = 'mirrors:default/db';
 const unused = (): never => assert.fail('not used');
 
 describe('a mirror that is being deleted, after the deletion timeout', () => {
-  const OVER = Date.parse('2026-11-21T10:01:00Z');
+  const LIMIT_MS = 60_000;
+  const DELETED = '2026-11-21T10:00:00Z';
+  const MINUTES_10 = 10 * 60_000;
   const mirror: SecretMirror = {
     metadata: {
       name: 'db',
@@ -25,14 +28,22 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
       uid: 'u',
       resourceVersion: '1',
       creationTimestamp: '',
-      deletionTimestamp: '2026-11-21T10:00:00Z',
+      deletionTimestamp: DELETED,
       finalizers: [SECRET_MIRROR_FINALIZER],
     },
     spec: { destination: { namespaces: ['team'] } },
   };
 
-  /** Whether the finalizer is removed, and the reasons of the events. */
-  async function report(outcome: Outcome, now: number, retain = false): Promise<readonly [boolean, readonly string[]]> {
+  /**
+   * Whether the finalizer is removed, and the reasons of the events.
+   * @param waitedMs since this process saw the deletion
+   * @param skewMs how far our clock is ahead of the server's
+   */
+  async function report(
+    outcome: Outcome,
+    { waitedMs = LIMIT_MS, retain = false, skewMs = 0 } = {},
+  ): Promise<readonly [boolean, readonly string[]]> {
+    let monotonic = 7;
     const mirrors = createMirrorStore();
     mirrors.put(mirror);
     const events: string[] = [];
@@ -55,32 +66,41 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
       recordEvent: (_mirror, { reason }) => events.push(reason),
       onSynced: unused,
       onGone: unused,
-      deletionTimeoutMs: 60_000,
+      deletionTimeoutMs: LIMIT_MS,
       synced: unused,
-      now: () => now,
+      now: () => Date.parse(DELETED) + skewMs + monotonic,
+      monotonic: () => monotonic,
     });
     const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };
     const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });
     const mode = retain ? 'own' : 'release';
     const claim = { owner, target: 'c:Secret/team/db', mode, source: undefined, shape } as const;
     const news = { writes: 0, evaluated: ruleVersion(mirror) };
-    await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);
+    const update = async (): Promise<unknown> =>
+      await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);
+    await update();
+    assert.equal(isRemoved, false, 'not before the limit');
+    events.splice(0);
+    monotonic += waitedMs;
+    await update();
     return [isRemoved, events];
   }
 
-  const going: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'a finalizer' };
-  const refused: Outcome = { state: 'error', reason: 'Forbidden', message: 'no' };
+  const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
+  const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 
   it('is removed if the deletion of all remaining copies was tried, with an event', async () => {
-    assert.deepEqual(await report(going, OVER), [true, ['DeletionTimeout']]);
-    assert.deepEqual(await report(refused, OVER), [true, ['DeletionTimeout']]);
-    const [isRemoved, events] = await report(going, OVER - 1);
-    assert.equal(isRemoved, false);
-    assert.ok(!events.includes('DeletionTimeout'));
+    for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
+      assert.deepEqual(await report(going, { skewMs }), [true, ['DeletionTimeout']]);
+      assert.deepEqual(await report(refused, { skewMs }), [true, ['DeletionTimeout']]);
+      const [isRemoved, events] = await report(going, { skewMs, waitedMs: LIMIT_MS - 1 });
+      assert.equal(isRemoved, false);
+      assert.ok(!events.includes('DeletionTimeout'));
+    }
   });
 
   it('stays if a deletion was not tried, or a retained copy is not marked', async () => {
-    assert.deepEqual(await report(PENDING, OVER), [false, []]);
-    assert.equal((await report(refused, OVER, true))[0], false);
+    assert.deepEqual(await report(PENDING), [false, []]);
+    assert.equal((await report(refused, { retain: true }))[0], false);
   });
 });

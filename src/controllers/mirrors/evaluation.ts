@@ -1,6 +1,7 @@
 /** Turns SecretMirrors into claims. */
 import type { Steps } from '../../runtime/slices.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { userCause } from '../../copy/model/cause.ts';
 import type { Claim, Owner } from '../../copy/model/claim.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
@@ -81,7 +82,7 @@ export class MirrorEvaluation {
     const sources = source === undefined ? [] : [source];
     const refusal = this.#refuse(rule, mirror, owner, targets.length);
     if (refusal !== undefined) {
-      const claims = leavingClaims(owner, view.ownedBy(rule), 'InvalidSpec', refusal);
+      const claims = leavingClaims(owner, view.ownedBy(rule), userCause('InvalidSpec', refusal));
       return { owner, version, claims, sources };
     }
     const entry = vault?.targetKeyOf(spec.destinationLocation);
@@ -93,7 +94,7 @@ export class MirrorEvaluation {
       // A mistake in the spec never deletes a copy.
       const claimed = new Set(targets);
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
-      claims.push(...leavingClaims(owner, left, 'InvalidSpec', 'the spec of its SecretMirror is invalid'));
+      claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
     return { owner, version, claims, sources };
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { userCause } from '../../copy/model/cause.ts';
 import type { SourceView } from '../../copy/model/claim.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { VaultBlock } from './api.ts';
@@ -60,7 +61,7 @@ describe('the leases of a status', () => {
 
   it('keep the present lease with its block while the source at another path is unknown', () => {
     assert.deepEqual(fold(NOTHING, RO, FIRST), FIRST);
-    assert.deepEqual(fold({ state: 'failed', reason: 'VaultError', message: '' }, RO, FIRST), FIRST);
+    assert.deepEqual(fold({ state: 'failed', ...userCause('VaultError', '') }, RO, FIRST), FIRST);
   });
 
   it('keep a replaced lease with its expiry, until it is revoked or expires', () => {

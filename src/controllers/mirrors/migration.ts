@@ -1,6 +1,14 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
 import { PatternCache } from '../common/namespace-patterns.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_CRD_NAME, SECRET_MIRROR_KIND, SECRET_MIRRORS, type SecretMirror } from './api.ts';
+import { leftoverFindings } from '../common/snapshot/leftovers.ts';
+import {
+  MIRROR_ANNOTATIONS,
+  MIRRORS_CONTROLLER,
+  MIRRORS_CRD_NAME,
+  SECRET_MIRROR_KIND,
+  SECRET_MIRRORS,
+  type SecretMirror,
+} from './api.ts';
 import { effectiveSpec } from './spec.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
@@ -54,7 +62,7 @@ async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<r
   return isOldStored ? [store, convert] : [convert];
 }
 
-async function find({ api, config, objects, namespaces, signal }: MigrationContext): Promise<Found> {
+async function find({ api, config, objects, namespaces, orphans, signal }: MigrationContext): Promise<Found> {
   const findings: Finding[] = [];
   const patterns = new PatternCache(config.mirrors.regexMode);
   let rules = 0;
@@ -71,6 +79,7 @@ async function find({ api, config, objects, namespaces, signal }: MigrationConte
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
+  findings.push(...leftoverFindings(orphans, MIRRORS_CONTROLLER));
   let copies = 0;
   for (const [key, { annotations }] of objects) {
     if (MIRROR_ANNOTATIONS.ownedBy in annotations && parseResourceKey(key).kind === 'Secret') copies += 1;

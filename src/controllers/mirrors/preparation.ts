@@ -1,10 +1,11 @@
 /** Adds the finalizer to a SecretMirror and writes its defaults, before anything is copied for it. */
 import { isInvalid } from '../../kube/errors.ts';
-import { orAborted } from '../../runtime/abort.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
+import type { Preparation } from '../../copy/rule-reconciler.ts';
+import { finalizerStep } from '../common/finalizer.ts';
 import type { RuleClient } from '../common/rule-client.ts';
 import { SECRET_MIRROR_FINALIZER } from './api.ts';
-import type { MirrorStore } from './mirror-store.ts';
+import type { MirrorStore, StoredMirror } from './mirror-store.ts';
 import { missingDefaults, type SpecCache } from './spec.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 
@@ -12,8 +13,6 @@ export interface MirrorPreparationOptions {
   readonly client: RuleClient;
   readonly mirrors: MirrorStore;
   readonly specs: SpecCache;
-  /** Settles when the mirrors and all copies have been listed. */
-  readonly synced: () => Promise<unknown>;
 }
 
 export class MirrorPreparation {
@@ -25,15 +24,27 @@ export class MirrorPreparation {
     this.#options = options;
   }
 
+  /** @see RuleReconciler.preparationOf */
+  needed(rule: RuleKey): Preparation | undefined {
+    const mirror = this.#options.mirrors.get(rule);
+    const step = mirror && finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER);
+    if (mirror === undefined || step === 'cleanup' || step === 'none') return undefined;
+    if (step === 'add') return 'first';
+    const isIncomplete = this.#defaultsFor(rule, mirror) !== undefined;
+    return isIncomplete || withoutOurSpec(mirror.metadata.managedFields) !== undefined ? 'beside' : undefined;
+  }
+
+  #defaultsFor(rule: RuleKey, mirror: StoredMirror): Record<string, unknown> | undefined {
+    const isRefused = this.#refusedDefaults.get(rule) === mirror.metadata.uid;
+    return isRefused ? undefined : missingDefaults(mirror, this.#options.specs.get(mirror));
+  }
+
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { client, mirrors, specs, synced } = this.#options;
-    // The copies of a mirror are only known after the list of all copies.
-    await orAborted(synced(), signal, 'waiting for the list of copies');
+    const { client, mirrors } = this.#options;
     const mirror = mirrors.get(rule);
-    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
+    if (mirror === undefined) return;
     const { uid } = mirror.metadata;
-    const areDefaultsRefused = this.#refusedDefaults.get(rule) === uid;
-    const spec = areDefaultsRefused ? undefined : missingDefaults(mirror, specs.get(mirror));
+    const spec = this.#defaultsFor(rule, mirror);
     try {
       await client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, { spec }, signal);
     } catch (error) {

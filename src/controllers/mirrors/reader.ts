@@ -7,6 +7,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { ruleName } from '../common/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
+import { heldBy, isUndecided, leftoverOf } from '../common/snapshot/leftovers.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
   byName,
@@ -33,7 +34,7 @@ import {
   type SecretMirror,
   type VaultBlock,
 } from './api.ts';
-import { misreadPatterns } from './misread-patterns.ts';
+import { misreadPatterns } from '../common/misread-patterns.ts';
 import { createMirrorStore } from './mirror-store.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
@@ -78,6 +79,7 @@ class MirrorReader implements RuleReader {
       onSynced: () => undefined,
       onGone: () => undefined,
       deletionTimeoutMs: 0,
+      monotonic: () => 0,
       onLimitChange,
       synced: async () => await Promise.resolve(),
       now: () => now,
@@ -115,6 +117,11 @@ class MirrorReader implements RuleReader {
     const notes = claims === 0 ? ['no other namespace matches spec.destination.namespaces'] : [];
     notes.push(...misreadPatterns(suspects, this.#namespaces.names()));
     return notes.length === 0 ? undefined : notes.join('; ');
+  }
+
+  #mirrorOf(rule: RuleKey): EffectiveSpec | undefined {
+    const mirror = this.#mirrors.get(rule);
+    return mirror && this.#specOf(mirror);
   }
 
   #specOf(mirror: SecretMirror): EffectiveSpec {
@@ -181,11 +188,25 @@ class MirrorReader implements RuleReader {
     }
     await snapshot.decide(unclaimed.map(({ key }) => key));
     for (const { key, owner, why } of unclaimed) {
+      if (isUndecided(snapshot, key) && this.#mirrorOf(owner)?.deletePolicy !== 'retain') {
+        const leftover = leftoverOf('mirrors', why, this.#whyUnclear(owner, key) ?? heldBy(snapshot, key));
+        orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(snapshot, key), owner: ruleName(owner), ...leftover });
+        continue;
+      }
       const fate = orphanNote(snapshot, key);
       const retained = fate === STAYS && snapshot.inventory.objects.get(key)?.annotations[RETAIN_ANNOTATION] === 'true';
       add(key, ruleName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
     }
     return orphans;
+  }
+
+  /** Why a copy of the original that its mirror does not claim may be wanted. */
+  #whyUnclear(owner: RuleKey, key: ResourceKey): string | undefined {
+    const spec = this.#mirrorOf(owner);
+    if (spec === undefined) return 'the original may have retained it';
+    const { namespace, name } = parseResourceKey(key);
+    const isFound = spec.sourceName === name && spec.matchers.some((one) => one.occursIn(namespace));
+    return isFound ? 'the original searches patterns in names' : (this.reconciler.refusalOf(owner) ?? spec.problems[0]);
   }
 
   /** `undefined`: unknown. */

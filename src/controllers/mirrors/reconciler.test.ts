@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
 import { observedObject } from '../../../test/support/observed-object.ts';
+import { userCause } from '../../copy/model/cause.ts';
 import { resourceKey } from '../../copy/model/keys.ts';
 import { Namespaces } from '../../copy/cluster/namespaces.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -40,6 +41,7 @@ function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly strin
     onSynced: unused,
     onGone: unused,
     deletionTimeoutMs: 0,
+    monotonic: unused,
     synced: unused,
     now: unused,
   });
@@ -98,7 +100,7 @@ test('a mirror with an invalid spec keeps all its copies, and reports why they a
     mode,
     shape.desiredState({ state: 'unknown' }, undefined, 0),
   ]);
-  const message = 'the spec of its SecretMirror is invalid';
-  assert.deepEqual(claims, [[made, 'own', { kind: 'fail', reason: 'InvalidSpec', message }]]);
+  const cause = userCause('InvalidSpec', 'the spec of its SecretMirror is invalid');
+  assert.deepEqual(claims, [[made, 'own', { kind: 'fail', ...cause }]]);
   assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
 });

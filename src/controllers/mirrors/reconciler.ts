@@ -3,14 +3,15 @@
  * status (`status-update.ts`).
  */
 import type { KubeApi } from '../../kube/api.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
-import type { Cause } from '../../copy/model/claim.ts';
+import { type Cause, userCause } from '../../copy/model/cause.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { EngineView, Evaluation, Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { liveRules } from '../common/live-rules.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { RuleClient } from '../common/rule-client.ts';
@@ -28,6 +29,8 @@ export interface MirrorReconcilerOptions extends Omit<PartOptions, 'specs' | 'ev
   readonly api: KubeApi;
   readonly patterns: PatternCache;
   readonly specOptions?: SpecOptions | undefined;
+  /** Settles when the mirrors and all copies have been listed. */
+  readonly synced: () => Promise<unknown>;
   /** A mirror was deleted. */
   readonly onGone: (mirror: string) => void;
   /** A namespace was added or deleted, and some mirrors are not evaluated with it yet. */
@@ -96,6 +99,15 @@ export class MirrorReconciler implements RuleReconciler {
     }
   }
 
+  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
+    // The copies of a mirror are only known after the list of all copies.
+    await orAborted(this.#options.synced(), signal, 'waiting for the list of copies');
+  }
+
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    return this.#preparation.needed(rule);
+  }
+
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     await this.#preparation.prepare(rule, signal);
   }
@@ -135,7 +147,7 @@ export class MirrorReconciler implements RuleReconciler {
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
     const spec = this.#specs.get(mirror);
     const problem = this.refusalOf(rule) ?? spec.problems[0];
-    if (problem !== undefined) return { reason: 'InvalidSpec', message: problem };
+    if (problem !== undefined) return userCause('InvalidSpec', problem);
     const source = this.#evaluation.sourceOf(rule, mirror, spec);
     const view = viewOf(source);
     if (view.state === 'failed' || view.state === 'missing') return view;

@@ -1,4 +1,5 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
+import { causeOf, nobodyCause } from '../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { copiedMetadata, TOO_LARGE } from '../common/copied-metadata.ts';
@@ -50,11 +51,11 @@ export class MirrorShape implements Shape {
     if (observed?.trimmed === true) return TOO_LARGE;
     switch (source.state) {
       case 'unknown':
-        return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been read yet' };
+        return { kind: 'wait', for: 'watch', ...nobodyCause('Pending', 'the source has not been read yet') };
       case 'missing':
-        return { kind: 'wait', for: 'source', reason: source.reason, message: source.message };
+        return { kind: 'wait', for: 'source', ...causeOf(source) };
       case 'failed':
-        return { kind: 'fail', reason: source.reason, message: source.message };
+        return { kind: 'fail', ...causeOf(source) };
       case 'present':
         break;
       default:
@@ -121,7 +122,7 @@ export class RetainShape implements Shape {
 
   desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
     if (observed === undefined)
-      return { kind: 'wait', for: 'target', reason: 'Gone', message: 'there is no copy to retain' };
+      return { kind: 'wait', for: 'target', ...nobodyCause('Gone', 'there is no copy to retain') };
     const { labels, annotations } = observed;
     const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
     return {

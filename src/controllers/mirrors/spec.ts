@@ -14,7 +14,7 @@ import type { VaultAddresses } from '../../vault/client/addresses.ts';
 import { isForbiddenType } from '../../copy/model/kind.ts';
 import type { VaultLocation } from '../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
-import { type SuspectPattern, suspectPattern, unservedNamespace } from './misread-patterns.ts';
+import { type SuspectPattern, suspectPattern, unservedNamespace } from '../common/misread-patterns.ts';
 import { nameProblems } from '../common/names.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';

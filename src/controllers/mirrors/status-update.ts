@@ -7,19 +7,20 @@
  */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { nobodyCause } from '../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
 import type { RuleProgress } from '../../copy/rule-reconciler.ts';
-import { deletionStep } from '../common/deletion.ts';
+import { type DeletionOptions, Deletions } from '../common/deletion.ts';
+import { finalizerStep } from '../common/finalizer.ts';
 import type { RuleClient } from '../common/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { MirrorEvaluation } from './evaluation.ts';
-import type { StaleOriginalCopies } from './stale-original-copies.ts';
-import { misreadPatterns } from './misread-patterns.ts';
+import { misreadPatterns } from '../common/misread-patterns.ts';
 import type { MirrorStore } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
@@ -27,7 +28,7 @@ import type { EffectiveSpec, SpecCache } from './spec.ts';
 import { nextStatus, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
 import { summarizeDeletion, namespaceList, groupOutcomes } from './summary.ts';
 
-export interface MirrorStatusOptions {
+export interface MirrorStatusOptions extends DeletionOptions {
   readonly client: RuleClient;
   readonly mirrors: MirrorStore;
   readonly namespaces: Namespaces;
@@ -38,28 +39,28 @@ export interface MirrorStatusOptions {
   readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
   /** All copies of a mirror are up to date. */
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
-  readonly staleOriginalCopies?: StaleOriginalCopies | undefined;
-  /** How long a mirror that is being deleted waits for the deletion of its copies, ms. */
-  readonly deletionTimeoutMs: number;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
 
 /** The source of a mirror that is being deleted. */
-const NO_SOURCE: SourceView = { state: 'missing', reason: 'Deleted', message: 'the mirror is being deleted' };
+const NO_SOURCE: SourceView = { state: 'missing', ...nobodyCause('Deleted', 'the mirror is being deleted') };
 
 export class MirrorStatusUpdate {
   readonly #options: MirrorStatusOptions;
   readonly #statuses: RuleStatuses<SecretMirror, SecretMirrorStatus>;
+  readonly #deletions: Deletions;
 
   constructor(options: MirrorStatusOptions) {
     this.#options = options;
-    const { client, mirrors: store, recordEvent } = options;
+    this.#deletions = new Deletions(options);
+    const { client, mirrors: store, recordEvent, now } = options;
     this.#statuses = new RuleStatuses<SecretMirror, SecretMirrorStatus>({
       client,
       store,
       isSame: sameStatus,
       recordEvent,
+      now,
     });
   }
 
@@ -72,8 +73,9 @@ export class MirrorStatusUpdate {
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { namespaces, specs, evaluation, viewOf, vault } = this.#options;
-    // The claims are of an earlier version. The evaluation of this one will touch the status again.
-    const outdated = progress.evaluated !== ruleVersion(mirror);
+    // The claims are of an earlier version, or wait for the finalizer. The evaluation of this one will touch the status again.
+    const isUnprepared = finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER) === 'add';
+    const outdated = progress.evaluated !== ruleVersion(mirror) || isUnprepared;
     if (outdated && progress.failure === undefined) return undefined;
     if (mirror.metadata.deletionTimestamp !== undefined) {
       return outdated ? undefined : await this.#updateDeletion(rule, mirror, claims, signal);
@@ -89,13 +91,12 @@ export class MirrorStatusUpdate {
     });
     if (result === undefined) return undefined;
     if (result.synced) this.#options.onSynced(ruleName(rule), spec, result.namespaces);
-    await this.#options.staleOriginalCopies?.check(rule, mirror, spec, signal);
     return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
 
   remove(rule: RuleKey): void {
     this.#statuses.forget(rule);
-    this.#options.staleOriginalCopies?.remove(rule);
+    this.#deletions.forget(rule);
   }
 
   async #updateDeletion(
@@ -104,10 +105,10 @@ export class MirrorStatusUpdate {
     claims: readonly Entry[],
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { client, specs, vault, now, deletionTimeoutMs } = this.#options;
+    const { client, specs, vault } = this.#options;
     const spec = specs.get(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
-    const step = deletionStep(mirror, remaining, deletionTimeoutMs, now(), mayBecomeOrphan);
+    const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
     if (step.isDone) {
       if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
       const events = keptSourceEvents(claims);

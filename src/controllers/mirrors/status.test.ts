@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { userCause } from '../../copy/model/cause.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { type Outcome, PENDING, RELEASED, type SourceView, SYNCED } from '../../copy/model/claim.ts';
@@ -13,18 +14,16 @@ const NOW = Date.parse('2026-11-21T10:00:00Z');
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
 const MISSING: SourceView = {
   state: 'missing',
-  reason: 'NoSecret',
-  message: 'secret default/x not found, waiting to appear',
+  ...userCause('NoSecret', 'secret default/x not found, waiting to appear'),
 };
-const DENIED: Outcome = { state: 'error', reason: 'Forbidden', message: 'exceeded quota' };
+const DENIED: Outcome = { state: 'error', ...userCause('Forbidden', 'exceeded quota') };
 const FOREIGN: Outcome = {
   state: 'conflict',
-  reason: 'Conflict',
-  message: 'Secret "x" already exists and is not managed by Keyferry; delete it to allow the copy',
+  ...userCause('Conflict', 'Secret "x" already exists and is not managed by Keyferry; delete it to allow the copy'),
 };
 
-const GOING: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'it is being deleted' };
-const OVERWRITTEN: Outcome = { state: 'error', reason: 'Overwritten', message: 'the server stored something else' };
+const GOING: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'it is being deleted') };
+const OVERWRITTEN: Outcome = { state: 'error', ...userCause('Overwritten', 'the server stored something else') };
 
 function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<ObjectMeta> = {}): SecretMirror {
   return {
@@ -109,7 +108,7 @@ test('messages name the namespaces or the field', () => {
 });
 
 test('each reason is listed with its namespaces, within the length of a condition', () => {
-  const quota: Outcome = { state: 'error', reason: 'Forbidden', message: 'of its own' };
+  const quota: Outcome = { state: 'error', ...userCause('Forbidden', 'of its own') };
   const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
   const all =
     'namespaces team-0, team-4: Forbidden: exceeded quota; namespace team-1: Forbidden: of its own; ' +
@@ -119,8 +118,7 @@ test('each reason is listed with its namespaces, within the length of a conditio
   const many = Array.from({ length: 1000 }, (_, index): Outcome => {
     return {
       state: index % 2 === 0 ? 'error' : 'conflict',
-      reason: 'Forbidden',
-      message: `${index} ${'x'.repeat(9000)}`,
+      ...userCause('Forbidden', `${index} ${'x'.repeat(9000)}`),
     };
   });
   const message = fold({ outcomes: many })?.status.conditions?.[0]?.message ?? '';
@@ -184,11 +182,11 @@ test('the status does not change while claims are under way, except for the firs
 });
 
 test('the status does not change while copies still wait for a source that now exists', () => {
-  const waiting: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: 'not found' };
+  const waiting: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', 'not found') };
   const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
   assert.equal(previous?.mirrorStatus, 'Pending');
   assert.equal(fold({ outcomes: [SYNCED, waiting], previous }), undefined);
-  const going: Outcome = { state: 'waiting', for: 'target', reason: 'NamespaceTerminating', message: 'going away' };
+  const going: Outcome = { state: 'waiting', for: 'target', ...userCause('NamespaceTerminating', 'going away') };
   const [ready] = fold({ outcomes: [SYNCED, going], previous })?.status.conditions ?? [];
   assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
 });

@@ -4,7 +4,8 @@
  * `mirrorStatus` has the meaning of the original: it stays Active also if a target belongs to another owner. The condition `Ready` is exact.
  */
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import type { Cause, SourceView } from '../../copy/model/claim.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import type { SourceView } from '../../copy/model/claim.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
 import { type Condition, nextCondition, sameConditions } from '../common/condition.ts';

@@ -2,6 +2,7 @@
  * The annotations of k8s-replicator v1.3.0 with a configurable prefix: users write seven of them, the controller five. Keyferry and
  * the original can read each other's annotations.
  */
+import { type Cause, userCause } from '../../copy/model/cause.ts';
 import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { lengthProblem } from '../../copy/model/observed.ts';
 import { parseBool } from '../../runtime/go-bool.ts';
@@ -71,28 +72,24 @@ export function isReplicatorAnnotation(names: AnnotationNames, annotation: strin
 }
 
 /** Why an object is not copied, or its copy is cleared. */
-export interface Refusal {
-  /** The reason in events and status. */
-  readonly reason: 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop';
-  readonly message: string;
-}
+export type Refusal = Cause<'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
 
 export function illFormed(annotation: string, value: string, why: string): Refusal {
-  return { reason: 'IllFormed', message: `annotation ${annotation} (${clip(value)}): ${why}` };
+  return userCause('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);
 }
 
 export function unknown(where: string, annotations: readonly string[]): Refusal {
   const named = annotations.slice(0, 5).map((key) => clip(key));
-  return {
-    reason: 'UnknownAnnotation',
-    message: `${where} has ${named.length === 1 ? 'the unknown annotation' : 'unknown annotations:'} ${named.join(', ')}`,
-  };
+  return userCause(
+    'UnknownAnnotation',
+    `${where} has ${named.length === 1 ? 'the unknown annotation' : 'unknown annotations:'} ${named.join(', ')}`,
+  );
 }
 
 export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
   for (const name of [...userNames(names), names.inherited]) {
     const problem = lengthProblem(annotations[name] ?? '');
-    if (problem !== undefined) return { reason: 'IllFormed', message: `annotation ${name}: ${problem}` };
+    if (problem !== undefined) return userCause('IllFormed', `annotation ${name}: ${problem}`);
   }
   return undefined;
 }

@@ -1,9 +1,12 @@
 /** The programs that the replicator can go on for. The annotations of olli-ai/k8s-replicator are its own. */
 import type { Found, MigrationContext, ProgramReader } from '../common/migration.ts';
+import { leftoverFindings } from '../common/snapshot/leftovers.ts';
 import { annotationNames, isAnnotated } from './annotations.ts';
 import { configSyncer } from './foreign/config-syncer.ts';
+import { foreignReader } from './foreign/foreign.ts';
 import { kubernetesReplicator } from './foreign/kubernetes-replicator.ts';
 import { reflector } from './foreign/reflector.ts';
+import { REPLICATOR_CONTROLLER } from './reconciler.ts';
 
 const k8sReplicator: ProgramReader = {
   program: 'k8s-replicator',
@@ -14,13 +17,13 @@ const k8sReplicator: ProgramReader = {
 
 export const REPLICATOR_PROGRAMS: readonly ProgramReader[] = [
   k8sReplicator,
-  reflector,
+  foreignReader(reflector),
   kubernetesReplicator,
-  configSyncer,
+  foreignReader(configSyncer),
 ];
 
 /** What differs is in the decisions on the copies, which the report has for all programs. */
-function found({ objects, config }: MigrationContext): Found {
+function found({ objects, config, orphans }: MigrationContext): Found {
   const names = annotationNames(config.replicator.annotationsPrefix);
   let rules = 0;
   let copies = 0;
@@ -29,5 +32,5 @@ function found({ objects, config }: MigrationContext): Found {
     if (names.by in annotations) copies += 1;
     else rules += 1;
   }
-  return { rules, copies, findings: [], changes: [] };
+  return { rules, copies, findings: leftoverFindings(orphans, REPLICATOR_CONTROLLER), changes: [] };
 }

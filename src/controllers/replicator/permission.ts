@@ -1,4 +1,5 @@
 /** Whether a source may be copied by `replicate-from`, and the permission that a copy passes on to its own copies. */
+import { userCause } from '../../copy/model/cause.ts';
 import { type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 import {
   type AnnotationNames,
@@ -66,7 +67,7 @@ function inheritedPermission(
   if (listed.result !== 'allowed') return listed;
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
-    return { result: 'cancelled', refusal: { reason: 'Loop', message } };
+    return { result: 'cancelled', refusal: userCause('Loop', message) };
   }
   return ALLOWED;
 }
@@ -131,9 +132,9 @@ function matchesPattern(patterns: PatternCache, item: string, namespace: string)
 }
 
 function denied(message: string): Permission {
-  return { result: 'denied', refusal: { reason: 'Denied', message } };
+  return { result: 'denied', refusal: userCause('Denied', message) };
 }
 
 function cancelled(where: string, { reason, message }: Refusal): Permission {
-  return { result: 'cancelled', refusal: { reason, message: `${where}: ${message}` } };
+  return { result: 'cancelled', refusal: userCause(reason, `${where}: ${message}`) };
 }

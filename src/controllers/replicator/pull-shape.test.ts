@@ -1,6 +1,7 @@
 /** Messages about a source in another namespace reveal nothing to a user of `replicate-from` without permission. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { userCause } from '../../copy/model/cause.ts';
 import type { DesiredState, SourceView } from '../../copy/model/claim.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
@@ -17,8 +18,7 @@ const settings = {
 };
 const MISSING: SourceView = {
   state: 'missing',
-  reason: 'NoSecret',
-  message: 'secret victim/x not found, waiting to appear',
+  ...userCause('NoSecret', 'secret victim/x not found, waiting to appear'),
 };
 
 function present(annotations: Annotations): SourceView {

@@ -2,6 +2,7 @@
  * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows it. Otherwise
  * the object is cleared, if it was filled before. Its labels, type and other annotations do not change.
  */
+import { type Cause, causeOf, nobodyCause, userCause } from '../../copy/model/cause.ts';
 import type { DesiredState, Failed, Waiting, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
@@ -16,8 +17,7 @@ import { type RuleSettings, unknownOn } from './rule.ts';
 const PENDING: DesiredState = {
   kind: 'wait',
   for: 'watch',
-  reason: 'Pending',
-  message: 'the source has not been read yet',
+  ...nobodyCause('Pending', 'the source has not been read yet'),
 };
 /** Labels and type belong to the user. */
 const UNCHANGED_METADATA = { kind: 'be', labels: {}, type: '' } as const;
@@ -45,7 +45,7 @@ export class PullShape implements Shape {
       case 'unknown':
         return PENDING;
       case 'failed':
-        return { kind: 'fail', reason: source.reason, message: source.message };
+        return { kind: 'fail', ...causeOf(source) };
       case 'missing':
         return this.#cleared(this.#withoutDetails({ ...source, state: 'waiting', for: 'source' }), observed, now);
       case 'present':
@@ -82,14 +82,16 @@ export class PullShape implements Shape {
     if (cancelled !== undefined) {
       // A loop is detected only after all lists allow the target.
       const isAllowedByLists = decision.result === 'allowed' || decision.refusal.reason === 'Loop';
-      const { reason, message } = isAllowedByLists ? cancelled : this.#withoutDetails({ state: 'error', ...cancelled });
-      return { kind: 'fail', reason, message };
+      return {
+        kind: 'fail',
+        ...(isAllowedByLists ? cancelled : causeOf(this.#withoutDetails({ state: 'error', ...cancelled }))),
+      };
     }
     if (decision.result === 'denied')
       return this.#cleared(this.#withoutDetails({ state: 'error', ...decision.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
       const message = `${where} has no data`;
-      return this.#cleared({ state: 'waiting', for: 'content', reason: 'SourceEmpty', message }, observed, now);
+      return this.#cleared({ state: 'waiting', for: 'content', ...userCause('SourceEmpty', message) }, observed, now);
     }
     const once = readBool(observed.annotations, names.once);
     if (typeof once === 'object') return { kind: 'fail', ...once };
@@ -123,7 +125,7 @@ export class PullShape implements Shape {
     const message =
       `source ${namespace}/${name} does not exist or does not allow namespace ${this.#target.namespace} ` +
       `(annotations ${allowed} and ${allowedNamespaces})`;
-    return { state: 'error', reason: 'Denied', message };
+    return { state: 'error', ...userCause('Denied', message) };
   }
 
   /** The first source of the chain. */
@@ -137,9 +139,8 @@ export class PullShape implements Shape {
   #cleared(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {
-      const { reason, message } = remark;
-      if (remark.state === 'error') return { kind: 'fail', reason, message };
-      return { kind: 'wait', for: remark.for, reason, message };
+      const cause = causeOf(remark);
+      return remark.state === 'error' ? { kind: 'fail', ...cause } : { kind: 'wait', for: remark.for, ...cause };
     }
     return {
       kind: 'be',
@@ -153,7 +154,7 @@ export class PullShape implements Shape {
 }
 
 /** The SecretMirror, perhaps in another process, would overwrite the data, and both would write again and again. */
-function keptByMirror(from: string, mirror: string): { readonly reason: string; readonly message: string } {
+function keptByMirror(from: string, mirror: string): Cause {
   const message = `annotation ${from} is ignored: the object is a copy of SecretMirror ${mirror} (annotation ${MIRROR_OWNER})`;
-  return { reason: 'Conflict', message };
+  return userCause('Conflict', message);
 }

@@ -4,6 +4,7 @@
  *
  * The annotations of the source are read for each desired state, so a change of them changes the desired state and not the claim.
  */
+import { causeOf, nobodyCause } from '../../copy/model/cause.ts';
 import type { DesiredState, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Annotations } from './annotations.ts';
@@ -15,8 +16,7 @@ import type { Place } from './permission.ts';
 const PENDING: DesiredState = {
   kind: 'wait',
   for: 'watch',
-  reason: 'Pending',
-  message: 'the source is being evaluated again',
+  ...nobodyCause('Pending', 'the source is being evaluated again'),
 };
 
 export class PushShape implements Shape {
@@ -35,7 +35,7 @@ export class PushShape implements Shape {
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
-    if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
+    if (source.state === 'failed') return { kind: 'fail', ...causeOf(source) };
     if (source.state !== 'present') return PENDING;
     const rule = this.#rule(source.annotations);
     if (rule?.kind === 'broken') return { kind: 'fail', ...rule.refusal };

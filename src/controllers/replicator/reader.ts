@@ -4,6 +4,7 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
+import { heldBy, isUndecided, leftoverOf } from '../common/snapshot/leftovers.ts';
 import type { ControllerReader, ReaderContext, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
@@ -21,9 +22,11 @@ import {
 } from '../common/snapshot/status-report.ts';
 import { type AnnotationNames, annotationNames, listItems } from './annotations.ts';
 import { isFilled } from './bookkeeping.ts';
+import { FOREIGN } from './foreign/programs.ts';
+import { ForeignRequests } from './foreign/requests.ts';
 import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorReconciler } from './reconciler.ts';
 import { eventsOf } from './rule-events.ts';
-import { readRule, type ReplicationRule, type RuleSettings } from './rule.ts';
+import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 
 export const replicatorReader: ControllerReader = {
   collection: undefined,
@@ -43,6 +46,8 @@ class ReplicatorReader implements RuleReader {
   readonly #names: AnnotationNames;
   readonly #settings: RuleSettings;
   readonly #inventory: Inventory;
+  /** Of programs whose annotations the replicator can go on for. */
+  #foreign: readonly ForeignRequests[] | undefined;
 
   constructor({ api, config, inventory, onLimitChange }: ReaderContext) {
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = config.replicator;
@@ -87,6 +92,17 @@ class ReplicatorReader implements RuleReader {
     if (observed === undefined || this.ruleOf(object) === undefined) return [];
     const replication = this.#replicationRuleOf(object, observed);
     return replication?.kind === 'broken' ? [replication.refusal.message] : [];
+  }
+
+  noteOn(rule: RuleKey): string | undefined {
+    // Without a list of all namespaces it is not known what a pattern matches.
+    if (!this.#inventory.isWhole('Namespace')) return undefined;
+    return (
+      this.reconciler
+        .warningsOf(rule)
+        .map(({ message }) => message)
+        .join('; ') || undefined
+    );
   }
 
   /** The rule in the annotations of an object, or its refusal. */
@@ -159,9 +175,12 @@ class ReplicatorReader implements RuleReader {
       const at = target.annotations[this.#names.at];
       if (at !== undefined && (lastSyncTime === null || at > lastSyncTime)) lastSyncTime = at;
     }
+    const state = stateOf(snapshot, replication, entries);
+    const note = replication.kind === 'push' ? this.noteOn(rule) : undefined;
     return {
       ...this.#replicationOf(annotated),
-      ...stateOf(snapshot, replication, entries),
+      ...state,
+      message: note === undefined ? state.message : `${state.message}; ${note}`,
       lastSyncTime,
       copies: copies.toSorted(byName),
       failing: failingOf(snapshot, rule),
@@ -172,20 +191,44 @@ class ReplicatorReader implements RuleReader {
     const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
       const rule = this.reconciler.ownerOf(target, key);
       if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
-      const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
-      return snapshot.inventory.isListed(kind, home) ? [{ key, target, rule }] : [];
+      const [kind = '', home = '', name = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
+      const source = resourceKey(parseResourceKey(key).cluster, kind, home, name);
+      return snapshot.inventory.isListed(kind, home) ? [{ key, target, rule, source }] : [];
     });
     await snapshot.decide(unclaimed.map(({ key }) => key));
     const orphans: OrphanStatus[] = [];
-    for (const { key, target, rule } of unclaimed) {
+    for (const { key, target, rule, source } of unclaimed) {
+      const copy = copyStatus(key, target, this.#names.version);
+      const orphan = { system: REPLICATOR_CONTROLLER, ...copy, owner: target.annotations[this.#names.by] ?? '' };
+      if (isUndecided(snapshot, key)) {
+        const isThere = this.#inventory.objects.has(source);
+        const why = isThere ? 'its source does not request it' : 'its source does not exist';
+        const because = this.reconciler.refusalOf(rule)?.message ?? this.#whyNoCopy(target) ?? heldBy(snapshot, key);
+        orphans.push({ ...orphan, ...leftoverOf('k8s-replicator', why, because) });
+        continue;
+      }
       const why = snapshot.rules.has(rule)
         ? 'no longer selected by its source'
         : 'its source does not exist or has no copies';
-      const owner = target.annotations[this.#names.by] ?? '';
-      const reason = `${why}; ${orphanNote(snapshot, key)}`;
-      orphans.push({ system: REPLICATOR_CONTROLLER, ...copyStatus(key, target, this.#names.version), owner, reason });
+      orphans.push({ ...orphan, reason: `${why}; ${orphanNote(snapshot, key)}` });
     }
     return orphans;
+  }
+
+  /** Why an object with a mark of the original may be no copy of it. */
+  #whyNoCopy({ annotations }: Observed): string | undefined {
+    const names = this.#names;
+    const unknown = unknownOn(this.#settings, 'it', annotations);
+    if (unknown !== undefined) return unknown.message;
+    const requests = [names.to, names.toNamespaces].find((name) => name in annotations);
+    if (requests !== undefined) return `it has the annotation ${requests}`;
+    // The original writes both on every copy, the version only with data.
+    return names.at in annotations || names.version in annotations ? undefined : `it has no annotation ${names.at}`;
+  }
+
+  heldBy(object: ResourceKey): string | undefined {
+    this.#foreign ??= FOREIGN.map((program) => new ForeignRequests(program, this.#inventory.objects));
+    return this.#foreign.flatMap((program) => program.heldBy(object) ?? [])[0];
   }
 }
 

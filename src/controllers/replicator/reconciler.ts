@@ -29,9 +29,9 @@ import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import { PushShape } from './push-shape.ts';
-import { eventsOf, type ReplicatorEvent, unservedEvents } from './rule-events.ts';
+import { eventsOf, misreadEvents, type ReplicatorEvent, unservedEvents } from './rule-events.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn } from './rule.ts';
-import { namedIn, namespacesOf, type Targets, targetsIn } from './targets.ts';
+import { misreadIn, namedIn, namespacesOf, type Targets, targetsIn } from './targets.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 
@@ -182,7 +182,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
     if (refusal !== undefined) {
       this.#refusals.set(rule, refusal);
-      return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal.reason, refusal.message) };
+      return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
     }
     this.#refusals.delete(rule);
     const self = resourceKey(api.cluster, kind.kind, place.namespace, place.name);
@@ -268,7 +268,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     }
     const found = eventsOf(this.#refusals.get(rule), entries);
     if (found === undefined) return undefined;
-    const events = [...found, ...this.#unserved(place, observed)];
+    const events = [...found, ...this.warningsOf(rule)];
     const text = JSON.stringify([observed.uid, events]);
     if (this.#recorded.get(rule) === text) return undefined;
     if (events.length === 0) this.#recorded.delete(rule);
@@ -277,12 +277,15 @@ export class ReplicatorReconciler implements RuleReconciler {
     return undefined;
   }
 
-  /** The event for targets in namespaces that are named but not served. */
-  #unserved(place: Place, { annotations }: Observed): readonly ReplicatorEvent[] {
-    const { settings, served } = this.#options;
-    if (served === undefined) return [];
+  /** The events for targets in namespaces that are named but not served, and for patterns that look like a glob or a list. */
+  warningsOf(rule: RuleKey): readonly ReplicatorEvent[] {
+    const { settings, served, namespaces, observed } = this.#options;
+    const { kind, place } = this.#parse(rule);
+    const { annotations = {} } = observed(kind, place.namespace, place.name) ?? {};
     const replication = readRule(settings, place, annotations);
-    return replication?.kind === 'push' ? unservedEvents(namedIn(replication.targets), served) : [];
+    if (replication?.kind !== 'push') return [];
+    const unserved = served === undefined ? [] : unservedEvents(namedIn(replication.targets), served);
+    return [...unserved, ...misreadEvents(misreadIn(settings, annotations, namespaces.names()))];
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {

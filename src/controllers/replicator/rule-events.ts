@@ -46,6 +46,11 @@ export function unservedEvents(named: Iterable<string>, served: readonly string[
   return [{ type: 'Warning', reason: 'NotServed', message }];
 }
 
+/** @param messages see `misreadIn` */
+export function misreadEvents(messages: readonly string[]): readonly ReplicatorEvent[] {
+  return messages.map((message) => ({ type: 'Warning', reason: 'MisreadPattern', message }));
+}
+
 function about(targets: readonly string[], message: string): string {
   const named = targets.filter((target) => target !== '').sort();
   if (named.length === 0) return message;

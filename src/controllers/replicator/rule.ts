@@ -1,4 +1,5 @@
 /** Reads a rule from the annotations of an object. Pure. */
+import { userCause } from '../../copy/model/cause.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { RulePatterns } from '../common/namespace-patterns.ts';
 import {
@@ -67,7 +68,7 @@ export function isRule(settings: RuleSettings, annotations: Annotations): boolea
 /** The refusal of an object with unknown annotations, or with annotations that are too long. */
 export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Refusal | undefined {
   const tooLong = tooLongOn(settings.names, annotations);
-  if (tooLong !== undefined) return { ...tooLong, message: `${where}: ${tooLong.message}` };
+  if (tooLong !== undefined) return userCause(tooLong.reason, `${where}: ${tooLong.message}`);
   if (settings.ignoreUnknown) return undefined;
   const found = unknownAnnotations(settings.names, annotations);
   return found.length === 0 ? undefined : unknown(where, found);

@@ -2,6 +2,7 @@
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { misreadPatterns, suspectPattern } from '../common/misread-patterns.ts';
 import { MAX_TARGETS } from '../common/target-quota.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import {
@@ -13,7 +14,7 @@ import {
   listItems,
   type Refusal,
 } from './annotations.ts';
-import type { Place } from './permission.ts';
+import type { PermissionRules, Place } from './permission.ts';
 
 /** Names and namespaces are kept apart, because their product may be too large. */
 export interface Targets {
@@ -120,4 +121,21 @@ export function namespacesOf({ namespaces, pinned, qualified }: Targets): readon
 export function namedIn({ names, namespaces, pinned }: Targets): ReadonlySet<string> {
   const own = Array.from(pinned, (path) => path.slice(0, path.indexOf('/')));
   return new Set([...(names.length === 0 ? [] : namespaces.names), ...own]);
+}
+
+/** The messages for patterns in valid annotations that match no namespace, and look like a glob or a list. */
+export function misreadIn(
+  { names, patterns }: PermissionRules,
+  annotations: Annotations,
+  namespaces: Iterable<string>,
+): readonly string[] {
+  const suspects = [names.to, names.toNamespaces].flatMap((annotation) =>
+    listItems(annotations[annotation] ?? '').flatMap((item) => {
+      const [namespace = '', name] = item.split('/');
+      if (isName(namespace) || (annotation === names.to && name === undefined)) return [];
+      const pattern = patterns.get(namespace);
+      return 'error' in pattern ? [] : (suspectPattern(`annotation ${annotation}`, namespace, pattern) ?? []);
+    }),
+  );
+  return misreadPatterns(suspects, namespaces);
 }

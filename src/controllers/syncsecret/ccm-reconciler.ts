@@ -1,18 +1,20 @@
 /** Turns the SyncSecrets of a tenant cluster into claims on copies in the management cluster, and writes the status of the whole chain. */
-import { type Cause, SYNCED } from '../../copy/model/claim.ts';
-import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { type Cause, nobodyCause, operatorCause, userCause } from '../../copy/model/cause.ts';
+import type { Shape } from '../../copy/model/claim.ts';
+import { namespaceOf, parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import { orAborted } from '../../runtime/abort.ts';
+import type { Preparation } from '../../copy/rule-reconciler.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { finalizerStep } from '../common/finalizer.ts';
 import { ORIGIN_LABELS, SYNC_SECRET_FINALIZER } from './api.ts';
 import type { CopyStatus } from './copies.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import type { ManagementNamespaces } from './one-cluster.ts';
+import { ccmDuty, type CcmDuty, type Zone } from './one-cluster.ts';
 import type { SyncSecretRule } from './rule.ts';
 import { CopyShape } from './shapes.ts';
-import { tenantState } from './status.ts';
+import { copyState, tenantState } from './status.ts';
 import { type Progress, SyncSecretReconciler, type SyncSecretReconcilerOptions } from './sync-secret-reconciler.ts';
 
 export const CCM_CONTROLLER = 'syncsecret-ccm';
@@ -22,7 +24,8 @@ export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
   readonly management: string;
   /** The namespace of the copies. */
   readonly namespace: string;
-  readonly managementNamespaces: ManagementNamespaces;
+  /** Whose the SyncSecrets of a namespace are. */
+  readonly zoneOf: (namespace: string) => Zone;
   /** The uid of the tenant cluster, for the marks. `undefined`: not read yet. */
   readonly clusterUid: () => string | undefined;
   readonly copyOf: (name: string) => CopyStatus | undefined;
@@ -31,6 +34,17 @@ export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
   /** A SyncSecret has the mark of another management namespace again, after it had ours: another CCM copies it, too. */
   readonly onOtherCcm: (object: SyncSecretRule) => void;
 }
+
+/** Of a SyncSecret that may be a manager's: a copy stays as it is. */
+const KEPT: Shape = {
+  id: 'kept',
+  desiredState: () => ({
+    kind: 'wait',
+    for: 'watch',
+    ...operatorCause('Pending', 'whether the namespace is one of the management cluster is not known'),
+  }),
+  heldVersion: () => undefined,
+};
 
 export class CcmReconciler extends SyncSecretReconciler {
   readonly name = CCM_CONTROLLER;
@@ -52,37 +66,44 @@ export class CcmReconciler extends SyncSecretReconciler {
   /** What the management cluster has made of the copy. */
   problemOf(rule: RuleKey): Cause | undefined {
     const object = this.#options.syncSecrets.store.get(rule);
-    if (object === undefined || !this.isActive(object)) return undefined;
+    if (object === undefined || this.#dutyOf(object) !== 'copy') return undefined;
     const copy = this.#options.copyOf(object.metadata.uid);
     // Before there is a copy, the outcome of the claim says more.
     if (copy === undefined) return undefined;
-    const state = tenantState({ outcome: SYNCED, failure: undefined, unreachable: undefined, copy });
-    return state.phase === 'Synced' ? undefined : state;
+    const { phase, reason, message } = copyState(copy);
+    if (phase === 'Synced') return undefined;
+    // A status does not say whose fault a failure is. If it is the operator's, the manager's own metrics say so.
+    return phase === 'Failed' ? userCause(reason, message) : nobodyCause(reason, message);
   }
 
-  async prepare(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
-    const { syncSecrets, synced, namespace } = this.#options;
-    await orAborted(synced(), signal, 'waiting for the list of SyncSecrets');
+  /** The mark is written with the finalizer, and replaced where it names another namespace: a tenant may have been renamed. */
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    const { syncSecrets, namespace } = this.#options;
     const object = syncSecrets.store.get(rule);
-    if (object === undefined || !this.isActive(object)) return;
-    const { propagated, metadata } = object;
-    const hasFinalizer = metadata.finalizers.includes(SYNC_SECRET_FINALIZER);
-    if (hasFinalizer && propagated === namespace) return;
-    // A tenant may have been renamed. If the other name comes back, it is that of a CCM that runs: without an end, each would replace the mark.
-    const isForeign = propagated !== undefined && propagated !== namespace;
-    if (hasFinalizer && isForeign && this.#remarked.get(rule) === metadata.uid) {
-      this.#options.onOtherCcm(object);
-      return;
-    }
+    if (object === undefined || this.#dutyOf(object) !== 'copy') return undefined;
+    if (finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add') return 'first';
+    if (object.propagated === namespace) return undefined;
+    return object.propagated === undefined || this.#remarked.get(rule) !== object.metadata.uid ? 'first' : undefined;
+  }
+
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { syncSecrets, namespace } = this.#options;
+    const object = syncSecrets.store.get(rule);
+    if (object === undefined || this.#dutyOf(object) !== 'copy') return;
     await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
-    if (isForeign) this.#remarked.set(rule, metadata.uid);
+    if (object.propagated !== undefined && object.propagated !== namespace)
+      this.#remarked.set(rule, object.metadata.uid);
   }
 
   override async updateStatus(
     ...args: Parameters<SyncSecretReconciler['updateStatus']>
   ): Promise<RunResult | undefined> {
     const [rule] = args;
-    if (this.#options.syncSecrets.store.get(rule) === undefined) this.#remarked.delete(rule);
+    const { syncSecrets, namespace, onOtherCcm } = this.#options;
+    const object = syncSecrets.store.get(rule);
+    if (object === undefined) this.#remarked.delete(rule);
+    // The other name came back, so it is that of a CCM that runs: without an end, each would replace the mark.
+    else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace) onOtherCcm(object);
     return await super.updateStatus(...args);
   }
 
@@ -111,19 +132,27 @@ export class CcmReconciler extends SyncSecretReconciler {
     return origin === undefined || name === undefined ? undefined : syncSecrets.store.key(origin, name);
   }
 
-  orphanPolicy(_rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
+  orphanPolicy(rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
+    const { clusterUid, zoneOf } = this.#options;
+    const own = clusterUid();
+    if (zoneOf(namespaceOf(rule)) === 'unknown') return 'keep';
     const [cluster] = annotations[ORIGIN_ANNOTATION]?.split('/') ?? [];
     // Without the uid of the cluster, the copy may be that of another cluster of the same tenant name.
-    return cluster === this.#options.clusterUid() && cluster !== UNKNOWN_CLUSTER ? 'delete' : 'keep';
+    return own !== undefined && own !== UNKNOWN_CLUSTER && cluster === own ? 'delete' : 'keep';
+  }
+
+  #dutyOf(object: SyncSecretRule): CcmDuty {
+    return ccmDuty(object, this.#options.zoneOf(object.metadata.namespace ?? ''));
   }
 
   protected isServed(_rule: RuleKey, object: SyncSecretRule): boolean {
-    return this.#options.managementNamespaces.concerns(object);
+    return this.#dutyOf(object) !== 'none';
   }
 
   /** One that is no longer to be copied is released as if it were deleted. */
   protected isActive(object: SyncSecretRule): boolean {
-    return object.metadata.deletionTimestamp === undefined && this.#options.managementNamespaces.isToBeCopied(object);
+    const duty = this.#dutyOf(object);
+    return duty === 'copy' || duty === 'keep';
   }
 
   protected targetOf({ metadata: { uid } }: SyncSecretRule): ResourceKey {
@@ -131,8 +160,12 @@ export class CcmReconciler extends SyncSecretReconciler {
     return resourceKey(management, SYNC_SECRET.kind, namespace, uid);
   }
 
-  protected shapeOf(rule: RuleKey, { metadata: { namespace = '', name }, immutable }: SyncSecretRule): CopyShape {
-    return new CopyShape(rule, this.#options.clusterUid() ?? UNKNOWN_CLUSTER, namespace, name, immutable);
+  protected shapeOf(rule: RuleKey, object: SyncSecretRule): Shape {
+    if (this.#dutyOf(object) === 'keep') return KEPT;
+    const { metadata, immutable } = object;
+    const { namespace = '', name } = metadata;
+    const { travel, clusterUid } = this.#options;
+    return new CopyShape(travel, rule, clusterUid() ?? UNKNOWN_CLUSTER, { namespace, name, immutable });
   }
 
   protected async report(
@@ -141,7 +174,9 @@ export class CcmReconciler extends SyncSecretReconciler {
     { outcome, failure }: Progress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, metrics, copyOf, unreachable, now } = this.#options;
+    const { syncSecrets, metrics, copyOf, unreachable, monotonic } = this.#options;
+    // If it is the manager's, the status is too.
+    if (this.#dutyOf(object) === 'keep') return undefined;
     const state = tenantState({ outcome, failure, unreachable: unreachable(), copy: copyOf(object.metadata.uid) });
     if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {
       metrics?.finished(rule, 'error');
@@ -149,12 +184,11 @@ export class CcmReconciler extends SyncSecretReconciler {
       metrics?.finished(rule, 'success');
     }
     if (state.phase === 'Pending') {
-      const waitMs = this.pending.waitMs(rule, state.reason === 'Pending', now());
+      const waitMs = this.pending.waitMs(rule, state.reason === 'Pending', monotonic());
       if (waitMs > 0) return { requeueAfterMs: waitMs };
     } else {
-      this.pending.done(rule, now());
+      this.pending.done(rule, monotonic());
     }
-    await syncSecrets.writeStatus(rule, state, signal);
-    return undefined;
+    return await syncSecrets.writeStatus(rule, state, signal);
   }
 }

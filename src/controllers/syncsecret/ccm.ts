@@ -1,23 +1,20 @@
 /** The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. */
 import type { Controller } from '../../copy/controller.ts';
-import { namespaceOf, resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
+import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import { contentVersion } from '../../copy/model/observed.ts';
-import { METADATA_ONLY, type KubeObject } from '../../kube/api.ts';
-import { ApiError } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
-import { sleep } from '../../runtime/abort.ts';
-import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
+import { readClusterUid } from './cluster-uid.ts';
 import { CopyStatuses } from './copies.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { MANAGER_CONTROLLER } from './manager-reconciler.ts';
-import { isReadMark, UNKNOWN_CLUSTER } from './marks.ts';
+import { isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
-import { ManagementNamespaces } from './one-cluster.ts';
+import { servedNamespaces, zoneOf } from './one-cluster.ts';
 import { runningSyncSecrets } from './running-sync-secrets.ts';
 import type { SyncSecrets } from './sync-secrets.ts';
+import { Travel } from './travel.ts';
 import { watchSyncSecrets } from './watch.ts';
 
 export const syncSecretCcm: ControllerEntry = {
@@ -30,8 +27,6 @@ export const syncSecretCcm: ControllerEntry = {
 
 /** The source component of events. */
 const COMPONENT = 'kubelb-ccm';
-/** Its uid identifies a cluster, by convention. */
-const CLUSTER_ID_PATH = '/api/v1/namespaces/kube-system';
 
 class SyncSecretCcm implements Controller {
   readonly reconciler: CcmReconciler;
@@ -41,6 +36,7 @@ class SyncSecretCcm implements Controller {
   readonly #stop = new AbortController();
   readonly #namespace: string;
   #clusterUid: string | undefined;
+  #managementUid: string | undefined;
   /** It has been logged. */
   #knowsOtherCcm = false;
   #synced: Promise<unknown> | undefined;
@@ -55,25 +51,14 @@ class SyncSecretCcm implements Controller {
     }
     this.#namespace = managementNamespace;
     const own = new SyncSecretMetrics(metrics.registry, 'ccm', () => clock.monotonic());
-    const managementNamespaces = new ManagementNamespaces({
-      hasManager: config.controllers.includes(MANAGER_CONTROLLER),
-      namespace: managementNamespace,
-      onFound: (copy) => {
-        const namespace = copy.slice(0, copy.indexOf('/'));
-        context.log.warn('SyncSecrets of this namespace are left to a manager, because one of them is a copy', {
-          namespace,
-          name: copy.slice(namespace.length + 1),
-        });
-        for (const [rule] of this.#syncSecrets.store.all())
-          if (managementNamespaces.has(namespaceOf(rule))) engine.enqueueRule(rule);
-      },
-    });
+    const isManagers = config.controllers.includes(MANAGER_CONTROLLER)
+      ? servedNamespaces(config.syncsecret.servedNamespaces, true)
+      : () => false;
     this.#syncSecrets = runningSyncSecrets(context, COMPONENT, own, {
       controller: CCM_CONTROLLER,
-      learn: (rule) => {
-        managementNamespaces.learn(rule);
-      },
-      isRule: (rule) => managementNamespaces.concerns(rule),
+      // Those in the namespaces of tenants may turn out to be rules when both clusters are known.
+      isRule: ({ metadata: { namespace = '' }, origin, propagated }) =>
+        propagated !== undefined || (origin !== 'another' && !isManagers(namespace)),
     });
     const connected = metrics.registry.sampled(
       'kubelb_ccm_kubelb_cluster_connected',
@@ -97,8 +82,9 @@ class SyncSecretCcm implements Controller {
       cluster: cluster.api.cluster,
       management: management.api.cluster,
       namespace: managementNamespace,
+      travel: new Travel(config.syncsecret),
       syncSecrets: this.#syncSecrets,
-      managementNamespaces,
+      zoneOf: (namespace) => zoneOf(namespace, this.#clusterUid, this.#managementUid, isManagers),
       clusterUid: () => this.#clusterUid,
       copyOf: (name) => {
         // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
@@ -121,16 +107,17 @@ class SyncSecretCcm implements Controller {
       metrics: own,
       synced: async () => await this.#synced,
       deletionTimeoutMs: config.deletionTimeoutMs,
-      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
     });
   }
 
   open(): void {
     const { management } = this.#context;
     this.#watch = watchSyncSecrets(this.#context, this.#syncSecrets.store.sink);
-    const { promise: identified, resolve, reject } = Promise.withResolvers<void>();
+    const identified = new Promise<void>((resolve, reject) => {
+      this.#identify(resolve).catch(reject);
+    });
     this.#synced = Promise.all([this.#watch.synced, identified]);
-    this.#readClusterUid(resolve).catch(reject);
     // A stop before the end is no error.
     this.#synced.catch(() => undefined);
     management?.watchContents(SYNC_SECRET, { namespace: this.#namespace, isSource: false }, this.#copies.sink);
@@ -140,44 +127,33 @@ class SyncSecretCcm implements Controller {
     this.#stop.abort();
   }
 
-  /**
-   * Reads the uid of the cluster. Where that is forbidden, it is tried again: an administrator may permit it at any time.
-   * @param onAnswer called once, when the uid is known or is found to be forbidden
-   */
-  async #readClusterUid(onAnswer: () => void): Promise<void> {
-    const { cluster, log } = this.#context;
+  /** Reads the uids of both clusters. @param onAnswer called when that of its own is known or is found to be forbidden */
+  async #identify(onAnswer: () => void): Promise<void> {
+    const { cluster, management, log } = this.#context;
     const { signal } = this.#stop;
-    const backoff = new Backoff(RECONNECT);
-    for (;;) {
-      try {
-        const { body } = await cluster.api.request({
-          method: 'GET',
-          path: CLUSTER_ID_PATH,
-          accept: METADATA_ONLY,
-          signal,
-        });
-        this.#identify((parseJson(body, `the answer to GET ${CLUSTER_ID_PATH}`) as KubeObject).metadata.uid);
-        onAnswer();
-        return;
-      } catch (error) {
-        signal.throwIfAborted();
-        const isRefused = error instanceof ApiError && (error.status === 403 || error.status === 404);
-        if (isRefused && this.#clusterUid === undefined) {
-          const advice =
-            'grant `get` on the namespace kube-system; until then copies without a SyncSecret are not deleted';
-          log.warn('the identity of the cluster cannot be read', { path: CLUSTER_ID_PATH, error, advice });
-          this.#identify(UNKNOWN_CLUSTER);
-          onAnswer();
-        }
-        await sleep(backoff.next(), signal);
-      }
-    }
+    const own = readClusterUid(cluster.api, signal, (uid, error) => {
+      const advice = 'grant `get` on the namespace kube-system; until then copies without a SyncSecret are not deleted';
+      if (error !== undefined) log.warn('the identity of the cluster cannot be read', { error, advice });
+      this.#clusterUid = uid;
+      this.#onIdentity();
+      onAnswer();
+    });
+    // The management cluster may not answer for any time.
+    const other =
+      management &&
+      readClusterUid(management.api, signal, (uid, error) => {
+        const advice =
+          'grant `get` on the namespace kube-system there; until then SyncSecrets in namespaces tenant-* are not copied';
+        if (error !== undefined) log.warn('the identity of the management cluster cannot be read', { error, advice });
+        this.#managementUid = uid;
+        this.#onIdentity();
+      });
+    await Promise.all([own, other]);
   }
 
-  /** The marks of copies depend on the uid, and so does which copies are orphans. */
-  #identify(uid: string): void {
+  /** The marks of copies depend on the uids, and so does which copies are orphans, and which SyncSecrets are copied. */
+  #onIdentity(): void {
     const { engine, management } = this.#context;
-    this.#clusterUid = uid;
     for (const [rule] of this.#syncSecrets.store.all()) engine.enqueueRule(rule, 'low');
     for (const copy of management?.store(SYNC_SECRET).index.keys() ?? []) engine.enqueueTarget(copy, 'low');
   }

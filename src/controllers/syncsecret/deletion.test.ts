@@ -2,30 +2,31 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { type Cause, type Outcome, PENDING, RELEASED } from '../../copy/model/claim.ts';
+import { userCause } from '../../copy/model/cause.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import { type Outcome, PENDING, RELEASED } from '../../copy/model/claim.ts';
 import { LeaveShape } from '../../copy/model/leave-shape.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
-import { Deletions } from './deletion.ts';
+import { SyncSecretDeletions } from './deletion.ts';
 import { Pending } from './pending.ts';
 import type { SyncSecretRule } from './rule.ts';
 
 const RULE = 'syncsecret-ccm:default/x';
 const MARK = 'example.com/mark';
-const START = Date.parse('2026-11-21T10:00:00Z');
+/** Of the monotonic clock, when this process sees the deletion. The time in the object is of another clock. */
+const START = 5000;
 const LIMIT_MS = 60_000;
 const SOON_MS = 5000;
-/** Longer than the attempts of a process that starts after the limit. */
 const LATER_MS = 20_000;
 
-const waiting: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'a finalizer' };
+const waiting: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
 const refused: Outcome = {
   state: 'error',
-  reason: 'Forbidden',
-  message: 'admission webhook "secret-hook" denied the request: no',
+  ...userCause('Forbidden', 'admission webhook "secret-hook" denied the request: no', 'a webhook refused it'),
 };
-const down: Cause = { reason: 'ClusterUnreachable', message: 'the cluster management does not answer' };
+const down: Cause = userCause('ClusterUnreachable', 'the cluster management does not answer');
 const signal = new AbortController().signal;
 
 interface Situation {
@@ -40,7 +41,7 @@ interface Situation {
 class Scene {
   now = START;
   readonly calls: string[] = [];
-  readonly #deletions: Deletions;
+  readonly #deletions: SyncSecretDeletions;
   readonly #object: SyncSecretRule;
 
   constructor({
@@ -66,12 +67,12 @@ class Scene {
       propagated: undefined,
       status: {},
     };
-    this.#deletions = new Deletions({
+    this.#deletions = new SyncSecretDeletions({
       syncSecrets: {
         writeStatus: async (_rule, { phase, message }) => {
           this.calls.push(canWriteStatus ? `status ${phase}: ${message}` : 'status refused');
           if (!canWriteStatus) throw new Error('refused');
-          return await Promise.resolve();
+          return await Promise.resolve(undefined);
         },
         warn: (_rule, reason, message) => this.calls.push(`event ${reason}: ${message}`),
         removeFinalizer: async (_rule, annotations) => {
@@ -83,14 +84,14 @@ class Scene {
       marksOf: () => (isMarked ? [MARK] : []),
       unreachable: () => unreachable,
       pending: new Pending(),
-      timeoutMs: LIMIT_MS,
-      now: () => this.now,
+      deletionTimeoutMs: LIMIT_MS,
+      monotonic: () => this.now,
     });
   }
 
   async update(...outcomes: readonly Outcome[]): Promise<RunResult | undefined> {
     const owner = { key: RULE, title: 'SyncSecret default/x', rank: '' };
-    const shape = new LeaveShape('Reason', 'message');
+    const shape = new LeaveShape(userCause('Reason', 'message'));
     const claim = { owner, target: 'c:SyncSecret/t/u', mode: 'release', source: undefined, shape } as const;
     const entries = outcomes.map((outcome): Entry => ({ claim, outcome }));
     return await this.#deletions.update(RULE, this.#object, entries, signal);
@@ -125,6 +126,14 @@ describe('a SyncSecret that is being deleted', () => {
     ]);
   });
 
+  it('says that its cluster cannot be used, and waits as long as any other', async () => {
+    const scene = new Scene({ unreachable: down });
+    await scene.update(PENDING);
+    scene.now += SOON_MS;
+    assert.deepEqual(await scene.update(PENDING), { requeueAfterMs: LIMIT_MS - SOON_MS });
+    assert.deepEqual(scene.calls, [`status Terminating: SyncSecret is being deleted; ${down.message}`]);
+  });
+
   it('names no webhook', async () => {
     const scene = new Scene();
     for (const ms of [0, SOON_MS, LIMIT_MS]) {
@@ -132,37 +141,8 @@ describe('a SyncSecret that is being deleted', () => {
       await scene.update(refused);
     }
     assert.equal(scene.calls.length, 3);
-    assert.match(scene.calls[0] ?? '', /^status Terminating: .*; an admission policy or webhook refused it$/);
-    assert.match(scene.calls[1] ?? '', /Last state: an admission policy or webhook refused it$/);
-  });
-
-  it('is tried for some seconds by a process that starts after the limit', async () => {
-    for (const outcome of [PENDING, waiting]) {
-      const scene = new Scene();
-      scene.now += 2 * LIMIT_MS;
-      await scene.update(outcome);
-      scene.now += SOON_MS;
-      const { requeueAfterMs = 0 } = (await scene.update(outcome)) ?? {};
-      assert.ok(requeueAfterMs > 0 && requeueAfterMs < LATER_MS);
-      scene.now += requeueAfterMs;
-      assert.equal(await scene.update(outcome), undefined);
-      assert.equal(scene.calls.at(-1), 'finalizer');
-    }
-  });
-
-  it('is not tried by such a process if the copy cannot be deleted, and not longer by one that starts before the limit', async () => {
-    for (const [outcome, situation] of [
-      [refused, {}],
-      [PENDING, { unreachable: down }],
-    ] as const) {
-      const scene = new Scene(situation);
-      scene.now += LIMIT_MS;
-      assert.equal(await scene.update(outcome), undefined);
-      assert.equal(scene.calls.at(-1), 'finalizer');
-    }
-    const scene = new Scene();
-    scene.now += LIMIT_MS - 1;
-    assert.deepEqual(await scene.update(PENDING), { requeueAfterMs: 1 });
+    assert.match(scene.calls[0] ?? '', /^status Terminating: .*; a webhook refused it$/);
+    assert.match(scene.calls[1] ?? '', /Last state: a webhook refused it$/);
   });
 
   it('does not wait longer because its status cannot be written', async () => {
@@ -181,7 +161,6 @@ describe('a SyncSecret that is being deleted', () => {
 
   it('says so while only the finalizer of another client holds it, with no second event', async () => {
     const scene = new Scene({ finalizers: ['example.com/other'] });
-    scene.now += LIMIT_MS;
     await scene.update(waiting);
     assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted']);
   });

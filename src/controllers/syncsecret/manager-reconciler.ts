@@ -1,13 +1,14 @@
 /** Turns the SyncSecrets of the management cluster into claims on Secrets, and writes their status. */
-import { resourceKey, type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { namespaceOf, resourceKey, type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import { orAborted } from '../../runtime/abort.ts';
+import type { Preparation } from '../../copy/rule-reconciler.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { finalizerStep } from '../common/finalizer.ts';
 import { SYNC_SECRET_API_VERSION, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
 import { OWNER_ANNOTATION } from './marks.ts';
-import type { CcmWait } from './one-cluster.ts';
+import type { LeftDeletions } from './one-cluster.ts';
 import type { SyncSecretRule } from './rule.ts';
 import { SecretShape } from './shapes.ts';
 import { managementState } from './status.ts';
@@ -19,8 +20,9 @@ export const MANAGER_CONTROLLER = 'syncsecret-manager';
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 
 export interface ManagerReconcilerOptions extends SyncSecretReconcilerOptions {
-  /** `undefined`: there is no CCM in this cluster. */
-  readonly ccmWait?: CcmWait;
+  /** `undefined`: it leaves no deletion to a CCM. */
+  readonly leftDeletions?: LeftDeletions;
+  readonly isServed: (namespace: string) => boolean;
   /** Whether a Secret exists, as far as is known. */
   readonly exists: (secret: ResourceKey) => boolean;
 }
@@ -34,17 +36,21 @@ export class ManagerReconciler extends SyncSecretReconciler {
     this.#options = options;
   }
 
-  async prepare(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const { syncSecrets, synced, ccmWait } = this.#options;
-    // The Secrets of a SyncSecret are only known after the list of all of them.
-    await orAborted(synced(), signal, 'waiting for the list of Secrets');
-    const object = syncSecrets.store.get(rule);
-    const remainingMs = ccmWait?.remainingMs(rule, object) ?? 0;
-    if (remainingMs > 0) return remainingMs === Infinity ? undefined : { requeueAfterMs: remainingMs };
-    if (object?.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) === false) {
-      await syncSecrets.addFinalizer(rule, undefined, signal);
-    }
-    return undefined;
+  override async listed(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    await super.listed(rule, signal);
+    const { syncSecrets, leftDeletions } = this.#options;
+    const remainingMs = leftDeletions?.remainingMs(rule, syncSecrets.store.get(rule)) ?? 0;
+    return remainingMs === 0 ? undefined : { requeueAfterMs: remainingMs };
+  }
+
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    const object = this.#options.syncSecrets.store.get(rule);
+    if (object === undefined || !this.isServed(rule, object)) return undefined;
+    return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add' ? 'first' : undefined;
+  }
+
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    await this.#options.syncSecrets.addFinalizer(rule, undefined, signal);
   }
 
   ownerOf({ annotations, owners }: Observed, target: ResourceKey): RuleKey | undefined {
@@ -55,12 +61,13 @@ export class ManagerReconciler extends SyncSecretReconciler {
     return name === undefined ? undefined : this.#options.syncSecrets.store.key(place.namespace, name);
   }
 
-  orphanPolicy(): 'delete' {
-    return 'delete';
+  /** With another flag, the Secrets of the other namespaces stay. */
+  orphanPolicy(rule: RuleKey): 'delete' | 'keep' {
+    return this.#options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
   }
 
-  protected isServed(rule: RuleKey): boolean {
-    return this.#options.ccmWait?.has(rule) !== true;
+  protected isServed(rule: RuleKey, object: SyncSecretRule): boolean {
+    return (this.#options.leftDeletions?.remainingMs(rule, object) ?? 0) === 0;
   }
 
   protected isActive({ metadata }: SyncSecretRule): boolean {
@@ -74,7 +81,7 @@ export class ManagerReconciler extends SyncSecretReconciler {
   protected shapeOf(_rule: RuleKey, object: SyncSecretRule): SecretShape {
     const { name, uid } = object.metadata;
     const owner = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, name, uid };
-    return new SecretShape(owner, object.immutable, originalTypeOf(object));
+    return new SecretShape(this.#options.travel, owner, object.immutable, originalTypeOf(object));
   }
 
   protected async report(
@@ -82,7 +89,7 @@ export class ManagerReconciler extends SyncSecretReconciler {
     object: SyncSecretRule,
     { entry, outcome, failure }: Progress,
     signal: AbortSignal,
-  ): Promise<undefined> {
+  ): Promise<RunResult | undefined> {
     const { syncSecrets, metrics, exists } = this.#options;
     const state = managementState({
       outcome,
@@ -90,9 +97,9 @@ export class ManagerReconciler extends SyncSecretReconciler {
       exists: entry !== undefined && exists(entry.claim.target),
       originalType: originalTypeOf(object),
     });
-    if (state === undefined) return;
+    if (state === undefined) return undefined;
     metrics?.finished(rule, state.status === 'True' ? 'success' : 'error');
-    await syncSecrets.writeStatus(rule, state, signal);
+    return await syncSecrets.writeStatus(rule, state, signal);
   }
 }
 

@@ -8,9 +8,10 @@ import { SYNC_SECRET } from './kind.ts';
 import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
-import { CcmWait } from './one-cluster.ts';
+import { LeftDeletions, managerDuty, servedNamespaces } from './one-cluster.ts';
 import { runningSyncSecrets } from './running-sync-secrets.ts';
 import type { SyncSecrets } from './sync-secrets.ts';
+import { Travel } from './travel.ts';
 import { watchSyncSecrets } from './watch.ts';
 
 export const syncSecretManager: ControllerEntry = {
@@ -25,6 +26,8 @@ export const syncSecretManager: ControllerEntry = {
 
 /** The source component of events. */
 const COMPONENT = 'kubelb-manager';
+/** A deletion is left to the CCM for so many times the limit of deletions: the CCM itself keeps it. */
+const LEFT_LIMITS = 2;
 
 class SyncSecretManager implements Controller {
   readonly reconciler: ManagerReconciler;
@@ -36,25 +39,23 @@ class SyncSecretManager implements Controller {
     this.#context = context;
     const { cluster, clock, config, metrics } = context;
     const own = new SyncSecretMetrics(metrics.registry, 'manager', () => clock.monotonic());
-    const ccmWait = new CcmWait(config.controllers.includes(CCM_CONTROLLER), () => clock.monotonic());
+    const { servedNamespaces: patterns } = config.syncsecret;
+    const isServed = servedNamespaces(patterns, config.controllers.includes(CCM_CONTROLLER));
     this.#syncSecrets = runningSyncSecrets(context, COMPONENT, own, {
       controller: MANAGER_CONTROLLER,
-      learn: (rule) => {
-        ccmWait.learn(rule);
-      },
-      // The deletion of a propagated one is left to the CCM for a while (`CcmWait`).
-      isRule: ({ origin, propagated, metadata }) =>
-        propagated === undefined || origin === 'another' || metadata.deletionTimestamp !== undefined,
+      isRule: (rule) => managerDuty(rule, isServed) !== 'none',
     });
     this.reconciler = new ManagerReconciler({
       cluster: cluster.api.cluster,
+      travel: new Travel(config.syncsecret),
       syncSecrets: this.#syncSecrets,
-      ccmWait,
+      isServed,
+      leftDeletions: new LeftDeletions(LEFT_LIMITS * config.deletionTimeoutMs, isServed, () => clock.monotonic()),
       metrics: own,
       exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
-      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
     });
   }
 

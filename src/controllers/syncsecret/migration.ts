@@ -11,7 +11,12 @@ import {
 import type { KubeObject } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { listEach } from '../../kube/list-each.ts';
+import { isMark } from '../common/excluded-metadata.ts';
 import type { Finding, Found, MigrationContext, ProgramReader } from '../common/migration.ts';
+import { Travel } from './travel.ts';
+
+/** Keys of one object that a finding names. */
+const MAX_NAMED = 10;
 
 export const kubelbMigration: ProgramReader = {
   program: 'kubelb',
@@ -21,8 +26,9 @@ export const kubelbMigration: ProgramReader = {
   find,
 };
 
-async function find({ api, signal }: MigrationContext): Promise<Found> {
+async function find({ api, config, signal }: MigrationContext): Promise<Found> {
   const findings: Finding[] = [];
+  const travel = new Travel(config.syncsecret);
   let rules = 0;
   let copies = 0;
   try {
@@ -32,7 +38,7 @@ async function find({ api, signal }: MigrationContext): Promise<Found> {
       (item) => {
         if (ORIGIN_LABELS.name in (item.metadata.labels ?? {})) copies += 1;
         else rules += 1;
-        findings.push(...syncSecretFindings(item));
+        findings.push(...syncSecretFindings(item, travel));
       },
       { metadataOnly: true, signal },
     );
@@ -46,11 +52,24 @@ async function find({ api, signal }: MigrationContext): Promise<Found> {
   return { rules, copies, findings, changes: [] };
 }
 
-function syncSecretFindings({ metadata }: KubeObject): Finding[] {
-  const { namespace = '', name, ownerReferences = [], labels = {} } = metadata;
-  if (ownerReferences.length === 0 || ORIGIN_LABELS.name in labels) return [];
-  const text = 'its owner references do not travel: KubeLB copied them, and garbage collection then deleted the copy';
-  return [{ verdict: 'difference', object: { kind: SYNC_SECRET_KIND, namespace, name }, text }];
+function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[] {
+  const { namespace = '', name, ownerReferences = [], labels = {}, annotations = {} } = metadata;
+  const texts: string[] = [];
+  if (ownerReferences.length > 0 && !(ORIGIN_LABELS.name in labels)) {
+    texts.push('its owner references do not travel: KubeLB copied them, and garbage collection then deleted the copy');
+  }
+  for (const [what, map, travelling] of [
+    ['labels', labels, travel.labels(labels)],
+    ['annotations', annotations, travel.annotations(annotations)],
+  ] as const) {
+    // The origin labels are those of Keyferry, too.
+    const staying = Object.keys(map).filter((key) => !(key in travelling) && !isMark(key));
+    if (staying.length === 0) continue;
+    const keys = `${staying.slice(0, MAX_NAMED).join(', ')}${staying.length > MAX_NAMED ? ` and ${staying.length - MAX_NAMED} more` : ''}`;
+    texts.push(`its ${what} ${keys} do not travel; --propagate-${what} allows keys`);
+  }
+  const object = { kind: SYNC_SECRET_KIND, namespace, name };
+  return texts.map((text) => ({ verdict: 'difference', object, text }));
 }
 
 /** Secrets that the conversion controller of KubeLB holds with its finalizer. */

@@ -3,94 +3,126 @@ import { describe, it } from 'node:test';
 
 import type { ObjectMeta } from '../../kube/api.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
+import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
-import { CcmWait, ManagementNamespaces } from './one-cluster.ts';
+import { ccmDuty, LeftDeletions, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 
 const UID = '3d8f4a52-9b1f-4a35-9f0e-0a3a6d1c7f11';
 const RULE = 'syncsecret-manager:app/new';
+const NOBODYS = (): boolean => false;
 
-function rule(namespace: string, name: string, more: Partial<ObjectMeta> = {}): SyncSecretRule {
-  const metadata = { namespace, name, uid: UID, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+function rule(namespace: string, more: Partial<ObjectMeta> = {}): SyncSecretRule {
+  const metadata = { namespace, name: UID, uid: UID, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
   return ruleOf({ metadata: { ...metadata, ...more } }, new KeyLists());
 }
 
-const prepared = { finalizers: [SYNC_SECRET_FINALIZER] };
-const propagated = { ...prepared, annotations: { [PROPAGATED_ANNOTATION]: 'tenant-a' } };
-const copied = { annotations: { [ORIGIN_ANNOTATION]: 'x/app/one' } };
 const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
+const propagated = { finalizers: [SYNC_SECRET_FINALIZER], annotations: { [PROPAGATED_ANNOTATION]: 'tenant-a' } };
+const copied = { labels: { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' } };
+const markedCopy = { annotations: { [ORIGIN_ANNOTATION]: 'x/app/one' } };
 
-describe('the manager waits for a CCM', () => {
+describe('whose a namespace is', () => {
   const cases: readonly (readonly [
-    string,
-    seen: readonly SyncSecretRule[],
-    object: SyncSecretRule,
-    seconds: number,
+    namespace: string,
+    own: string | undefined,
+    management: string | undefined,
+    zone: string,
   ])[] = [
-    ['a little, while nothing shows whether there is one', [], rule('app', 'new'), 2],
-    ['not, where it has served others', [rule('app', 'one', prepared)], rule('app', 'new'), 0],
-    ['where one has served others', [rule('app', 'one', propagated)], rule('app', 'new'), 30],
-    ['where both have', [rule('app', 'one', prepared), rule('app', 'two', propagated)], rule('app', 'new'), 30],
-    ['whatever tenants write', [rule('tenant-a', 'one', propagated), rule('app', UID, copied)], rule('app', 'new'), 2],
-    ['with what KubeLB has served', [], rule('app', 'new', { finalizers: [ORIGINAL_FINALIZER] }), 2],
-    ['not with a copy', [rule('app', 'one', propagated)], rule('app', UID, copied), 0],
-    ['not with what it has prepared', [rule('app', 'one', propagated)], rule('app', 'new', prepared), 0],
-    ['not in the namespace of a tenant', [rule('app', 'one', propagated)], rule('tenant-a', 'new'), 0],
-    ['for ever with what a CCM has propagated', [], rule('app', 'new', propagated), Infinity],
-    ['with its deletion, until there can be no CCM', [], rule('app', 'new', { ...propagated, ...deleted }), 120],
-    ['for ever, if it is deleted unserved', [rule('app', 'one', prepared)], rule('app', 'new', deleted), Infinity],
+    ['app', undefined, undefined, 'ccm'],
+    ['app', 'a', 'a', 'ccm'],
+    ['app', 'unknown', 'unknown', 'ccm'],
+    ['tenant-b', 'a', 'a', 'manager'],
+    ['tenant-b', 'a', 'b', 'ccm'],
+    ['tenant-b', undefined, undefined, 'unknown'],
+    ['tenant-b', 'a', undefined, 'unknown'],
+    ['tenant-b', undefined, 'a', 'unknown'],
+    ['tenant-b', 'unknown', 'a', 'unknown'],
+    ['tenant-b', 'a', 'unknown', 'unknown'],
+    // Two clusters that nobody may identify are not the same one.
+    ['tenant-b', 'unknown', 'unknown', 'unknown'],
   ];
-  for (const [title, seen, object, seconds] of cases) {
-    it(title, () => {
-      let now = 5;
-      const wait = new CcmWait(false, () => now);
-      for (const one of seen) wait.learn(one);
-      assert.equal(wait.remainingMs(RULE, object), seconds * 1000);
-      assert.equal(wait.has(RULE), seconds > 0);
-      if (seconds === 0 || seconds === Infinity) return;
-      now += 500;
-      assert.equal(wait.remainingMs(RULE, object), seconds * 1000 - 500);
-      now += seconds * 1000;
-      assert.equal(wait.remainingMs(RULE, object), 0);
-      assert.equal(wait.has(RULE), false);
+  for (const [namespace, own, management, zone] of cases) {
+    it(`${namespace}, with the uids ${own} and ${management}: ${zone}`, () => {
+      assert.equal(zoneOf(namespace, own, management, NOBODYS), zone);
+      assert.equal(
+        zoneOf(namespace, own, management, () => true),
+        'manager',
+        'a manager in the process has it',
+      );
     });
   }
-
-  it('for ever, if it runs in the same process', () => {
-    const wait = new CcmWait(true, () => 0);
-    assert.equal(wait.remainingMs(RULE, rule('app', 'new')), Infinity);
-    assert.equal(wait.remainingMs(RULE, undefined), 0, 'the CCM has it');
-    assert.equal(wait.has(RULE), false);
-  });
 });
 
-describe('the CCM leaves the namespaces of tenants alone', () => {
-  const object = rule('tenant-b', 'new');
-  const cases: readonly (readonly [string, hasManager: boolean, seen: readonly SyncSecretRule[], isLeft: boolean])[] = [
-    ['not in a cluster of a tenant', false, [rule('app', 'one', copied), rule('tenant-a', 'clone', copied)], false],
-    ['where its own copies are', false, [rule('tenant-a', UID, copied)], true],
-    ['where a copy is in the namespace', false, [rule('tenant-b', UID, copied)], true],
-    ['not for a copy in the namespace of another tenant', false, [rule('tenant-c', UID, copied)], false],
-    ['with a manager in the process', true, [], true],
+describe('the CCM', () => {
+  const cases: readonly (readonly [string, SyncSecretRule, ccm: string, manager: string, unknown: string])[] = [
+    ['a new SyncSecret', rule('n'), 'copy', 'none', 'none'],
+    ['a propagated one', rule('n', propagated), 'copy', 'release', 'keep'],
+    ['a propagated one in deletion', rule('n', { ...propagated, ...deleted }), 'release', 'release', 'release'],
+    ['one in deletion', rule('n', deleted), 'release', 'none', 'none'],
+    ['a copy of KubeLB', rule('n', copied), 'none', 'none', 'none'],
+    ['a copy', rule('n', markedCopy), 'none', 'none', 'none'],
+    ['a copy in deletion', rule('n', { ...copied, ...deleted }), 'none', 'none', 'none'],
+    ['a propagated copy', rule('n', { ...copied, ...propagated }), 'release', 'release', 'release'],
   ];
-  for (const [title, hasManager, seen, isLeft] of cases) {
-    it(title, () => {
-      const found: string[] = [];
-      const onFound = (copy: string): void => void found.push(copy);
-      const namespaces = new ManagementNamespaces({ hasManager, namespace: 'tenant-a', onFound });
-      for (const one of [...seen, ...seen]) namespaces.learn(one);
-      const copies = seen.filter(({ metadata }) => metadata.name === UID && metadata.namespace !== 'app');
+  for (const [title, object, ...duties] of cases) {
+    it(`does with ${title} in its own, a manager's and an unknown namespace: ${duties.join(', ')}`, () => {
+      const zones = ['ccm', 'manager', 'unknown'] as const;
       assert.deepEqual(
-        found,
-        copies.map(({ metadata }) => `${metadata.namespace}/${UID}`),
-        'each is found once',
+        zones.map((zone) => ccmDuty(object, zone)),
+        duties,
       );
-      assert.equal(namespaces.isToBeCopied(object), !isLeft);
-      assert.equal(namespaces.concerns(object), !isLeft);
-      assert.equal(namespaces.concerns(rule('tenant-b', 'new', propagated)), true, 'it has to be released');
-      assert.equal(namespaces.isToBeCopied(rule('app', 'new')), true);
-      assert.equal(namespaces.concerns(rule('app', UID, copied)), false);
     });
   }
+});
+
+describe('the manager', () => {
+  const cases: readonly (readonly [string, SyncSecretRule, served: string, other: string])[] = [
+    ['a new SyncSecret', rule('n'), 'serve', 'none'],
+    ['one with its finalizer', rule('n', { finalizers: propagated.finalizers }), 'serve', 'none'],
+    ['a propagated one', rule('n', propagated), 'none', 'none'],
+    ['a propagated one in deletion', rule('n', { ...propagated, ...deleted }), 'free', 'free'],
+    ['such a one without our finalizer', rule('n', { ...propagated, ...deleted, finalizers: ['x'] }), 'none', 'none'],
+    ['one in deletion', rule('n', { ...deleted, finalizers: propagated.finalizers }), 'serve', 'free'],
+    ['a copy, whatever else it says', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
+  ];
+  for (const [title, object, served, other] of cases) {
+    it(`does with ${title} in a served and in another namespace: ${served}, ${other}`, () => {
+      assert.equal(
+        managerDuty(object, () => true),
+        served,
+      );
+      assert.equal(managerDuty(object, NOBODYS), other);
+    });
+  }
+
+  it('serves all namespaces, those of tenants beside a CCM in the process, or those that match whole', () => {
+    const names = ['app', 'tenant-a', 'my-tenant-a'];
+    const served = (patterns: readonly string[], hasCcm = false): string[] =>
+      names.filter(servedNamespaces(patterns, hasCcm));
+    assert.deepEqual(served([]), names);
+    assert.deepEqual(served([], true), ['tenant-a']);
+    assert.deepEqual(served(['tenant-.*']), ['tenant-a']);
+    assert.deepEqual(served(['app', 'my-.*'], true), ['app', 'my-tenant-a']);
+  });
+
+  it('leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
+    let now = 5;
+    const left = new LeftDeletions(
+      1000,
+      () => true,
+      () => now,
+    );
+    const object = rule('app', { ...propagated, ...deleted });
+    assert.equal(left.remainingMs(RULE, rule('app')), 0, 'its own');
+    assert.equal(left.remainingMs(RULE, object), 1000);
+    now += 400;
+    assert.equal(left.remainingMs(RULE, object), 600);
+    now += 700;
+    assert.equal(left.remainingMs(RULE, object), 0);
+    now += 1;
+    assert.equal(left.remainingMs(RULE, object), 0, 'the time does not begin again');
+    assert.equal(left.remainingMs(RULE, undefined), 0);
+    assert.equal(left.remainingMs(RULE, object), 1000, 'another object of the name');
+  });
 });

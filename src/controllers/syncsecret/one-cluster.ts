@@ -1,129 +1,102 @@
 /**
- * One cluster for both roles: which program serves a SyncSecret.
+ * Which program serves a SyncSecret. A cluster may be that of a tenant, of the management, or both. Nobody learns that from objects that
+ * authors write, or from time: the CCM compares the uids of both `kube-system` namespaces, and the manager has a flag for its namespaces.
  *
- *   a copy, by its marks                  the manager
- *   with `PROPAGATED_ANNOTATION`          the CCM
- *   any other in a management namespace   the manager: a tenant may write there, and must not reach the namespace of another tenant
- *   any other                             the CCM, or the manager in a cluster without a CCM
+ *   SyncSecret                                  the CCM                       the manager
+ *   a copy, by its marks                        leaves it alone               serves it in its namespaces
+ *   in `tenant-*`, if the uids are equal        leaves it alone               serves it in its namespaces
+ *   in `tenant-*`, if a uid cannot be read      keeps an existing copy,       serves it in its namespaces
+ *                                               makes and changes none
+ *   any other                                   copies it                     serves it in its namespaces, unless it has `PROPAGATED_ANNOTATION`
  *
- * Each program learns from the SyncSecrets alone whether the other one is there.
+ * - `PROPAGATED_ANNOTATION` and the marks of a copy concern the object alone that has them, so a forged one harms nobody else. What the CCM
+ *   does not copy and still has `PROPAGATED_ANNOTATION` is released: its copy goes, and the annotation.
+ * - In one process, the namespaces of the manager are by default `tenant-*`, and the CCM leaves them alone, whatever the uids are.
+ * - In two processes, a manager that serves all namespaces hands a SyncSecret over when the CCM has marked it. To avoid that, give it `tenant-*`.
+ * - A manager removes the finalizer of a deleted object that it does not serve when the CCM has had twice the limit of deletions for it: then
+ *   there is none, and the object was cloned or restored. The time begins when the manager sees the deletion. A copy that is left by that is
+ *   an orphan of its CCM.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
-import { ORIGINAL_FINALIZER, OWN_FINALIZERS, SYNC_SECRET_FINALIZER } from './api.ts';
+import { WholePatterns } from '../../runtime/whole-patterns.ts';
+import { OWN_FINALIZERS } from './api.ts';
+import { UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretRule } from './rule.ts';
 
 /** The prefix of the tenants' namespaces in a management cluster. In a tenant's cluster the same name has no meaning. */
 const TENANT_PREFIX = 'tenant-';
-/** The name of a copy: the uid of its source. */
-const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** How long the manager leaves a new SyncSecret to a CCM that has served others in this cluster, ms. Another replica may have to take over. */
-const CCM_MS = 30_000;
-/** As long as there is no SyncSecret that was served by either, ms. */
-const UNKNOWN_MS = 2000;
-/**
- * How long the manager leaves the deletion of a propagated SyncSecret to the CCM, ms: longer than the CCM takes at most. Then there is no CCM:
- * the object was cloned or restored from the cluster of a tenant, and nobody else would remove the finalizer.
- */
-const CCM_DELETION_MS = 120_000;
+/** Whose the SyncSecrets of a namespace are, in the cluster of a CCM. */
+export type Zone = 'ccm' | 'manager' | 'unknown';
 
-export interface ManagementNamespacesOptions {
-  /** A manager runs in this process. */
-  readonly hasManager: boolean;
-  /** The management namespace of the CCM. */
-  readonly namespace: string;
-  /** Namespaces turned out to belong to a manager. @param copy `<namespace>/<name>` of the SyncSecret that shows it */
-  readonly onFound: (copy: string) => void;
+/** What the CCM does with a SyncSecret. `keep`: it neither changes nor deletes the copy that may exist. */
+export type CcmDuty = 'copy' | 'keep' | 'release' | 'none';
+
+/** What the manager does with a SyncSecret. `free`: it removes the finalizer, after a time. */
+export type ManagerDuty = 'serve' | 'free' | 'none';
+
+type IsServed = (namespace: string) => boolean;
+
+/** The namespaces of the manager. @param patterns of the flag; empty: all, or those of tenants if a CCM is in the process */
+export function servedNamespaces(patterns: readonly string[], hasCcm: boolean): IsServed {
+  if (patterns.length === 0) return (namespace) => !hasCcm || namespace.startsWith(TENANT_PREFIX);
+  const served = new WholePatterns(patterns);
+  return (namespace) => served.matches(namespace);
 }
 
 /**
- * For the CCM: the namespaces of its own cluster that belong to a manager. A copy shows it for its namespace alone, because in the cluster of a
- * tenant anybody may write something like a copy into a namespace of this name. Only in the CCM's own management namespace it shows it for all.
+ * @param own the uid of the CCM's cluster, or `UNKNOWN_CLUSTER`; `undefined`: not read yet
+ * @param management as `own`, of the management cluster
+ * @param isManagers whether a namespace belongs to a manager in the same process
  */
-export class ManagementNamespaces {
-  readonly #options: ManagementNamespacesOptions;
-  readonly #found = new Set<string>();
-  #all: boolean;
-
-  constructor(options: ManagementNamespacesOptions) {
-    this.#options = options;
-    this.#all = options.hasManager;
-  }
-
-  /** To be called with each SyncSecret of the cluster. */
-  learn({ metadata: { namespace = '', name }, origin }: SyncSecretRule): void {
-    if (origin !== 'another' || !namespace.startsWith(TENANT_PREFIX) || !UID.test(name) || this.has(namespace)) return;
-    this.#found.add(namespace);
-    this.#all ||= namespace === this.#options.namespace;
-    this.#options.onFound(`${namespace}/${name}`);
-  }
-
-  has(namespace: string): boolean {
-    return this.#found.has(namespace) || (this.#all && namespace.startsWith(TENANT_PREFIX));
-  }
-
-  /** Whether the CCM has to do with a SyncSecret: it copies it, or has to release it. */
-  concerns(object: SyncSecretRule): boolean {
-    return object.propagated !== undefined || this.isToBeCopied(object);
-  }
-
-  isToBeCopied({ metadata: { namespace = '' }, origin }: SyncSecretRule): boolean {
-    return origin !== 'another' && !this.has(namespace);
-  }
+export function zoneOf(
+  namespace: string,
+  own: string | undefined,
+  management: string | undefined,
+  isManagers: IsServed,
+): Zone {
+  if (isManagers(namespace)) return 'manager';
+  if (!namespace.startsWith(TENANT_PREFIX)) return 'ccm';
+  if ([own, management].some((uid) => uid === undefined || uid === UNKNOWN_CLUSTER)) return 'unknown';
+  return own === management ? 'manager' : 'ccm';
 }
 
-/** For the manager: how long it leaves a new SyncSecret to the CCM. */
-export class CcmWait {
+export function ccmDuty({ metadata, origin, propagated }: SyncSecretRule, zone: Zone): CcmDuty {
+  if (origin === 'another' || zone === 'manager') return propagated === undefined ? 'none' : 'release';
+  if (zone === 'unknown' && propagated === undefined) return 'none';
+  if (metadata.deletionTimestamp !== undefined) return 'release';
+  return zone === 'unknown' ? 'keep' : 'copy';
+}
+
+export function managerDuty({ metadata, origin, propagated }: SyncSecretRule, isServed: IsServed): ManagerDuty {
+  const { namespace = '', deletionTimestamp, finalizers } = metadata;
+  if (isServed(namespace) && (propagated === undefined || origin === 'another')) return 'serve';
+  return deletionTimestamp !== undefined && finalizers.some((one) => OWN_FINALIZERS.has(one)) ? 'free' : 'none';
+}
+
+/** For the manager: the deletions of SyncSecrets that it does not serve, and for how long it still leaves each to the CCM. */
+export class LeftDeletions {
+  readonly #limitMs: number;
+  readonly #isServed: IsServed;
   readonly #monotonic: () => number;
-  readonly #hasCcm: boolean;
-  /** Since when each SyncSecret waits, ms, and whether it was being deleted then. */
-  readonly #since = new Map<RuleKey, { readonly at: number; readonly isDeleting: boolean }>();
-  #ccmFound = false;
-  #managerFound = false;
+  /** When each was seen, ms. */
+  readonly #since = new Map<RuleKey, number>();
 
-  /** @param hasCcm a CCM runs in this process, for this cluster */
-  constructor(hasCcm: boolean, monotonic: () => number) {
-    this.#hasCcm = hasCcm;
+  constructor(limitMs: number, isServed: IsServed, monotonic: () => number) {
+    this.#limitMs = limitMs;
+    this.#isServed = isServed;
     this.#monotonic = monotonic;
   }
 
-  /** To be called with each SyncSecret of the cluster. Those in the namespaces of tenants prove nothing. */
-  learn({ metadata: { namespace = '', finalizers }, origin, propagated }: SyncSecretRule): void {
-    if (origin === 'another' || namespace.startsWith(TENANT_PREFIX)) return;
-    if (propagated !== undefined) this.#ccmFound = true;
-    else if (finalizers.includes(SYNC_SECRET_FINALIZER)) this.#managerFound = true;
-  }
-
-  /** Whether the SyncSecret still waits for the CCM, as `remainingMs` has last decided. */
-  has(rule: RuleKey): boolean {
-    return this.#since.has(rule);
-  }
-
-  /** @param object `undefined`: it is no rule of the manager @returns ms; 0: the SyncSecret is the manager's */
+  /** @param object `undefined`: it is no rule of the manager @returns ms; 0: the manager may work on it */
   remainingMs(rule: RuleKey, object: SyncSecretRule | undefined): number {
-    const isDeleting = object?.metadata.deletionTimestamp !== undefined;
-    const before = this.#since.get(rule);
-    const since = before?.isDeleting === isDeleting ? before : { at: this.#monotonic(), isDeleting };
-    const remainingMs = since.at + this.#limitMs(object) - this.#monotonic();
-    if (remainingMs > 0) this.#since.set(rule, since);
-    else this.#since.delete(rule);
-    return Math.max(0, remainingMs);
-  }
-
-  #limitMs(object: SyncSecretRule | undefined): number {
-    if (object === undefined || object.origin === 'another') return 0;
-    const { namespace = '', finalizers, deletionTimestamp } = object.metadata;
-    if (object.propagated !== undefined) {
-      const isHeld = finalizers.some((one) => OWN_FINALIZERS.has(one));
-      return deletionTimestamp === undefined || this.#hasCcm || !isHeld ? Infinity : CCM_DELETION_MS;
+    if (object === undefined || managerDuty(object, this.#isServed) === 'serve') {
+      this.#since.delete(rule);
+      return 0;
     }
-    if (namespace.startsWith(TENANT_PREFIX) || finalizers.includes(SYNC_SECRET_FINALIZER)) return 0;
-    // It is deleted before anybody has served it. With a status, another client holds it after the manager has let it go.
-    if (deletionTimestamp !== undefined && !finalizers.includes(ORIGINAL_FINALIZER)) {
-      return object.status.phase === undefined ? Infinity : 0;
-    }
-    if (this.#hasCcm) return Infinity;
-    if (this.#ccmFound) return CCM_MS;
-    return this.#managerFound ? 0 : UNKNOWN_MS;
+    const now = this.#monotonic();
+    const since = this.#since.get(rule) ?? now;
+    this.#since.set(rule, since);
+    return Math.max(0, since + this.#limitMs - now);
   }
 }

@@ -5,7 +5,7 @@
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import { observe } from '../../copy/model/observed.ts';
+import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { ruleName } from '../common/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
@@ -38,6 +38,7 @@ import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 import { SyncSecrets } from './sync-secrets.ts';
+import { Travel } from './travel.ts';
 
 const SYSTEM = 'syncsecret';
 
@@ -61,6 +62,7 @@ class SyncSecretReader implements RuleReader {
   readonly #cluster: string;
   /** A manager serves SyncSecrets of this cluster. */
   #hasManager = false;
+  readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
   readonly #lists = new KeyLists();
   /** Rules of the manager. */
   readonly #managed: SyncSecrets;
@@ -69,7 +71,8 @@ class SyncSecretReader implements RuleReader {
   /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
   readonly #propagatedTo = new Set<string>();
 
-  constructor({ api, inventory, now }: ReaderContext) {
+  constructor({ api, config, inventory, now }: ReaderContext) {
+    this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
     this.#cluster = api.cluster;
     this.#managed = new SyncSecrets({
       controller: MANAGER_CONTROLLER,
@@ -88,11 +91,13 @@ class SyncSecretReader implements RuleReader {
     this.reconciler = new ManagerReconciler({
       cluster: api.cluster,
       syncSecrets: this.#managed,
+      travel: new Travel(config.syncsecret),
       metrics: undefined,
+      isServed: () => true,
       exists: (secret) => inventory.objects.has(secret),
       synced: async () => await Promise.resolve(),
       deletionTimeoutMs: 0,
-      now: () => now,
+      monotonic: () => 0,
     });
   }
 
@@ -119,6 +124,12 @@ class SyncSecretReader implements RuleReader {
 
   problemsOf(): readonly string[] {
     return [];
+  }
+
+  /** The label offers a Secret to the synchronizer, of KubeLB or of Keyferry. */
+  heldBy(object: ResourceKey): string | undefined {
+    const isOffered = this.#labelsOf(object)[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
+    return isOffered ? `the label ${MANAGED_BY_LABEL} offers it to the secret synchronizer` : undefined;
   }
 
   /** What becomes of a SyncSecret whose Secret is not in this cluster, or has no name yet. */

@@ -8,7 +8,7 @@ export function runningSyncSecrets(
   { engine, cluster, clock, recordEvent }: ControllerContext,
   component: string,
   metrics: SyncSecretMetrics,
-  options: Pick<SyncSecretsOptions, 'controller' | 'learn' | 'isRule'>,
+  options: Pick<SyncSecretsOptions, 'controller' | 'isRule'>,
 ): SyncSecrets {
   return new SyncSecrets({
     ...options,
@@ -17,6 +17,7 @@ export function runningSyncSecrets(
       metrics.started(rule);
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     },
+    onForeignStatus: (rule) => engine.enqueueStatus(rule),
     recordEvent: (event) => {
       const { kind, namespace, name } = event.subject;
       recordEvent(component, event, { kind, namespace, name });

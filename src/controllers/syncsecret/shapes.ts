@@ -1,11 +1,12 @@
 /** The desired state of the three kinds of copies. Pure. */
+import { causeOf, nobodyCause, userCause } from '../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { LAST_APPLIED, type Observed } from '../../copy/model/observed.ts';
 import { flatText } from '../../runtime/flat-text.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import { TOO_LARGE } from '../common/copied-metadata.ts';
-import { OWN_PREFIX } from '../common/excluded-metadata.ts';
+import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { ORIGIN_LABELS } from './api.ts';
 import {
   COPY_LABEL,
@@ -18,38 +19,37 @@ import {
   SOURCE_VERSION_ANNOTATION,
   UNKNOWN_CLUSTER,
 } from './marks.ts';
-import { travelling } from './travel.ts';
+import type { Travel } from './travel.ts';
 
 type Present = Extract<SourceView, { state: 'present' }>;
 
 abstract class SyncShape implements Shape {
   readonly id: string;
-  /**
-   * The annotation that all such copies of Keyferry have. One without it was made by KubeLB, which copied all labels and annotations: those
-   * that do not travel are removed. `undefined`: nothing is removed.
-   */
-  protected readonly mark: string | undefined;
+  readonly #isWhollyOurs: boolean;
 
-  constructor(id: string) {
+  /**
+   * @param isWhollyOurs no label or annotation of others stays, whoever added it: as in KubeLB, copies have those that travel, and no more.
+   * KubeLB itself let all travel. `false`: a user may add some
+   */
+  constructor(id: string, isWhollyOurs: boolean) {
     this.id = id;
+    this.#isWhollyOurs = isWhollyOurs;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined): DesiredState {
     if (observed?.trimmed === true) return TOO_LARGE;
-    if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
+    if (source.state === 'failed') return { kind: 'fail', ...causeOf(source) };
     if (source.state !== 'present') {
-      return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been read yet' };
+      return { kind: 'wait', for: 'watch', ...nobodyCause('Pending', 'the source has not been read yet') };
     }
     const { labels, annotations } = this.metadata(source, observed);
-    const isAdopted = observed !== undefined && this.mark !== undefined && !(this.mark in observed.annotations);
+    const cleared = this.#isWhollyOurs ? observed : undefined;
     return {
       kind: 'be',
-      labels: isAdopted ? { ...absent(observed.labels), ...labels } : labels,
-      annotations: isAdopted ? { ...absent(observed.annotations), ...annotations } : annotations,
-      bookkeeping: {
-        [SOURCE_VERSION_ANNOTATION]: source.version,
-        ...(isAdopted ? { [LAST_APPLIED]: null } : {}),
-      },
+      labels: { ...absent(cleared?.labels), ...labels },
+      annotations: { ...absent(cleared?.annotations), ...annotations },
+      // It is not in what is observed, and a patch removes it only together with something else.
+      bookkeeping: { [SOURCE_VERSION_ANNOTATION]: source.version, ...(cleared && { [LAST_APPLIED]: null }) },
       data: 'source',
       ...this.more(),
     };
@@ -69,25 +69,36 @@ abstract class SyncShape implements Shape {
   >;
 }
 
-/** No label or annotation of an object may stay, except for Keyferry's own. */
-function absent(map: Readonly<Record<string, string>>): FieldPatch {
-  const foreign = Object.keys(map).filter((key) => !key.startsWith(OWN_PREFIX));
-  return Object.fromEntries(foreign.map((key) => [key, null]));
+/** What every write sets besides the metadata of a shape. */
+const ALWAYS_SET: ReadonlySet<string> = new Set([PLACE_ANNOTATION, SOURCE_VERSION_ANNOTATION]);
+
+/** No label or annotation of an object may stay that is not desired. */
+function absent(map: Readonly<Record<string, string>> = {}): FieldPatch {
+  return Object.fromEntries(Object.keys(map).flatMap((key) => (ALWAYS_SET.has(key) ? [] : [[key, null]])));
 }
 
 /** The copy of a tenant's SyncSecret in the management cluster. */
 export class CopyShape extends SyncShape {
-  protected override readonly mark = ORIGIN_ANNOTATION;
+  readonly #travel: Travel;
   readonly #cluster: string;
   readonly #namespace: string;
   readonly #name: string;
   readonly #immutable: boolean;
 
   /** @param cluster uid of the tenant cluster, or `UNKNOWN_CLUSTER` @param rule key of the rule */
-  constructor(rule: RuleKey, cluster: string, namespace: string, name: string, immutable: boolean) {
+  constructor(
+    travel: Travel,
+    rule: RuleKey,
+    cluster: string,
+    { namespace, name, immutable }: { readonly namespace: string; readonly name: string; readonly immutable: boolean },
+  ) {
     const isUnknown = cluster === UNKNOWN_CLUSTER;
     // The same string for most rules: it is kept for each of thousands. Any known uid is the same for all.
-    super(immutable || isUnknown ? flatText(rule, immutable ? ' immutable' : '', isUnknown ? ' unknown' : '') : rule);
+    super(
+      immutable || isUnknown ? flatText(rule, immutable ? ' immutable' : '', isUnknown ? ' unknown' : '') : rule,
+      true,
+    );
+    this.#travel = travel;
     this.#cluster = cluster;
     this.#namespace = namespace;
     this.#name = name;
@@ -99,8 +110,8 @@ export class CopyShape extends SyncShape {
     observed: Observed | undefined,
   ): ReturnType<SyncShape['metadata']> {
     return {
-      labels: { ...travelling(labels), ...originLabels(this.#namespace, this.#name) },
-      annotations: { ...travelling(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
+      labels: { ...this.#travel.labels(labels), ...originLabels(this.#namespace, this.#name) },
+      annotations: { ...this.#travel.annotations(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
     };
   }
 
@@ -119,18 +130,20 @@ export class CopyShape extends SyncShape {
 
 /** The Secret of a SyncSecret. */
 export class SecretShape extends SyncShape {
-  protected override readonly mark = OWNER_ANNOTATION;
+  readonly #travel: Travel;
   readonly #owner: OwnerReference;
   readonly #immutable: boolean;
   readonly #originalType: string | undefined;
 
   /** @param originalType the type of the SyncSecret, if the Secret gets the type Opaque in its place */
-  constructor(owner: OwnerReference, immutable: boolean, originalType: string | undefined) {
+  constructor(travel: Travel, owner: OwnerReference, immutable: boolean, originalType: string | undefined) {
     super(
       immutable || originalType !== undefined
         ? flatText(owner.uid, ' ', immutable, ' ', originalType ?? '')
         : owner.uid,
+      true,
     );
+    this.#travel = travel;
     this.#owner = owner;
     this.#immutable = immutable;
     this.#originalType = originalType;
@@ -143,9 +156,9 @@ export class SecretShape extends SyncShape {
       if (value !== undefined) origin[key] = value;
     }
     return {
-      labels: { ...travelling(labels), ...origin, [COPY_LABEL]: COPY_OF_SYNC_SECRET },
+      labels: { ...this.#travel.labels(labels), ...origin, [COPY_LABEL]: COPY_OF_SYNC_SECRET },
       annotations: {
-        ...travelling(annotations),
+        ...this.#travel.annotations(annotations),
         [OWNER_ANNOTATION]: this.#owner.name,
         [ORIGINAL_TYPE_ANNOTATION]: this.#originalType ?? null,
       },
@@ -176,7 +189,7 @@ export class MarkShape implements Shape {
 
   desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
     if (observed === undefined) {
-      return { kind: 'wait', for: 'source', reason: 'NotOffered', message: 'the Secret is no longer offered' };
+      return { kind: 'wait', for: 'source', ...userCause('NotOffered', 'the Secret is no longer offered') };
     }
     const { labels, annotations } = observed;
     const marked = { ...annotations, [SECRET_ANNOTATION]: this.#name };
@@ -191,12 +204,14 @@ export class MarkShape implements Shape {
 
 /** The SyncSecret of a labelled Secret. Annotations of the Secret do not reach it, as in KubeLB. */
 export class ManifestShape extends SyncShape {
+  readonly #travel: Travel;
   readonly #namespace: string;
   readonly #name: string;
   readonly #immutable: boolean;
 
-  constructor(namespace: string, name: string, immutable: boolean) {
-    super(`manifest ${namespace}/${name} ${immutable}`);
+  constructor(travel: Travel, namespace: string, name: string, immutable: boolean) {
+    super(`manifest ${namespace}/${name} ${immutable}`, false);
+    this.#travel = travel;
     this.#namespace = namespace;
     this.#name = name;
     this.#immutable = immutable;
@@ -204,7 +219,7 @@ export class ManifestShape extends SyncShape {
 
   protected metadata({ labels }: Present): ReturnType<SyncShape['metadata']> {
     return {
-      labels: { ...travelling(labels), ...originLabels(this.#namespace, this.#name) },
+      labels: { ...this.#travel.labelsOfSecret(labels), ...originLabels(this.#namespace, this.#name) },
       annotations: { [SECRET_ANNOTATION]: this.#name },
     };
   }

@@ -2,33 +2,34 @@
  * The common part of CCM and manager: each SyncSecret has one claim, from itself to its one target, and is released when it is deleted. The
  * roles differ in the target, its shape and marks, and in the status.
  */
-import type { Cause, Outcome, Shape } from '../../copy/model/claim.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import type { Outcome, Shape } from '../../copy/model/claim.ts';
 import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import type { Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Evaluation, Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
+import type { DeletionOptions } from '../common/deletion.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { SYNC_SECRET_KIND } from './api.ts';
-import { Deletions, type DeletionsOptions } from './deletion.ts';
+import { SyncSecretDeletions, type SyncSecretDeletionsOptions } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
 import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import type { SyncSecrets } from './sync-secrets.ts';
+import type { Travel } from './travel.ts';
 
-export interface SyncSecretReconcilerOptions {
+export interface SyncSecretReconcilerOptions extends DeletionOptions {
   /** Name of the cluster of the SyncSecrets. */
   readonly cluster: string;
   readonly syncSecrets: SyncSecrets;
   readonly metrics: SyncSecretMetrics | undefined;
+  readonly travel: Travel;
   /** Settles when all is known that an evaluation needs: at least the lists of SyncSecrets and of their targets here. */
   readonly synced: () => Promise<unknown>;
-  /** How long a deleted SyncSecret waits for the deletion of its target, ms. */
-  readonly deletionTimeoutMs: number;
-  /** Wall clock, ms. */
-  readonly now: () => number;
 }
 
 /** The result of the work on an active SyncSecret, for its status. */
@@ -46,19 +47,20 @@ export abstract class SyncSecretReconciler implements RuleReconciler {
   readonly getLive: RuleReconciler['getLive'];
   protected readonly pending = new Pending();
   readonly #options: SyncSecretReconcilerOptions;
-  readonly #deletions: Deletions;
+  readonly #deletions: SyncSecretDeletions;
 
   constructor(
     options: SyncSecretReconcilerOptions,
-    deletion: Pick<DeletionsOptions, 'target' | 'marksOf' | 'unreachable'>,
+    deletion: Pick<SyncSecretDeletionsOptions, 'target' | 'marksOf' | 'unreachable'>,
   ) {
     this.#options = options;
-    const { syncSecrets, deletionTimeoutMs: timeoutMs, now } = options;
-    this.#deletions = new Deletions({ ...deletion, syncSecrets, pending: this.pending, timeoutMs, now });
+    const { syncSecrets } = options;
+    this.#deletions = new SyncSecretDeletions({ ...options, ...deletion, pending: this.pending });
     this.getLive = liveRules(async (rule, signal) => await syncSecrets.readVersion(rule, signal));
   }
 
-  abstract prepare(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined>;
+  abstract preparationOf(rule: RuleKey): Preparation | undefined;
+  abstract prepare(rule: RuleKey, signal: AbortSignal): Promise<void>;
   abstract ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
   abstract orphanPolicy(rule: RuleKey, observed: Observed): 'delete' | 'keep';
 
@@ -75,6 +77,11 @@ export abstract class SyncSecretReconciler implements RuleReconciler {
     progress: Progress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
+
+  async listed(_rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    await orAborted(this.#options.synced(), signal, 'waiting for the list of SyncSecrets');
+    return undefined;
+  }
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
@@ -109,7 +116,8 @@ export abstract class SyncSecretReconciler implements RuleReconciler {
       this.#deletions.forget(rule);
       return undefined;
     }
-    const isOutdated = evaluated !== ruleVersion(object);
+    // Without the finalizer nothing was done for it.
+    const isOutdated = evaluated !== ruleVersion(object) || this.preparationOf(rule) === 'first';
     if (!this.isActive(object)) {
       return isOutdated ? undefined : await this.#deletions.update(rule, object, entries, signal);
     }

@@ -3,6 +3,7 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { nextCondition, sameConditions } from '../common/condition.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
@@ -32,11 +33,11 @@ export interface SyncSecretsOptions {
   /** Name of the controller. */
   readonly controller: string;
   readonly api: KubeApi;
-  /** Gets every SyncSecret of the cluster, before `isRule`. */
-  readonly learn?: (rule: SyncSecretRule) => void;
   /** Whether an object is a rule of this controller. */
   readonly isRule: (rule: SyncSecretRule) => boolean;
   readonly onChange: (rule: RuleKey, initial: boolean) => void;
+  /** Somebody else has changed the status of a rule. */
+  readonly onForeignStatus?: (rule: RuleKey) => void;
   readonly recordEvent: (event: EventInput) => void;
   /** Wall clock, ms. */
   readonly now: () => number;
@@ -58,13 +59,15 @@ export class SyncSecrets {
       controller: options.controller,
       toRule: (object) => {
         const rule = ruleOf(object, this.#lists);
-        options.learn?.(rule);
         return options.isRule(rule) ? rule : undefined;
       },
       versionOf: ruleVersion,
       onChange: options.onChange,
+      onSameVersion: (rule, before, after) => {
+        if (this.#statuses.reported(rule, before, after)) options.onForeignStatus?.(rule);
+      },
     });
-    const { api, recordEvent } = options;
+    const { api, recordEvent, now } = options;
     const { store } = this;
     const client = new RuleClient({
       api,
@@ -78,6 +81,7 @@ export class SyncSecrets {
       client,
       store,
       isSame: sameStatus,
+      now,
       recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
         const subject = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, namespace, name, uid };
         recordEvent({ subject, ...event });
@@ -120,12 +124,20 @@ export class SyncSecrets {
     return { ...rest, metadata: { ...metadata, uid: object.metadata.uid } };
   }
 
-  /** Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause. @throws ApiError */
-  async writeStatus(rule: RuleKey, { phase, ...state }: SyncState, signal: AbortSignal): Promise<void> {
+  /**
+   * Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause.
+   * @returns when to try again, if somebody else keeps changing them
+   * @throws ApiError
+   */
+  async writeStatus(
+    rule: RuleKey,
+    { phase, ...state }: SyncState,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
     const object = this.store.get(rule);
-    if (object === undefined) return;
+    if (object === undefined) return undefined;
     const { generation } = object.metadata;
-    const [before] = this.#statuses.latest(rule, object)?.conditions ?? [];
+    const [before] = this.#statuses.latest(rule, object).conditions ?? [];
     const next = { type: SYNCED_CONDITION, ...state };
     const condition = nextCondition(before, next, generation, this.#options.now(), MAX_TEXT);
     const { status, reason, message } = condition;
@@ -134,7 +146,7 @@ export class SyncSecrets {
     const isWarning = status === 'False' && reason !== 'Pending' && isNews;
     const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
-    await this.#statuses.write(
+    return await this.#statuses.write(
       rule,
       object,
       { status: { phase, ...observed, conditions: [condition] }, events },

@@ -1,11 +1,12 @@
 /** Turns labelled Secrets into claims on SyncSecrets of the same name. */
-import { type Cause, type Claim, isUnderWay, type Outcome } from '../../copy/model/claim.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import { type Claim, isUnderWay, type Outcome } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import type { Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Evaluation, Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';
@@ -17,6 +18,7 @@ import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER,
 import { SYNC_SECRET } from './kind.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';
+import type { Travel } from './travel.ts';
 
 export const SYNCHRONIZER_CONTROLLER = 'syncsecret-synchronizer';
 
@@ -37,6 +39,7 @@ export interface SynchronizerReconcilerOptions {
   readonly secrets: RuleStore<SecretRule>;
   /** Of the Secrets' metadata. */
   readonly client: RuleClient;
+  readonly travel: Travel;
   /** Settles when the Secrets and the SyncSecrets have been listed. */
   readonly synced: () => Promise<unknown>;
   /** The Secret has no SyncSecret, or the SyncSecret cannot follow it. */
@@ -109,12 +112,18 @@ export class SynchronizerReconciler implements RuleReconciler {
     this.#unread.add(rule);
   }
 
+  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
+    await orAborted(this.#options.synced(), signal, 'waiting for the list of Secrets');
+  }
+
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    return this.#unread.has(rule) ? 'beside' : undefined;
+  }
+
+  /** Until a Secret is read, it is no rule, and a SyncSecret of KubeLB without a rule is kept. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { secrets, synced } = this.#options;
-    await orAborted(synced(), signal, 'waiting for the list of Secrets');
-    if (!this.#unread.has(rule)) return;
     try {
-      if (secrets.get(rule) === undefined) await this.#read(rule, signal);
+      if (this.#options.secrets.get(rule) === undefined) await this.#read(rule, signal);
     } catch (error) {
       if (!isObjectGone(error, nameOf(rule))) throw error;
     }
@@ -148,7 +157,7 @@ export class SynchronizerReconciler implements RuleReconciler {
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
-    const { secrets, cluster } = this.#options;
+    const { secrets, cluster, travel } = this.#options;
     const secret = secrets.get(rule);
     if (secret === undefined) return undefined;
     const { namespace = '', name, uid, creationTimestamp } = secret.metadata;
@@ -162,7 +171,7 @@ export class SynchronizerReconciler implements RuleReconciler {
           mode: 'own',
           source,
           isRuleSource: true,
-          shape: new ManifestShape(namespace, name, secret.immutable),
+          shape: new ManifestShape(travel, namespace, name, secret.immutable),
         }
       : { owner, target, mode: 'own', source: undefined, shape: new MarkShape(name) };
     return { owner, version: secretVersion(secret), claims: [claim], sources: [] };

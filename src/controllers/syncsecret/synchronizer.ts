@@ -17,6 +17,7 @@ import {
   SYNCHRONIZER_CONTROLLER,
   SynchronizerReconciler,
 } from './synchronizer-reconciler.ts';
+import { Travel } from './travel.ts';
 import { watchSyncSecrets } from './watch.ts';
 
 export const secretSynchronizer: ControllerEntry = {
@@ -51,6 +52,7 @@ class SecretSynchronizer implements Controller {
       cluster: cluster.api.cluster,
       secrets: this.#secrets,
       client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
+      travel: new Travel(context.config.syncsecret),
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       warn: ({ metadata }, { reason, message }) => {
         const { name, namespace = '', uid } = metadata;

@@ -1,85 +1,59 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { travelling } from './travel.ts';
+import { Travel, type TravelConfig } from './travel.ts';
 
-/** Keys by what they would do in the management cluster. The scenario of hostile tenants has those of mirrors and replicator. */
-const OBEYED: Readonly<Record<string, readonly string[]>> = {
-  'copies to other namespaces': [
-    'k8s-replicator/replicate-to',
-    'any.prefix.example/replicate-to-namespaces',
-    'replicate-to',
-    'replicator.v1.mittwald.de/replicate-to',
-    'reflector.v1.k8s.emberstack.com/reflection-auto-enabled',
-    'kubed.appscode.com/sync',
-    'hnc.x-k8s.io/inherited-from',
-    'synator/sync',
-    'clustersecret.io/last-sync',
-  ],
-  'fills the Secret with what the tenant must not have': [
-    'kubernetes.io/service-account.name',
-    'serviceaccount.resources.gardener.cloud/name',
-    'secretgen.carvel.dev/image-pull-secret',
-    'k8s-replicator/replicate-from',
-  ],
-  'deletes or overwrites it, or what it names': [
-    'argocd.argoproj.io/tracking-id',
+function travel(config: Partial<TravelConfig>): Travel {
+  return new Travel({ propagateLabels: [], propagateAnnotations: [], ...config });
+}
+
+const ALL = travel({ propagateLabels: ['.*'], propagateAnnotations: ['.*'] });
+
+const asMap = (keys: readonly string[]): Record<string, string> => Object.fromEntries(keys.map((key) => [key, 'x']));
+
+test('no label or annotation travels by default', () => {
+  const map = asMap(['app', 'secrets-webhook.security.bank-vaults.io/vault-addr', 'OWNER', 'example.com/note']);
+  assert.deepEqual([travel({}).labels(map), travel({}).annotations(map)], [{}, {}]);
+});
+
+test('an allowed pattern matches the whole key, and labels and annotations have patterns of their own', () => {
+  const map = asMap(['app', 'myapp', 'app2', 'team.example.com/a', 'team.example.com/b', 'x']);
+  const some = travel({ propagateLabels: ['app', 'team\\.example\\.com/.*'], propagateAnnotations: ['x'] });
+  assert.deepEqual(Object.keys(some.labels(map)), ['app', 'team.example.com/a', 'team.example.com/b']);
+  assert.deepEqual(Object.keys(some.annotations(map)), ['x']);
+});
+
+test('with .* all travel as in KubeLB, but no mark of a copier and no last-applied-configuration', () => {
+  const travelling = [
+    'app',
     'app.kubernetes.io/instance',
-    'app.kubernetes.io/managed-by',
-    'meta.helm.sh/release-name',
-    'helm.sh/resource-policy',
-    'kustomize.toolkit.fluxcd.io/prune',
-    'cleanup.kyverno.io/ttl',
-    'kapp.k14s.io/app',
-    'applyset.kubernetes.io/part-of',
-    'addonmanager.kubernetes.io/mode',
-    'janitor/ttl',
-    'olm.owner',
-    'mirrors.kts.studio/owned-by',
-  ],
-  'is trusted': [
-    'argocd.argoproj.io/secret-type',
     'cert-manager.io/allow-direct-injection',
-    'istio/multiCluster',
-    'authorino.kuadrant.io/managed-by',
-    'konghq.com/ca-cert',
-    'jenkins.io/credentials-type',
-    'sealedsecrets.bitnami.com/sealed-secrets-key',
-    'grafana_datasource',
-    'k8s-sidecar-target-directory',
-    'admissions.enforcer/disabled',
-  ],
-  'is a mark of Keyferry or KubeLB, or holds values': [
+    'postgres-operator.crunchydata.com/cluster',
+    'constructor',
+  ];
+  const never = [
+    'kubectl.kubernetes.io/last-applied-configuration',
     'keyferry.dev/origin',
-    'keyferry.dev/target',
     'keyferry.dev/anything',
     'kubelb.k8c.io/origin-name',
     'kubelb.k8c.io/managed-by',
-    'kubectl.kubernetes.io/last-applied-configuration',
-  ],
-};
-
-for (const [what, keys] of Object.entries(OBEYED)) {
-  test(`a key that ${what} does not travel`, () => {
-    assert.deepEqual(travelling(Object.fromEntries(keys.map((key) => [key, 'true']))), {});
-  });
-}
-
-test('all others travel', () => {
-  const map = {
-    app: 'web',
-    owner: 'team-a',
-    'app.kubernetes.io/name': 'web',
-    'app.kubernetes.io/part-of': 'shop',
-    'example.com/note': 'cert-manager.io/x',
-    'notcert-manager.io/note': 'x',
-    'com/note': 'x',
-    constructor: 'x',
-    'kubernetes.io/description': 'x',
-  };
-  assert.deepEqual(travelling(map), map);
+    'mirrors.kts.studio/owned-by',
+    'k8s-replicator/replicate-to',
+    'any.prefix.example/replicate-to-namespaces',
+    'replicate-to',
+    'replicated-by',
+    'replicator.v1.mittwald.de/replicate-to',
+    'reflector.v1.k8s.emberstack.com/reflection-auto-enabled',
+    'kubed.appscode.com/sync',
+    'kubernetes.io/service-account.name',
+  ];
+  const map = asMap([...travelling, ...never]);
+  for (const made of [ALL.labels(map), ALL.annotations(map)]) assert.deepEqual(made, asMap(travelling));
 });
 
-test('the label of a Helm release does not travel', () => {
-  assert.deepEqual(travelling({ owner: 'helm', name: 'web' }), { name: 'web' });
+test('a SyncSecret gets the labels of its Secret that any copy has, and those that may go on', () => {
+  const map = asMap(['app', 'app.kubernetes.io/instance', 'argocd.argoproj.io/instance', 'kubelb.k8c.io/managed-by']);
+  assert.deepEqual(Object.keys(travel({}).labelsOfSecret(map)), ['app']);
+  const some = travel({ propagateLabels: ['app\\.kubernetes\\.io/instance'] });
+  assert.deepEqual(Object.keys(some.labelsOfSecret(map)), ['app', 'app.kubernetes.io/instance']);
 });

@@ -17,8 +17,6 @@ export interface ClusterBackendOptions extends ClusterOptions {
   readonly kinds: readonly Kind[];
   /** Targets that are reconciled at once. */
   readonly concurrency: number;
-  /** @see Backend.takesTurns */
-  readonly takesTurns?: boolean;
   /** This process runs in the cluster. */
   readonly isHome: boolean;
 }
@@ -30,7 +28,7 @@ export class ClusterBackend extends Cluster implements Backend {
   readonly name: string;
   readonly queueName: string;
   readonly concurrency: number;
-  readonly takesTurns: boolean;
+  readonly sharesByRule: boolean;
   readonly #options: ClusterBackendOptions;
   readonly #reconcilers = new Map<string, TargetReconciler>();
   /** The reconcilers, with `RemoteTargets` before them if this is not the home cluster. */
@@ -43,7 +41,8 @@ export class ClusterBackend extends Cluster implements Backend {
     this.name = options.api.cluster;
     this.queueName = options.isHome ? 'targets' : `targets ${this.name}`;
     this.concurrency = options.concurrency;
-    this.takesTurns = options.takesTurns ?? false;
+    // All copies of a tenant are in one namespace of another cluster.
+    this.sharesByRule = !options.isHome;
     this.onReachableChange(() => this.#retryWaiting());
   }
 
@@ -80,6 +79,7 @@ export class ClusterBackend extends Cluster implements Backend {
     const { engine, onWrite, clock, isHome } = this.#options;
     const reconciler = new TargetReconciler({
       store,
+      isHome,
       claims: engine.claims,
       sources: engine.sources,
       hasNamespace: (name) => this.hasNamespace(name),

@@ -5,7 +5,7 @@ import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatcherOptions, WatchSink } from '../../kube/watch/watcher.ts';
 import type { BackendWatch, ObjectEvents } from '../backend.ts';
-import type { Cause } from '../model/claim.ts';
+import type { Cause } from '../model/cause.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
 import { Reachability, type OnReachableChange } from './reachability.ts';

@@ -1,12 +1,13 @@
-/** A write is not done if the object was recreated or changed since it was planned. */
+/** A write is not done if the object was recreated or changed since it was planned. A refusal has no value in its message. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { type ControlPlane, startControlPlane } from '../../../test/servers/control-plane.ts';
+import { refuse } from '../../../test/scenarios/engine/admission.ts';
 import type { Json } from '../../../test/support/api.ts';
 import { clientOf } from '../../../test/support/kube-client.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
-import { isConflict } from '../../kube/errors.ts';
+import { ApiError, ConnectionError, isConflict } from '../../kube/errors.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import { KubeStore } from './store.ts';
@@ -100,3 +101,50 @@ for (const [what, write] of Object.entries(WRITES)) {
     });
   });
 }
+
+describe('the message of a refusal that quotes the values', () => {
+  const OLD = 'the-old-value';
+  const NEW = 'the-new-value';
+
+  for (const isRead of [true, false]) {
+    it(`has none of them, ${isRead ? 'after the old values were read' : 'although the old values cannot be read'}`, async () => {
+      const name = isRead ? 'quoted' : 'quoted-unread';
+      const observed = observe((await create(name, OLD, 'rule')).metadata);
+      await using _ = await refuse(plane.api, name, {
+        when: `request.name == '${name}'`,
+        words: `'not ' + string(object.data.a) + ' for ' + string(oldObject.data.a)`,
+        operations: ['UPDATE'],
+      });
+      const unread = new KubeStore({
+        api: {
+          cluster: api.cluster,
+          stream: async (request) => await api.stream(request),
+          request: async (request) => {
+            if (request.method === 'GET' && !isRead) throw new ConnectionError('ECONNRESET', 'no answer');
+            return await api.request(request);
+          },
+        },
+        kind: SECRET,
+        onChange: () => undefined,
+        onKnown: () => undefined,
+      });
+      const wanted = Content.ofFields(SECRET, { data: { a: base64(NEW) } }, 'Opaque', '1');
+      const write = new ObjectWriter(unread).update(
+        unread.key('default', name),
+        observed,
+        desired,
+        wanted,
+        new AbortController().signal,
+      );
+      await assert.rejects(write, (error: unknown) => {
+        assert.ok(error instanceof ApiError);
+        const text = `${error.message} ${JSON.stringify(error)} ${error.stack}`;
+        for (const value of [OLD, NEW].flatMap((one) => [one, base64(one)]))
+          assert.ok(!text.includes(value), `${value} in: ${text}`);
+        assert.ok(text.includes('422') || /invalid|refused|denied|not/i.test(text), text);
+        return true;
+      });
+      await unread.stop();
+    });
+  }
+});

@@ -7,6 +7,7 @@
  * (the first thousand copies) each content gets one full response, and others as the budget allows. A target that was overwritten
  * carries `OVERWRITTEN_MARK`: then its metadata do not show its data, also after a restart.
  */
+import { userCause } from '../model/cause.ts';
 import type { Outcome } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import type { Written } from './object-writer.ts';
@@ -15,8 +16,10 @@ import { matches, OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.t
 
 export const OVERWRITTEN: Outcome = {
   state: 'error',
-  reason: 'Overwritten',
-  message: 'the server stored something else than was written: an admission policy or webhook changes it; backing off',
+  ...userCause(
+    'Overwritten',
+    'the server stored something else than was written: an admission policy or webhook changes it; backing off',
+  ),
 };
 
 /** Size of the budget, and its growth. A Secret of a few values takes 2 KiB. */

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { ApiError, ConnectionError, CredentialError } from '../../kube/errors.ts';
 import type { BackendWatch } from '../backend.ts';
-import type { Cause } from '../model/claim.ts';
+import type { Cause } from '../model/cause.ts';
 import { Reachability } from './reachability.ts';
 import { causeOfWatches, remoteWait } from './unreachable.ts';
 

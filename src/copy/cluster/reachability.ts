@@ -7,7 +7,7 @@
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import type { BackendWatch } from '../backend.ts';
-import type { Cause } from '../model/claim.ts';
+import { type Cause, sameCause } from '../model/cause.ts';
 import { causeOfWatches } from './unreachable.ts';
 
 /** `undefined`: the cluster can be used again. */
@@ -61,8 +61,7 @@ export class Reachability {
   }
 
   #set(cause: Cause | undefined): void {
-    const before = this.#cause;
-    if (before?.reason === cause?.reason && before?.message === cause?.message) return;
+    if (sameCause(this.#cause, cause)) return;
     this.#cause = cause;
     for (const handler of this.#handlers) handler(cause);
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { apiErrorOf, type ApiError, isImmutable, isNamespaceTerminating } from '../../kube/errors.ts';
+import { apiErrorOf, ApiError, isImmutable, isNamespaceTerminating } from '../../kube/errors.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import { withoutDetails, redactApiError } from './redact-api-error.ts';
@@ -10,6 +10,10 @@ import { withoutDetails, redactApiError } from './redact-api-error.ts';
 const CALL = { cluster: 'c', method: 'PATCH', path: '/x' };
 const errorOf = (status: number, more: object): ApiError =>
   apiErrorOf(CALL, status, Buffer.from(JSON.stringify({ kind: 'Status', ...more })), undefined, 0);
+
+function isQuota(error: unknown): boolean {
+  return error instanceof ApiError && error.detected.refusal?.by === 'quota';
+}
 
 const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
   [
@@ -21,9 +25,14 @@ const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
     isImmutable,
   ],
   [
-    errorOf(403, { reason: 'Forbidden', message: 'namespace a: because it is being terminated' }),
+    errorOf(403, {
+      reason: 'Forbidden',
+      message: 'namespace a: because it is being terminated',
+      details: { causes: [{ reason: 'NamespaceTerminating' }] },
+    }),
     isNamespaceTerminating,
   ],
+  [errorOf(403, { reason: 'Forbidden', message: 'secrets "a" is forbidden: exceeded quota: data' }), isQuota],
 ];
 
 test('an error whose words are values is classified as before', () => {

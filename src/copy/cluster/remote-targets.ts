@@ -6,7 +6,8 @@
  */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { TargetWriter } from '../backend.ts';
-import type { Cause, Claim } from '../model/claim.ts';
+import type { Cause } from '../model/cause.ts';
+import type { Claim } from '../model/claim.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { Flow } from '../plan/cycles.ts';
 import type { TargetReconciler } from './target-reconciler.ts';

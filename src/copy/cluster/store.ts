@@ -10,6 +10,7 @@ import { ConnectionError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { OnObjectChange, SourceProvider } from '../backend.ts';
+import { operatorCause } from '../model/cause.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
@@ -127,7 +128,9 @@ export class KubeStore implements SourceProvider {
   view(key: ResourceKey): SourceView {
     const view = sourceView(key, this.index.find(key), () => this.isKnown(key));
     const refusal = view.state === 'unknown' ? this.watches.refusalOf(key) : undefined;
-    return refusal === undefined ? view : { state: 'failed', reason: 'Forbidden', message: refusal };
+    return refusal === undefined
+      ? view
+      : { state: 'failed', ...operatorCause('Forbidden', refusal, 'the operator has no permission to read it') };
   }
 
   /** The content of an object as its last event showed it, if the object is as observed. */

@@ -1,16 +1,16 @@
 /** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../kube/errors.ts';
+import { nobodyCause, operatorCause, userCause } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { isPassing } from '../model/failure.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { contentVersion, type Observed } from '../model/observed.ts';
 import { winnerOf } from '../plan/contest.ts';
-import { type Decision, type FactSource, factsOf } from '../plan/decide.ts';
+import { decide, type Decision, type FactSource } from '../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../plan/facts.ts';
 import { isHandOver } from '../plan/hand-over.ts';
 import { outcomeOf } from '../plan/outcomes.ts';
-import { plan } from '../plan/plan.ts';
 import {
   recordOverwritten,
   recordWrite,
@@ -37,6 +37,8 @@ export type WriteVerb = 'create' | 'update' | 'delete';
 
 export interface TargetActionsOptions extends FactSource {
   readonly store: KubeStore;
+  /** The targets are in the cluster of this process. */
+  readonly isHome: boolean;
   readonly sources: SourceReader;
   readonly onWrite: (target: ResourceKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
 }
@@ -220,7 +222,7 @@ export class TargetActions {
       throw error;
     }
     // The rule may have changed since, or have been deleted with the policy to retain its copies.
-    const planned = plan(factsOf(target, this.#options, run));
+    const { plan: planned } = await decide(target, this.#options, run, signal);
     if (planned.do !== 'replace' || planned.claim !== claim) {
       this.#replacements.forget(target);
       return 'again';
@@ -294,11 +296,15 @@ export class TargetActions {
   /** @param error that of the creation */
   #waitForNamespace(target: ResourceKey, error: unknown): ActionResult {
     const { namespace } = parseResourceKey(target);
+    const { store, isHome } = this.#options;
+    const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;
+    // Authors name no namespaces of another cluster.
+    const missing = isHome ? userCause : operatorCause;
     const why = isNotFound(error)
-      ? { reason: 'NamespaceNotFound', message: `namespace ${namespace} does not exist` }
-      : { reason: 'NamespaceTerminating', message: `namespace ${namespace} is being deleted` };
+      ? missing('NamespaceNotFound', `namespace ${namespace} does not exist`, `${place} does not exist`)
+      : nobodyCause('NamespaceTerminating', `namespace ${namespace} is being deleted`, `${place} is being deleted`);
     this.#replacements.forget(target);
-    const outcome: Outcome = { state: 'waiting', for: 'target', ...why };
+    const outcome: Outcome = { state: 'waiting', for: 'namespace', ...why };
     return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };
   }
 }

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
+import { userCause } from '../model/cause.ts';
 import { type ControlPlane, startControlPlane } from '../../../test/servers/control-plane.ts';
+import { refuse } from '../../../test/scenarios/engine/admission.ts';
 import { clientOf } from '../../../test/support/kube-client.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -52,6 +54,7 @@ const path = (name: string): string => `/api/v1/namespaces/default/secrets/${nam
 const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orphanActionOf']): TargetReconciler =>
   new TargetReconciler({
     store,
+    isHome: true,
     claims: { book, cycles: { of: () => undefined }, ownerOf: ({ annotations }) => annotations[MARK] },
     sources: new SourceRouter(),
     hasNamespace: () => true,
@@ -144,9 +147,24 @@ describe('the replacement of an immutable copy', () => {
     assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
   });
 
+  it('is not followed by a restore, if it was done, and the server refuses to create the new copy after its deletion', async () => {
+    const { uid, run } = await replacing('done', () => wished);
+    await run();
+    const { metadata } = await plane.api.get(path('done'));
+    assert.notEqual(metadata.uid, uid);
+    await waitFor(() => store.index.get('default', 'done')?.uid === metadata.uid, { message: 'the new copy' });
+    // The old copy was immutable.
+    const when = `request.name == 'done' && !object.?immutable.orValue(false)`;
+    await using _ = await refuse(plane.api, 'done', { when, operations: ['CREATE'] });
+    await plane.api.delete(path('done'));
+    await waitFor(() => store.index.get('default', 'done') === undefined, { message: 'it to be gone' });
+    await assert.rejects(run(), /refused by done/);
+    assert.equal(await plane.api.find(path('done')), undefined);
+  });
+
   it('is not followed by a restore, if it was not done and a user deletes the copy', async () => {
     let wanted = true;
-    const waits: DesiredState = { kind: 'wait', for: 'source', reason: 'NoSecret', message: 'its source is gone' };
+    const waits: DesiredState = { kind: 'wait', for: 'source', ...userCause('NoSecret', 'its source is gone') };
     const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {
       await plane.api.patch(path('edited'), { metadata: { annotations: { 'example.com/other': 'x' } } });

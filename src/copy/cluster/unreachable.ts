@@ -14,7 +14,8 @@ import {
   isUnauthorized,
 } from '../../kube/errors.ts';
 import type { BackendWatch } from '../backend.ts';
-import type { Cause, Waiting } from '../model/claim.ts';
+import { type Cause, operatorCause } from '../model/cause.ts';
+import type { Waiting } from '../model/claim.ts';
 
 /** A watch may be without a connection for this long, ms: the server ends it regularly. */
 const DISCONNECTED_LIMIT_MS = 3000;
@@ -45,27 +46,22 @@ export function causeOfWatches(cluster: string, watches: readonly BackendWatch[]
 function causeOfWatchError(cluster: string, plural: string, error: unknown): Cause {
   if (isUnauthorized(error)) return unauthorized(cluster);
   if (isForbidden(error)) {
-    return { reason: 'Forbidden', message: `no permission to watch ${plural} in the ${cluster} cluster` };
+    return operatorCause('Forbidden', `no permission to watch ${plural} in the ${cluster} cluster`);
   }
   if (isNotFound(error)) {
-    return { reason: 'NotInstalled', message: `the API of ${plural} is not installed in the ${cluster} cluster` };
+    return operatorCause('NotInstalled', `the API of ${plural} is not installed in the ${cluster} cluster`);
   }
   return noConnection(cluster, error);
 }
 
 /** The outcome of a target after an error that ends without a change of the target. `undefined` for other errors. */
 export function remoteWait(cluster: string, error: unknown): Waiting | undefined {
-  const cause = causeOfTargetError(cluster, error);
-  return cause && { state: 'waiting', for: 'target', ...cause };
-}
-
-function causeOfTargetError(cluster: string, error: unknown): Cause | undefined {
-  if (isUnanswered(error)) return noConnection(cluster, error);
-  if (isUnauthorized(error)) return unauthorized(cluster);
-  if (isNotFound(error) && /^namespaces "[^"]*" not found/.test(error.statusMessage)) {
-    return { reason: 'NamespaceNotFound', message: `the ${cluster} cluster: ${error.statusMessage}` };
-  }
-  return undefined;
+  if (isUnanswered(error)) return { state: 'waiting', for: 'target', ...noConnection(cluster, error) };
+  if (isUnauthorized(error)) return { state: 'waiting', for: 'target', ...unauthorized(cluster) };
+  if (!isNotFound(error) || !/^namespaces "[^"]*" not found/.test(error.statusMessage)) return undefined;
+  const message = `the ${cluster} cluster: ${error.statusMessage}`;
+  const publicMessage = `the namespace in the ${cluster} cluster does not exist`;
+  return { state: 'waiting', for: 'namespace', ...operatorCause('NamespaceNotFound', message, publicMessage) };
 }
 
 /** The cluster did not answer, or a proxy in front of it did. */
@@ -75,7 +71,7 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 function unauthorized(cluster: string): Cause {
-  return { reason: 'Unauthorized', message: `the ${cluster} cluster does not accept the credentials` };
+  return operatorCause('Unauthorized', `the ${cluster} cluster does not accept the credentials`);
 }
 
 function noConnection(cluster: string, error: unknown): Cause {
@@ -86,5 +82,5 @@ function noConnection(cluster: string, error: unknown): Cause {
       : TLS_CODE.test(code)
         ? `no TLS connection to the ${cluster} cluster: check the certificates`
         : `the ${cluster} cluster does not answer`;
-  return { reason: 'ClusterUnreachable', message: problem };
+  return operatorCause('ClusterUnreachable', problem);
 }

@@ -2,6 +2,7 @@
  * A claim is data: the owner desires that a target holds the content of a source, in a given shape. Controllers make claims from rules;
  * the engine reconciles the targets and records the outcomes.
  */
+import { type Cause, nobodyCause, sameCause } from './cause.ts';
 import type { ResourceKey, RuleKey } from './keys.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import type { Observed } from './observed.ts';
@@ -52,14 +53,6 @@ export interface SourceLease {
   readonly origin: string;
   /** When the token of the lease expires if we do not renew it, ms since 1970; `undefined` if the lease does not depend on it. */
   readonly tokenExpiresAt: number | undefined;
-}
-
-/** A cause as in a condition of Kubernetes: one word in CamelCase, and a text for people. */
-export interface Cause {
-  readonly reason: string;
-  readonly message: string;
-  /** The message is that of a server, or a conflict that names another rule: the author of the rule may not be allowed to know these names. */
-  readonly isInternal?: true;
 }
 
 /** The state of a source as its metadata show it. */
@@ -114,9 +107,10 @@ export interface Shape {
  * The event that a claim waits for.
  * - `watch`: a watch or GET will report the state of the source or target.
  * - `source`: the source does not exist. `content`: the source is empty.
- * - `target`: the target or its namespace is being deleted, its cluster cannot be used, or there is no login for it.
+ * - `target`: the target is being deleted, its cluster cannot be used, or there is no login for it.
+ * - `namespace`: the namespace of the target does not exist, or is being deleted.
  */
-export type WaitsFor = 'watch' | 'source' | 'content' | 'target';
+export type WaitsFor = 'watch' | 'source' | 'content' | 'target' | 'namespace';
 
 /** Not possible until something else happens. */
 export interface Waiting extends Cause {
@@ -138,13 +132,13 @@ export type Outcome = Waiting | Failed | ({ readonly state: 'pending' | 'synced'
 
 export type OutcomeState = Outcome['state'];
 
-export const PENDING: Outcome = { state: 'pending', reason: 'Pending', message: '' };
-export const SYNCED: Outcome = { state: 'synced', reason: 'Synced', message: '' };
-export const RELEASED: Outcome = { state: 'released', reason: 'Released', message: '' };
+export const PENDING: Outcome = { state: 'pending', ...nobodyCause('Pending', '') };
+export const SYNCED: Outcome = { state: 'synced', ...nobodyCause('Synced', '') };
+export const RELEASED: Outcome = { state: 'released', ...nobodyCause('Released', '') };
 
 export function sameOutcome(a: Outcome, b: Outcome): boolean {
   if (a.state === 'waiting' && b.state === 'waiting' && a.for !== b.for) return false;
-  return a.state === b.state && a.reason === b.reason && a.message === b.message;
+  return a.state === b.state && sameCause(a, b);
 }
 
 /** The claim has no final outcome: it was not tried yet, or a watch will report soon. */

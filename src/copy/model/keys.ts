@@ -61,10 +61,6 @@ export function controllerOf(rule: RuleKey): string {
 
 /** The namespace of a rule of any controller (`mirrors:default/x`, `replicator:Secret/default/x`), or of an object (`local:Secret/default/x`). */
 export function namespaceOf(key: RuleKey): string {
-  return (
-    key
-      .slice(key.indexOf(':') + 1)
-      .split('/')
-      .at(-2) ?? ''
-  );
+  const end = key.lastIndexOf('/');
+  return end < 0 ? '' : key.slice(Math.max(key.indexOf(':'), key.lastIndexOf('/', end - 1)) + 1, end);
 }

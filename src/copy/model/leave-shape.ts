@@ -1,4 +1,5 @@
 /** The desired state of the copies of a rule that is not valid: unchanged, with a reason. */
+import type { Cause } from './cause.ts';
 import type { Claim, DesiredState, Owner, Shape } from './claim.ts';
 import type { ResourceKey } from './keys.ts';
 
@@ -6,9 +7,9 @@ export class LeaveShape implements Shape {
   readonly id: string;
   readonly #desired: DesiredState;
 
-  constructor(reason: string, message: string) {
-    this.id = `leave ${reason} ${message}`;
-    this.#desired = { kind: 'fail', reason, message };
+  constructor(cause: Cause) {
+    this.id = `leave ${cause.reason} ${cause.message}`;
+    this.#desired = { kind: 'fail', ...cause };
   }
 
   desiredState(): DesiredState {
@@ -21,7 +22,7 @@ export class LeaveShape implements Shape {
 }
 
 /** Claims that keep the copies of a rule unchanged. */
-export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, reason: string, message: string): Claim[] {
-  const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape(reason, message) } as const;
+export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, cause: Cause): Claim[] {
+  const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape(cause) } as const;
   return Array.from(targets, (target) => ({ ...leave, target }));
 }

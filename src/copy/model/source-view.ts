@@ -1,4 +1,5 @@
 /** The view of a source in a cluster: the same for the operator and for the short commands. */
+import { userCause } from './cause.ts';
 import type { SourceView } from './claim.ts';
 import { parseResourceKey, type ResourceKey } from './keys.ts';
 import { contentVersion, type Observed } from './observed.ts';
@@ -15,5 +16,5 @@ export function sourceView(source: ResourceKey, observed: Observed | undefined, 
   if (!isKnown()) return { state: 'unknown' };
   const { kind, namespace, name } = parseResourceKey(source);
   const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
-  return { state: 'missing', reason: `No${kind}`, message };
+  return { state: 'missing', ...userCause(`No${kind}`, message) };
 }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { userCause } from '../model/cause.ts';
 import { byRank, ClaimBook, type Entry } from './claim-book.ts';
 import { type Claim, type ClaimMode, type Outcome, PENDING, type Shape, SYNCED } from '../model/claim.ts';
 
 const shape = (id: string): Shape => ({
   id,
-  desiredState: () => ({ kind: 'wait', for: 'source', reason: '', message: '' }),
+  desiredState: () => ({ kind: 'wait', for: 'source', ...userCause('', '') }),
   heldVersion: () => undefined,
 });
 
@@ -93,7 +94,7 @@ function names(claims: readonly Claim[]): string[] {
 test('an unchanged claim keeps its outcome, a changed one is pending again', () => {
   const book = new ClaimBook();
   book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 's')], ['s']);
-  for (const entry of book.of('r')) book.settle(entry, { state: 'synced', reason: 'Synced', message: '' });
+  for (const entry of book.of('r')) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
   book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 't')], ['s', 't']);
   assert.deepEqual(
     [...book.of('r')].map(({ claim, outcome }) => [claim.target, outcome.state]),
@@ -143,10 +144,11 @@ test('settle returns whether the outcome changed', () => {
   book.replace('r', [claim('r', 'a', 'own', 's')], []);
   const [entry] = book.on('a');
   assert.ok(entry);
-  const outcome = { state: 'error' as const, reason: 'Forbidden', message: 'no' };
+  const outcome = { state: 'error' as const, ...userCause('Forbidden', 'no') };
   assert.equal(book.settle(entry, outcome), true);
   assert.equal(book.settle(entry, { ...outcome }), false);
   assert.equal(book.settle(entry, { ...outcome, message: 'still no' }), true);
+  assert.equal(book.settle(entry, { ...outcome, message: 'still no', fault: 'operator' }), true);
 });
 
 test('the older owner comes first, then the smaller uid, then the smaller name', () => {
@@ -177,8 +179,8 @@ test('an object is reported as unused when no rule makes copies from it any more
 });
 
 test('a rule is under way as long as one of its claims is', () => {
-  const looking: Outcome = { state: 'waiting', for: 'watch', reason: 'Pending', message: 'not looked up yet' };
-  const missing: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: '' };
+  const looking: Outcome = { state: 'waiting', for: 'watch', ...userCause('Pending', 'not looked up yet') };
+  const missing: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
   fc.assert(
     fc.property(
       fc.array(
@@ -220,7 +222,7 @@ test('thousands of rules that claim one target, and one rule with thousands of s
     const book = new ClaimBook();
     const from = process.cpuUsage();
     for (let rule = 0; rule < count; rule += 1) book.replace(`r${rule}`, [claim(`r${rule}`, 'a', 'own', 's')], ['s']);
-    for (const entry of book.on('a')) book.settle(entry, { state: 'synced', reason: 'Synced', message: '' });
+    for (const entry of book.on('a')) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
     for (let rule = 0; rule < count; rule += 1) book.replace(`r${rule}`, [], []);
     const sources = Array.from({ length: count }, (_, index) => `s${index}`);
     book.replace('wide', [], sources);

@@ -117,13 +117,18 @@ export class ClaimBook {
   }
 
   #depend(rule: RuleKey, sources: readonly ResourceKey[]): Pick<BookChange, 'addedSources' | 'droppedSources'> {
-    const before = this.#sourcesOf.get(rule) ?? [];
+    const before = this.sourcesOf(rule);
     const kept = new Set(sources);
     const addedSources = sources.filter((source) => this.#rulesOn.add(source, rule));
     const droppedSources = before.filter((source) => !kept.has(source) && this.#rulesOn.delete(source, rule));
     if (sources.length > 0) this.#sourcesOf.set(rule, sources);
     else this.#sourcesOf.delete(rule);
     return { addedSources, droppedSources };
+  }
+
+  /** The sources of `rule`. */
+  sourcesOf(rule: RuleKey): readonly ResourceKey[] {
+    return this.#sourcesOf.get(rule) ?? [];
   }
 
   /** Rules that depend on `source`. */
@@ -138,9 +143,21 @@ export class ClaimBook {
     return claims instanceof Set ? [...claims] : [claims];
   }
 
+  /** The number of claims on `target`. */
+  countOn(target: ResourceKey): number {
+    const claims = this.#byTarget.get(target);
+    return claims instanceof Set ? claims.size : Number(claims !== undefined);
+  }
+
+  /** One of the claims on `target`, without a list of all. */
+  firstOn(target: ResourceKey): Entry | undefined {
+    const claims = this.#byTarget.get(target);
+    return claims instanceof Set ? claims.values().next().value : claims;
+  }
+
   /** An equal key: the string in a claim on the target, so that indexes share one string. */
   keyOf(target: ResourceKey): ResourceKey {
-    return this.on(target)[0]?.claim.target ?? target;
+    return this.firstOn(target)?.claim.target ?? target;
   }
 
   /** Whether there is a claim on `target`. */

@@ -2,9 +2,11 @@
  * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine keeps them up to
  * date from watches; a short command fills them once from lists.
  */
+import type { Claim } from '../model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
+import { UNPREPARED } from '../model/unprepared-shape.ts';
 import type { Evaluation, RuleReconciler, RuleState } from '../rule-reconciler.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
@@ -17,6 +19,15 @@ export interface RuleLookup {
   isOutdated(): boolean;
   /** Reads the rule from the server. */
   getLive(): Promise<RuleState>;
+}
+
+/** The result of an evaluation. */
+export interface ClaimsChange extends BookChange {
+  /**
+   * Targets that carry the rule's mark and that it does not claim, if the evaluation differs from the last one: whether they are deleted
+   * may depend on any part of the rule.
+   */
+  readonly orphans: readonly ResourceKey[];
 }
 
 export class Claims {
@@ -41,14 +52,24 @@ export class Claims {
     return reconciler;
   }
 
-  /** Makes the claims of an evaluation the rule's claims. @param evaluation `undefined`: the rule does not exist */
-  put(rule: RuleKey, evaluation: Evaluation | undefined): BookChange {
-    const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
+  /**
+   * Makes the claims of an evaluation the rule's claims.
+   * @param evaluation `undefined`: the rule does not exist
+   * @param isPrepared if not, the rule has its claims, so that its copies are no orphans, but its targets stay unchanged, and no further source is read
+   */
+  put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
+    const { claims = [], sources = [] } = evaluation ?? {};
+    const change = isPrepared
+      ? this.book.replace(rule, claims, sources)
+      : this.book.replace(rule, claims.map(unprepared), this.book.sourcesOf(rule));
     // At once: until then a claim in a cycle looks like any other.
     this.cycles.changed(change);
+    const version = this.#versions.get(rule);
+    const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
     if (evaluation === undefined) this.#versions.delete(rule);
     else this.#versions.set(rule, evaluation.version);
-    return change;
+    const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
+    return { ...change, orphans };
   }
 
   /** The version of the rule that its claims were made from; `undefined`: it was not evaluated, or does not exist. */
@@ -106,4 +127,8 @@ export class Claims {
     if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
     return reconciler.orphanPolicy(rule, observed, true);
   }
+}
+
+function unprepared(claim: Claim): Claim {
+  return { ...claim, shape: UNPREPARED };
 }

@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { userCause } from '../model/cause.ts';
 import type { Claim, DesiredState, Shape, SourceView } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
@@ -53,7 +54,7 @@ class TestShape implements Shape {
   }
 
   desiredState(source: SourceView): DesiredState {
-    if (source.state !== 'present') return { kind: 'wait', for: 'source', reason: 'NoSecret', message: '' };
+    if (source.state !== 'present') return { kind: 'wait', for: 'source', ...userCause('NoSecret', '') };
     return {
       kind: 'be',
       labels: source.labels,
@@ -153,6 +154,7 @@ class World {
         }
         case 'delete':
         case 'replace':
+          this.#assertNotInPlace(target, thing);
           this.things.delete(target);
           this.held.delete(target);
           this.writes += 1;
@@ -169,6 +171,13 @@ class World {
     return assert.fail('a plan with only needs');
   }
 
+  /** No copy is deleted that a rule could have taken over, or changed, in its place. */
+  #assertNotInPlace(target: ResourceKey, thing: Thing | undefined): void {
+    const source = this.sources.get(winnerOf(this.contest(target))?.claim.source ?? '');
+    const isInPlace = source !== undefined && source.fingerprint.type === thing?.fingerprint.type;
+    assert.ok(!isInPlace, `${target} is deleted, and a rule needs one like it`);
+  }
+
   #fate(thing: Thing | undefined): OrphanAction {
     return thing?.annotations[RETAIN] === 'true' ? 'keep' : 'delete';
   }
@@ -179,7 +188,7 @@ class World {
       entries: this.book.on(target),
       markedBy: thing && ownerByMark([CONTROLLER], this.book, observedOf(thing), target),
       viewOf: (claim) =>
-        this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', reason: 'NoSecret', message: '' },
+        this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', ...userCause('NoSecret', '') },
       now: 0,
     };
   }

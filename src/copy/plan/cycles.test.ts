@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
+import { userCause } from '../model/cause.ts';
 import { type Claim, type ClaimMode, targetKeyOfSource, type Shape } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
-import { Cycles } from './cycles.ts';
+import { Cycles, flowOf } from './cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
 const SHAPE: Shape = {
   id: 'shape',
-  desiredState: () => ({ kind: 'wait', for: 'source', reason: '', message: '' }),
+  desiredState: () => ({ kind: 'wait', for: 'source', ...userCause('', '') }),
   heldVersion: () => undefined,
 };
 
@@ -164,6 +165,29 @@ describe('a ring of rules', () => {
     world.cycles.refresh();
     assert.deepEqual(world.reported, new Set(['s1', 's2', 's0']));
     assert.equal(world.views(['r0', 'r1', 'r2']).size, 0);
+  });
+
+  it('ends when an older rule from outside claims one of its targets, and begins again without that rule', () => {
+    const book = new ClaimBook();
+    const be = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
+    const shape: Shape = { ...SHAPE, desiredState: () => be };
+    const viewOf = () => ({ state: 'present', version: '1', labels: {}, annotations: {} }) as const;
+    const cycles = new Cycles({
+      book,
+      flowOf: (one) =>
+        flowOf(one, { entries: book.on(one.target), markedBy: undefined, observed: undefined, viewOf, now: 0 }),
+      onChange: () => undefined,
+    });
+    const set = (key: RuleKey, ...claims: readonly Claim[]) => cycles.changed(book.replace(key, claims, []));
+    const [there, back] = [claim('r1', 'a', 'b', { shape }), claim('r2', 'b', 'a', { shape })];
+    const states = () => [there, back].map((one) => cycles.of(one)?.state);
+    set('r1', there);
+    set('r2', back);
+    assert.deepEqual(states(), ['failed', 'failed']);
+    set('r0', claim('r0', 'outside', 'a', { shape }));
+    assert.deepEqual(states(), [undefined, undefined]);
+    set('r0');
+    assert.deepEqual(states(), ['failed', 'failed']);
   });
 
   it('has the same message for any start of the search, also if a rule is in it twice', () => {

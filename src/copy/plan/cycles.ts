@@ -13,6 +13,7 @@
  * Both steps run at the next query after a change, so that a start runs them once and not for each rule. The result depends only
  * on the claims and on `flowOf`, never on the order of changes.
  */
+import { userCause } from '../model/cause.ts';
 import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { BookChange, ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
@@ -191,7 +192,10 @@ function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, CycleView> {
       for (const claim of claims) cycles.set(claim, NOT_KNOWN_YET);
   }
   for (const { claims, length } of cyclesOf(places, active)) {
-    const view: CycleView = { state: 'failed', reason: 'Cycle', message: messageOf(claims, length) };
+    const view: CycleView = {
+      state: 'failed',
+      ...userCause('Cycle', messageOf(claims, length), 'its content would return to its origin'),
+    };
     for (const claim of claims) cycles.set(claim, view);
   }
   return cycles;

@@ -1,6 +1,7 @@
 /** The input and the output of `plan`. */
 import type { Entry } from './claim-book.ts';
-import type { Cause, Claim, ClaimMode, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
+import type { Cause } from '../model/cause.ts';
+import type { Claim, ClaimMode, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
 import type { DesiredObject } from './desired.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import type { RuleKey } from '../model/keys.ts';
@@ -59,7 +60,7 @@ export type Plan =
   | ({ readonly do: 'wait'; readonly for: WaitsFor; readonly remarks?: Remarks } & Cause)
   | ({ readonly do: 'fail'; readonly remarks?: Remarks } & Cause)
   /** An object of a user or a copy of another rule exists in its place. */
-  | { readonly do: 'conflict'; readonly message: string; readonly isInternal?: true; readonly remarks?: Remarks }
+  | ({ readonly do: 'conflict'; readonly remarks?: Remarks } & Cause<'Conflict'>)
   | {
       readonly do: 'create' | 'update' | 'replace';
       readonly claim: Claim;

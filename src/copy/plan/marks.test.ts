@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
@@ -23,7 +24,7 @@ const claim = (key: string, mode: ClaimMode, target = TARGET, source?: string): 
   source,
   shape: {
     id: key,
-    desiredState: () => ({ kind: 'wait', for: 'source', reason: '', message: '' }),
+    desiredState: () => ({ kind: 'wait', for: 'source', ...userCause('', '') }),
     heldVersion: ({ annotations }) => annotations[VERSION],
   },
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { userCause } from '../model/cause.ts';
 import { type ClaimMode, type Outcome, type OutcomeState, PENDING } from '../model/claim.ts';
 import { LeaveShape } from '../model/leave-shape.ts';
 import type { RuleKey } from '../model/keys.ts';
@@ -10,11 +11,11 @@ import type { Facts } from './facts.ts';
 import { outcomesOf } from './outcomes.ts';
 
 const RULE = 'mirrors:a/a';
-const failed: Outcome = { state: 'error', reason: 'Forbidden', message: 'no' };
+const failed: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 
 function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   const owner = { key, title: key, rank: key };
-  const shape = new LeaveShape('Reason', 'message');
+  const shape = new LeaveShape(userCause('Reason', 'message'));
   return { claim: { owner, target: 'c:Secret/x/x', mode, source: undefined, shape }, outcome: PENDING };
 }
 

@@ -1,4 +1,6 @@
 /** The outcome of a target, and of each claim on it. Pure. */
+import { causeOf, userCause } from '../model/cause.ts';
+import { OTHER_OWNER } from '../model/failure.ts';
 import { type Outcome, type Owner, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
 import { winnerOf } from './contest.ts';
@@ -8,14 +10,14 @@ import type { Contest, Facts, Remarks } from './facts.ts';
 /** The outcome of a target by its plan. `undefined`: the target is in its desired state. Plans that still act are pending. */
 export function outcomeOf(plan: Decision['plan']): Outcome | undefined {
   if (plan.do === 'nothing') return undefined;
-  if (plan.do === 'wait') return { state: 'waiting', for: plan.for, reason: plan.reason, message: plan.message };
-  if (plan.do === 'fail') return { state: 'error', reason: plan.reason, message: plan.message };
-  return plan.do === 'conflict' ? conflict(plan.message, plan.isInternal) : PENDING;
+  if (plan.do === 'wait') return { state: 'waiting', for: plan.for, ...causeOf(plan) };
+  if (plan.do === 'fail') return { state: 'error', ...causeOf(plan) };
+  return plan.do === 'conflict' ? { state: 'conflict', ...causeOf(plan) } : PENDING;
 }
 
-/** @param isInternal @see Cause */
-export function conflict(message: string, isInternal?: true): Outcome {
-  return { state: 'conflict', reason: 'Conflict', message, ...(isInternal === true ? { isInternal } : {}) };
+/** The conflict with another rule, whose name is nothing for a tenant. */
+export function conflictWithRule(message: string): Outcome {
+  return { state: 'conflict', ...userCause('Conflict', message, OTHER_OWNER) };
 }
 
 /**
@@ -46,5 +48,5 @@ export function* outcomesOf(
 }
 
 function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
-  return conflict(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`, true);
+  return conflictWithRule(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`);
 }

@@ -1,4 +1,5 @@
 /** Decides how a target gets into its desired state: whether a write is needed, and which one. Pure. */
+import { causeOf, userCause } from '../model/cause.ts';
 import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import { contentVersion, type Observed } from '../model/observed.ts';
@@ -55,18 +56,16 @@ export function planWrite(
     if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
     return {
       do: 'fail',
-      reason: 'Immutable',
-      message: 'the object is immutable or has another type, and cannot be updated',
+      ...userCause('Immutable', 'the object is immutable or has another type, and cannot be updated'),
     };
   }
   return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };
 }
 
-const IMMUTABLE_CHANGED = {
-  reason: 'Immutable',
-  message:
-    'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
-};
+const IMMUTABLE_CHANGED = userCause(
+  'Immutable',
+  'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
+);
 
 /** The API server accepts no other data for an immutable Secret. The rule still requests an immutable one, so it is not replaced. */
 function staysImmutable(desired: DesiredObject, { immutable, isCustom }: Facts): boolean {
@@ -118,12 +117,12 @@ function withFiller(
 export function planWithoutWrite(
   desired: Exclude<DesiredState, DesiredObject>,
 ): Extract<Plan, { do: 'wait' | 'fail' }> {
-  const { reason, message } = desired;
-  return desired.kind === 'wait' ? { do: 'wait', for: desired.for, reason, message } : { do: 'fail', reason, message };
+  const cause = causeOf(desired);
+  return desired.kind === 'wait' ? { do: 'wait', for: desired.for, ...cause } : { do: 'fail', ...cause };
 }
 
 function refusedType(type: string): Plan {
-  return { do: 'fail', reason: 'RefusedType', message: `Secrets of type ${type} are never copied` };
+  return { do: 'fail', ...userCause('RefusedType', `Secrets of type ${type} are never copied`) };
 }
 
 /**
@@ -157,6 +156,8 @@ function compareData(
 
 function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   const view = facts.viewOf(claim);
+  // The version of a copy of another rule is that of another source.
+  if (claim.mode === 'own' && facts.markedBy !== claim.owner.key) return false;
   return (
     observed.ownKeys !== undefined &&
     view.state === 'present' &&

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
 
+import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode, DesiredState, Shape, SourceView } from '../model/claim.ts';
 import { PENDING } from '../model/claim.ts';
@@ -20,7 +21,7 @@ const OWNER = 'owner';
 const VERSION = 'version';
 const FINGERPRINT: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
 const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
-const MISSING: SourceView = { state: 'missing', reason: 'NoSecret', message: 'not there' };
+const MISSING: SourceView = { state: 'missing', ...userCause('NoSecret', 'not there') };
 
 /** Rules are named by their age: `mirrors:a` is older than `mirrors:b`, and than `push:b`. */
 class TestShape implements Shape {
@@ -37,8 +38,9 @@ class TestShape implements Shape {
   }
 
   desiredState(source: SourceView): DesiredState {
-    if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
-    if (source.state !== 'present') return { kind: 'wait', for: 'source', reason: 'NoSecret', message: 'not there' };
+    if (source.state === 'failed') return { kind: 'fail', ...userCause(source.reason, source.message) };
+    if (source.state === 'unknown') return { kind: 'wait', for: 'watch', ...userCause('Pending', 'not known') };
+    if (source.state === 'missing') return { kind: 'wait', for: 'source', ...userCause('NoSecret', 'not there') };
     const own = this.#mode === 'own';
     return {
       kind: 'be',
@@ -181,7 +183,37 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ['a clone', { entries: [A], observed: object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' }) }, 'conflict'],
     ['a source', { entries: [A], observed: foreign, usedBy: 'the rule' }, 'conflict'],
     ['another rule’s copy', { entries: [A], observed: copyOf('mirrors:x') }, 'need owner'],
-    ['an orphan of another rule', { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'delete'],
+    [
+      'an orphan of another rule',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', ...stale },
+      'update mirrors:a with data',
+    ],
+    // The version on it is that of the source of the other rule.
+    [
+      'an orphan of another rule that no other client has changed',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' },
+      'need target',
+    ],
+    [
+      'an orphan of another rule, of another type',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', ...stale, type: 'kubernetes.io/tls' },
+      'replace mirrors:a with data',
+    ],
+    [
+      'an orphan of another rule, without a source',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', viewOf: () => MISSING },
+      'delete',
+    ],
+    [
+      'an orphan of another rule, with a source that is not known yet',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', viewOf: () => ({ state: 'unknown' }) },
+      'wait Pending',
+    ],
+    [
+      'an orphan of another rule, after a failed takeover',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', ...stale, takeoverFailed: true },
+      'delete',
+    ],
     [
       'another rule’s copy, with the policy to keep it',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'keep' },
@@ -200,7 +232,14 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ],
     [
       'an orphan of another rule, a source, and cannot be updated',
-      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', usedBy: 'the rule', cannotUpdate: true },
+      {
+        entries: [A],
+        observed: copyOf('mirrors:x'),
+        orphanAction: 'delete',
+        usedBy: 'the rule',
+        ...stale,
+        cannotUpdate: true,
+      },
       'conflict',
     ],
     [
@@ -478,7 +517,7 @@ const VIEWS: readonly SourceView[] = [
   PRESENT,
   MISSING,
   { state: 'unknown' },
-  { state: 'failed', reason: 'Denied', message: 'no' },
+  { state: 'failed', ...userCause('Denied', 'no') },
 ];
 const FINGERPRINTS: readonly (Fingerprint | undefined)[] = [
   FINGERPRINT,

@@ -6,13 +6,15 @@
  * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that the target's mark
  *   names is gone, or no longer claims the target.
  */
+import { nobodyCause, userCause } from '../model/cause.ts';
+import { OTHER_OWNER } from '../model/failure.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from './marks.ts';
-import { conflict, outcomeOf } from './outcomes.ts';
+import { conflictWithRule, outcomeOf } from './outcomes.ts';
 import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
@@ -20,16 +22,18 @@ const NOTHING: Plan = { do: 'nothing' };
 const DELETION_PENDING: Plan = {
   do: 'wait',
   for: 'watch',
-  reason: PENDING.reason,
-  message: 'the copy is being deleted',
+  ...nobodyCause(PENDING.reason, 'the copy is being deleted'),
 };
-const DELETING = 'is being deleted and waits for its finalizers';
+
+function terminating(title: string): Plan {
+  const message = `${title} is being deleted and waits for its finalizers`;
+  return { do: 'wait', for: 'target', ...nobodyCause('Terminating', message) };
+}
 
 /** The outcome for a copy that is kept although its rule is deleted. */
 export const KEPT_AS_SOURCE: Outcome = {
   state: 'released',
-  reason: 'SourceInUse',
-  message: 'the copy is kept while it is the source of other copies',
+  ...userCause('SourceInUse', 'the copy is kept while it is the source of other copies'),
 };
 
 export function plan(facts: Facts): Plan {
@@ -73,7 +77,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
-    return { do: 'wait', for: 'target', reason: 'Terminating', message: `${titleOf(claim)} ${DELETING}` };
+    return terminating(titleOf(claim));
   }
   if (facts.goingAway) return DELETION_PENDING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
@@ -86,8 +90,10 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   if (facts.orphanAction === 'keep') {
     return conflictWith(`${titleOf(claim)} already exists and belongs to ${facts.markedBy}`);
   }
-  if (facts.usedBy === undefined) return { do: 'delete' };
-  return planTakeover(facts, claim, view, observed, facts.markedBy);
+  const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
+  // A watch reports the source in a moment, for which the copy would be missing.
+  const isOver = isIdle(taken) && !(taken.do === 'wait' && taken.for === 'watch');
+  return facts.usedBy === undefined && (isOver || facts.takeoverFailed === true) ? { do: 'delete' } : taken;
 }
 
 /**
@@ -114,15 +120,19 @@ function blockedBy(claim: Claim, { annotations }: Observed, usedBy: string | und
   const exists = `${titleOf(claim)} already exists and`;
   if (isMarkedElsewhere(annotations, place)) {
     const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
-    return { do: 'conflict', message: `${exists} was cloned from a copy (${mark}); delete it to allow the copy` };
+    return conflict(`${exists} was cloned from a copy (${mark}); delete it to allow the copy`);
   }
   if (usedBy !== undefined) return conflictWith(`${exists} is the source of ${usedBy}`);
-  return { do: 'conflict', message: `${exists} is not managed by Keyferry; delete it to allow the copy` };
+  return conflict(`${exists} is not managed by Keyferry; delete it to allow the copy`);
+}
+
+function conflict(message: string, publicMessage = message): Plan {
+  return { do: 'conflict', ...userCause('Conflict', message, publicMessage) };
 }
 
 /** @param message names another rule */
 function conflictWith(message: string): Plan {
-  return { do: 'conflict', message, isInternal: true };
+  return conflict(message, OTHER_OWNER);
 }
 
 /** The target in messages: `Secret "x"`. Without its namespace, because the same message of many namespaces is reported once. */
@@ -146,7 +156,7 @@ function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim)
     return withRemark(
       owned,
       'fill',
-      conflict(`the object is a copy of ${by}, so annotations cannot change its data`, true),
+      conflictWithRule(`the object is a copy of ${by}, so annotations cannot change its data`),
     );
   }
   if (!isIdle(owned)) return owned;
@@ -165,7 +175,7 @@ function planRelease(facts: Facts): Plan | undefined {
     return facts.presence === 'unknown' && !facts.goingAway ? { do: 'need', fact: 'target' } : undefined;
   }
   if (!isReleased(facts)) return undefined;
-  if (observed.deleting) return { do: 'wait', for: 'target', reason: 'Terminating', message: `the copy ${DELETING}` };
+  if (observed.deleting) return terminating('the copy');
   if (facts.goingAway) return DELETION_PENDING;
   return facts.usedBy === undefined ? { do: 'delete' } : undefined;
 }

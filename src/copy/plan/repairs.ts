@@ -2,6 +2,7 @@
  * Two controllers that both repair an object would do so without end. If a copy is changed or deleted repeatedly while its source is
  * unchanged, the first repairs follow at once and the next ones at growing intervals. After a minute without a repair the count restarts.
  */
+import { userCause } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
 import type { Facts } from './facts.ts';
 
@@ -33,8 +34,7 @@ const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
 export const CONTESTED: Outcome = {
   state: 'error',
-  reason: 'Contested',
-  message: 'another client keeps modifying or deleting it; backing off',
+  ...userCause('Contested', 'another client keeps modifying or deleting it; backing off'),
 };
 
 /** A write that is about to be sent. */

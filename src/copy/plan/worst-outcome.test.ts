@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 
+import { userCause } from '../model/cause.ts';
 import { LeaveShape } from '../model/leave-shape.ts';
 import { type Outcome, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
@@ -11,15 +12,15 @@ const claim: Entry['claim'] = {
   target: 'c:Secret/a/b',
   mode: 'own',
   source: undefined,
-  shape: new LeaveShape('', ''),
+  shape: new LeaveShape(userCause('', '')),
 };
 const worst = (...outcomes: Outcome[]): string | undefined =>
   worstOutcome(outcomes.map((outcome) => ({ claim, outcome })))?.reason;
 
-const FAILED: Outcome = { state: 'error', reason: 'Forbidden', message: '' };
-const CONFLICT: Outcome = { state: 'conflict', reason: 'Conflict', message: '' };
-const WAITS: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: '' };
-const LOOKS: Outcome = { state: 'waiting', for: 'watch', reason: 'Unknown', message: '' };
+const FAILED: Outcome = { state: 'error', ...userCause('Forbidden', '') };
+const CONFLICT: Outcome = { state: 'conflict', ...userCause('Conflict', '') };
+const WAITS: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
+const LOOKS: Outcome = { state: 'waiting', for: 'watch', ...userCause('Unknown', '') };
 
 it('a failure counts more than a conflict, than waiting, than work under way', () => {
   assert.equal(worst(SYNCED, LOOKS, WAITS, CONFLICT, FAILED), 'Forbidden');

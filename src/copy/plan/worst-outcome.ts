@@ -1,5 +1,6 @@
 /** What keeps a rule from being ready, by the outcomes of its claims. Pure. */
-import { type Cause, isUnderWay, type Outcome, PENDING } from '../model/claim.ts';
+import type { Cause } from '../model/cause.ts';
+import { isUnderWay, type Outcome, PENDING } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
 
 /** From the least to the worst. An outcome that is not here leaves the rule ready. */

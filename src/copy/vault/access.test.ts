@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import * as fc from 'fast-check';
+
+import { ApiError } from '../../kube/errors.ts';
+import { readAnswer } from '../../vault/client/answer.ts';
+import { type Fault, userCause } from '../model/cause.ts';
 import { VaultError, type VaultErrorKind } from '../../vault/errors.ts';
 import { LONGEST_WAIT_MS, isSkippedCall, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
@@ -23,10 +28,10 @@ const failure = (kind: VaultErrorKind, more: object = {}): VaultError =>
 
 describe('troubleOf', () => {
   it('reports a missing credential as pending, at any depth of causes', () => {
-    const missing = new VaultAuthMissingError('secret a/b for vault approle login not found');
+    const missing = new VaultAuthMissingError('secret a/b for vault approle login not found', 'user');
     for (const error of [missing, failure('connection', { cause: new Error('x', { cause: missing }) })]) {
       const trouble = troubleOf(error, LOCATION, 'reading from');
-      assert.deepEqual(trouble, { pending: true, reason: 'VaultAuthMissing', message: missing.message });
+      assert.deepEqual(trouble, { pending: true, ...userCause('VaultAuthMissing', missing.message) });
     }
   });
 
@@ -34,7 +39,7 @@ describe('troubleOf', () => {
     for (const error of [
       failure('authFailed'),
       failure('tokenInvalid'),
-      failure('invalidPath', { path: 'auth/nowhere/login' }),
+      failure('invalidPath', { path: 'auth/nowhere/login', isLogin: true }),
     ]) {
       const { pending, reason, message } = troubleOf(error, LOCATION, 'reading from');
       assert.deepEqual([pending, reason], [false, 'VaultAuthInvalid']);
@@ -48,6 +53,66 @@ describe('troubleOf', () => {
       assert.deepEqual([pending, reason], [false, 'VaultError']);
       assert.equal(message, 'Error syncing to vault: vault https://v: GET secret/data/app: words of Vault');
     }
+  });
+
+  it('names whose fault it is by the status and the credentials, and never by a text', () => {
+    const text = fc.oneof(
+      fc.constantFrom('no permission to', 'permission denied', '$VAULT_TOKEN', 'sealed', 'invalid secret id'),
+      fc.string(),
+    );
+    const now = Date.now();
+    const faultOf = (status: number, words: string, isLogin: boolean, auth: VaultLocation['auth']): Fault => {
+      const body = Buffer.from(JSON.stringify({ errors: [words] }));
+      const answer = readAnswer({ status, headers: {}, body, stream: undefined }, now);
+      assert.ok('kind' in answer);
+      const error = new VaultError(words, { ...answer, addr: 'https://v', path: words, status, isLogin });
+      return troubleOf(error, { ...LOCATION, path: words, auth }, 'reading from').fault;
+    };
+    const statuses = fc.constantFrom(302, 400, 403, 404, 405, 412, 413, 429, 472, 473, 500, 501, 502, 503, 504);
+    const auths = fc.constantFrom(LOCATION.auth, { method: 'environment' } as const);
+    fc.assert(
+      fc.property(statuses, text, fc.boolean(), auths, (status, words, isLogin, auth) => {
+        assert.equal(faultOf(status, words, isLogin, auth), faultOf(status, 'x', isLogin, auth));
+      }),
+    );
+    // A Vault that answers `Upgrading …`, or `invalid secret id` with 500 to a login: versions ≤ 1.13 do.
+    const upgrading = 'Upgrading from non-versioned to versioned data';
+    assert.equal(faultOf(400, upgrading, false, LOCATION.auth), 'user');
+    const cases = [
+      ['user', 403, false, LOCATION.auth],
+      ['user', 404, false, LOCATION.auth],
+      ['user', 400, true, LOCATION.auth],
+      ['user', 500, true, LOCATION.auth],
+      ['operator', 500, false, LOCATION.auth],
+      ['operator', 503, true, LOCATION.auth],
+      ['operator', 429, false, LOCATION.auth],
+      ['operator', 302, false, LOCATION.auth],
+      ['user', 403, false, { method: 'environment' }],
+      ['operator', 403, true, { method: 'environment' }],
+    ] as const;
+    for (const [fault, status, isLogin, auth] of cases) {
+      assert.equal(faultOf(status, 'x', isLogin, auth), fault, `${status} ${isLogin} ${auth.method}`);
+    }
+  });
+
+  it('blames the operator for its own token and for a server without an answer, and the author for the address and path', () => {
+    const faultOf = (kind: VaultErrorKind, auth: VaultLocation['auth'] = LOCATION.auth): Fault =>
+      troubleOf(failure(kind), { ...LOCATION, auth }, 'reading from').fault;
+    for (const kind of ['invalidPath', 'invalidServer', 'tooLarge'] as const) assert.equal(faultOf(kind), 'user', kind);
+    for (const kind of ['connection', 'tls', 'timeout', 'circuitOpen', 'badResponse', 'throttled'] as const) {
+      assert.equal(faultOf(kind), 'operator', kind);
+    }
+    for (const kind of ['tokenInvalid', 'authFailed', 'invalidServer'] as const) {
+      assert.equal(faultOf(kind, { method: 'environment' }), 'operator', kind);
+    }
+    const call = { cluster: 'c', method: 'POST', path: '/api/v1/namespaces/a/serviceaccounts/b/token' };
+    const refused = 'serviceaccounts "b" is forbidden: User "keyferry" cannot create resource "serviceaccounts/token"';
+    const cause = new ApiError(call, 403, { reason: 'Forbidden', message: refused, causes: [] });
+    assert.equal(troubleOf(failure('authFailed', { cause }), LOCATION, 'reading from').fault, 'operator');
+    assert.equal(
+      troubleOf(new VaultAuthMissingError('no token', 'operator'), LOCATION, 'syncing to').fault,
+      'operator',
+    );
   });
 
   it('does not print a thrown value that is not an error', () => {

@@ -11,7 +11,10 @@ import { isVaultError, type VaultError } from '../../vault/errors.ts';
 import type { VaultIdentity } from '../../vault/session/identity.ts';
 import type { SessionHold, VaultSessions } from '../../vault/session/sessions.ts';
 import type { VaultSession } from '../../vault/session/session.ts';
-import { missingCredential } from './auth-missing.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { type Cause, type Fault, userCause } from '../model/cause.ts';
+import { failureOf } from '../model/failure.ts';
+import { causedBy, missingCredential } from './auth-missing.ts';
 import type { VaultCredentials } from './credentials.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { VaultLocation } from './locations.ts';
@@ -80,21 +83,49 @@ export class VaultAccess {
 }
 
 /** A failure, for users. `pending`: a credential does not exist yet. */
-export interface VaultTrouble {
+export interface VaultTrouble extends Cause {
   readonly pending: boolean;
-  readonly reason: string;
-  readonly message: string;
 }
 
 /** The message of a failure, as in the original if it has one. @param doing `reading from` or `syncing to` */
 export function troubleOf(error: unknown, location: VaultLocation, doing: 'reading from' | 'syncing to'): VaultTrouble {
   const missing = missingCredential(error);
-  if (missing !== undefined) return { pending: true, reason: 'VaultAuthMissing', message: missing.message };
+  if (missing !== undefined) {
+    return { pending: true, ...vaultCause('VaultAuthMissing', missing.message, missing.fault) };
+  }
+  const fault = vaultFault(error, location.auth);
   if (isVaultError(error, 'authFailed', 'tokenInvalid') || isRefusedLogin(error)) {
     const message = `error logging in to vault via ${location.auth.method}: ${textOf(error)}`;
-    return { pending: false, reason: 'VaultAuthInvalid', message };
+    return { pending: false, ...vaultCause('VaultAuthInvalid', message, fault) };
   }
-  return { pending: false, reason: 'VaultError', message: `Error ${doing} vault: ${textOf(error)}` };
+  return { pending: false, ...vaultCause('VaultError', `Error ${doing} vault: ${textOf(error)}`, fault) };
+}
+
+function vaultCause(reason: string, message: string, fault: Fault): Cause {
+  return { ...userCause(reason, message), fault };
+}
+
+/** Statuses of Vault below 500 that say that the server cannot answer now: https://developer.hashicorp.com/vault/api-docs#http-status-codes */
+const UNAVAILABLE: ReadonlySet<number> = new Set([412, 429, 472, 473]);
+/** Our own refusals of what a rule asks for. */
+const ABOUT_THE_RULE = ['invalidServer', 'invalidPath', 'badRequest', 'tooLarge', 'casMismatch', 'authFailed'] as const;
+
+/**
+ * Whose fault it is that Vault did not do what a rule asks for. By the status alone, and by whose credentials they are: an author may name a server
+ * that answers any text.
+ */
+export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined): Fault {
+  // The token of its ServiceAccount.
+  const refused = causedBy(error, ApiError);
+  if (refused !== undefined) return failureOf(refused).fault;
+  if (!isVaultError(error)) return 'operator';
+  const { status, isLogin } = error;
+  const isOwn = auth?.method === 'environment';
+  if (isOwn && (isLogin || isVaultError(error, 'authFailed', 'tokenInvalid', 'invalidServer'))) return 'operator';
+  if (status === undefined || status < 400) return isVaultError(error, ...ABOUT_THE_RULE) ? 'user' : 'operator';
+  // Vault ≤ 1.13 answers 500 to a wrong secret id.
+  if (status >= 500) return isLogin && status === 500 ? 'user' : 'operator';
+  return UNAVAILABLE.has(status) ? 'operator' : 'user';
 }
 
 /** Whether Vault was not called because of an earlier failure. The message of that failure is more useful. */
@@ -104,7 +135,7 @@ export function isSkippedCall(error: unknown): boolean {
 
 /** Whether the login failed because its mount does not exist. Vault's client does not count that as a refused login. */
 function isRefusedLogin(error: unknown): error is VaultError {
-  return isVaultError(error, 'invalidPath') && error.path?.startsWith('auth/') === true;
+  return isVaultError(error, 'invalidPath') && error.isLogin;
 }
 
 function textOf(error: unknown): string {

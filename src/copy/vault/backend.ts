@@ -59,6 +59,7 @@ export interface LeaseObserver {
 export class VaultBackend implements Backend {
   readonly name = VAULT_BACKEND;
   readonly concurrency = CONCURRENCY;
+  readonly sharesByRule = true;
   readonly watches = [];
   readonly retryAfterMs = vaultRetryAfterMs;
   readonly longestWaitMs = vaultLongestWaitMs;

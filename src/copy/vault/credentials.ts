@@ -122,7 +122,7 @@ export class VaultCredentials {
     const view = this.#users.has(key) ? this.#store.view(key) : undefined;
     if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${key}`);
     if (view?.state === 'missing') throw missingSecret(secret, auth);
-    if (view?.state === 'failed') throw new VaultAuthMissingError(view.message);
+    if (view?.state === 'failed') throw new VaultAuthMissingError(view.message, view.fault);
     return view?.state === 'present' ? view.version : '';
   }
 
@@ -145,7 +145,9 @@ export class VaultCredentials {
 
   #environmentIdentity(auth: VaultAuthRef): VaultIdentity {
     const token = this.#environment();
-    if (token === undefined) throw new VaultAuthMissingError('neither $VAULT_TOKEN nor ~/.vault-token has a token');
+    if (token === undefined) {
+      throw new VaultAuthMissingError('neither $VAULT_TOKEN nor ~/.vault-token has a token', 'operator');
+    }
     const cached = this.#identities.get(JSON.stringify(auth))?.identity;
     if (cached?.method === 'token' && cached.token === token) return cached;
     return this.#remember(auth, '', { method: 'token', token });
@@ -178,7 +180,7 @@ function secretsOf(auth: SecretAuthRef): readonly VaultSecretKey[] {
 
 function missingSecret({ namespace, name }: ObjectRef, { method }: SecretAuthRef): VaultAuthMissingError {
   const what = method === 'token' ? 'token' : 'approle login';
-  return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`);
+  return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`, 'user');
 }
 
 /** @param contents those of `secretsOf(auth)` */
@@ -189,7 +191,7 @@ function identityFrom(auth: SecretAuthRef, contents: readonly Content[]): VaultI
     const value = values.get(secret)?.get(secret.key);
     if (value !== undefined && value.length > 0) return value;
     const { namespace, name, key } = secret;
-    throw new VaultAuthMissingError(`cannot find ${what} under secret ${namespace}/${name} and key ${key}`);
+    throw new VaultAuthMissingError(`cannot find ${what} under secret ${namespace}/${name} and key ${key}`, 'user');
   };
   if (auth.method === 'token') return { method: 'token', token: pick('token', auth.token), loginNamespace };
   const { mount, roleId, secretId } = auth;

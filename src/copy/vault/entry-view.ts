@@ -7,6 +7,7 @@ import {
   type ValueEncoding,
   type VaultValues,
 } from '../../vault/kv/values.ts';
+import { userCause } from '../model/cause.ts';
 import type { SourceLease, SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
@@ -33,7 +34,7 @@ export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: st
     deleted: `${where} is deleted (version ${entry.version}); ${left}`,
     destroyed: `${where} is destroyed (version ${entry.version}); ${left}`,
   }[entry.state];
-  return { state: 'missing', reason: 'VaultNotFound', message };
+  return { state: 'missing', ...userCause('VaultNotFound', message) };
 }
 
 /** @returns `undefined` where Vault counts no versions. The time distinguishes a deleted and recreated entry from the old one. */
@@ -70,7 +71,7 @@ export function contentOf(entry: FoundEntry, location: VaultLocation, version: s
     const keys = bad.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 100)));
     const rest = bad.length > 5 ? ` and ${bad.length - 5} more` : '';
     const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keys.join(', ')}${rest}`;
-    return { state: 'failed', reason: 'InvalidKeys', message };
+    return { state: 'failed', ...userCause('InvalidKeys', message) };
   }
   try {
     const content = secretContent(values, encoding, secretType ?? '', version);
@@ -89,7 +90,7 @@ export function secretContent(values: VaultValues, encoding: ValueEncoding, type
 }
 
 export function invalid(message: string): SourceView {
-  return { state: 'failed', reason: 'InvalidValues', message };
+  return { state: 'failed', ...userCause('InvalidValues', message) };
 }
 
 /** Limits the size, because dynamic credentials stay in memory as long as their lease, and the status and the copies have the lease id. */

@@ -28,6 +28,22 @@ export interface LeasePlan {
   readonly next: 'renew' | 'replace';
 }
 
+/** Leases that Vault ended early, one after the other. */
+export interface EarlyEnds {
+  readonly count: number;
+  /** Of the last one. */
+  readonly at: number;
+  /** No new credentials are requested before this time. */
+  readonly until: number;
+}
+
+/** Share of its duration before which the end of a lease is early. */
+const EARLY = 0.6;
+/** A single end is no series: after it new credentials are requested at once. Wait after the second, ms; it doubles each time. */
+const EARLY_WAIT = { first: 2_000, longest: 60_000 };
+/** A series ends when no lease ends early for this time, ms. */
+const CALM_MS = 600_000;
+
 /** A renewal may lose a second to rounding. */
 const CAPPED_BELOW = 0.9;
 const SLACK_MS = 1_000;
@@ -45,6 +61,18 @@ export function leasePlan(lease: LeaseTimes, now: number, jitter: number): Lease
   return extendable
     ? due('renew', lease.expiresAt - (lifeMs / 3) * (1 + 0.1 * jitter), now)
     : due('replace', end - marginOf(fullMs), now);
+}
+
+/** Whether a lease that Vault no longer has at `now` ended early. */
+export function endedEarly({ issuedAt, expiresAt }: Pick<LeaseTimes, 'issuedAt' | 'expiresAt'>, now: number): boolean {
+  return now - issuedAt < (expiresAt - issuedAt) * EARLY;
+}
+
+/** The series with one more. @param before `undefined`: no lease ended early yet */
+export function withEarlyEnd(before: EarlyEnds | undefined, now: number): EarlyEnds {
+  const count = before !== undefined && now - before.at < CALM_MS ? before.count + 1 : 1;
+  const waitMs = count === 1 ? 0 : Math.min(EARLY_WAIT.first * 2 ** (count - 2), EARLY_WAIT.longest);
+  return { count, at: now, until: now + waitMs };
 }
 
 function due(action: 'renew' | 'replace', at: number, now: number): LeasePlan {

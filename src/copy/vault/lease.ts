@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVaultError } from '../../vault/errors.ts';
-import { type LeasePlan, leasePlan } from './lease-plan.ts';
+import { endedEarly, type LeasePlan, leasePlan } from './lease-plan.ts';
 import { lookupLease, renewalVerdict, renewLease } from '../../vault/lease-calls.ts';
 import type { SessionHold } from '../../vault/session/sessions.ts';
 import type { Content } from '../model/content.ts';
@@ -41,6 +41,8 @@ export interface Lease extends LeaseUser {
   readonly hold: SessionHold;
   readonly watch: Disposable;
   checkedAt: number;
+  /** Vault no longer has it. */
+  isGone: boolean;
   /** A policy forbids looking it up. */
   isLookupForbidden: boolean;
 }
@@ -65,7 +67,7 @@ const LEASE_GONE_STATUS = 400;
 
 /**
  * Renews a lease or looks it up, if that is due.
- * @returns ms until the next call; `replace`: new credentials are needed
+ * @returns ms until the next call; `replace`: new credentials are needed; once `endedEarly` instead, if Vault has ended it early
  * @throws VaultError if Vault does not respond with the state of the lease; the lease stays live
  */
 export async function maintainLease(
@@ -73,8 +75,9 @@ export async function maintainLease(
   pollMs: number,
   options: UpkeepOptions,
   signal: AbortSignal,
-): Promise<number | 'replace'> {
+): Promise<number | 'replace' | 'endedEarly'> {
   const { clock } = options;
+  if (lease.isGone) return 'replace';
   const { tokenId } = lease;
   const unsure = tokenId === undefined && lease.tokenExpiresAt === undefined;
   const everyMs = unsure ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
@@ -89,7 +92,8 @@ export async function maintainLease(
     }
     // A poll up to half a second early counts, because otherwise another one would follow at once.
     if (!lease.isLookupForbidden && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
-      return 'replace';
+      lease.isGone = true;
+      return endedEarly(lease, clock.monotonic()) ? 'endedEarly' : 'replace';
     }
     const tokenLeftMs = (lease.tokenExpiresAt ?? Infinity) - clock.now();
     const tokenLookMs = Math.max(SHORTEST_TOKEN_LOOK_MS, tokenLeftMs * TOKEN_LOOK);

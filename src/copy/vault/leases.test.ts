@@ -237,6 +237,13 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
+  it('is not released with its rule while a poll still uses it', () => {
+    const scene = new Scene();
+    scene.granted();
+    scene.leases.release(USER.rule);
+    assert.deepEqual([scene.leases.find('l')?.state, scene.holds], ['live', 1]);
+  });
+
   it('is restored for its rule, with its content in the present type', async () => {
     const scene = new Scene();
     const lease = scene.granted();
@@ -275,6 +282,17 @@ describe('a lease from before a restart', () => {
     const lease = await scene.restore(USER, 'x');
     assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
     assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
+  });
+
+  it('ends with its token, unless that has expired by its record', async () => {
+    for (const leftMs of [HOUR_MS / 2, -1]) {
+      const scene = new Scene();
+      const tokenExpiresAt = scene.clock.now() + leftMs;
+      scene.record('l', { tokenExpiresAt });
+      scene.copied = content('before');
+      const lease = await scene.restore();
+      assert.equal(lease?.tokenExpiresAt, leftMs > 0 ? tokenExpiresAt : undefined);
+    }
   });
 
   it('is not restored without a copy, or if Vault does not have it', async () => {

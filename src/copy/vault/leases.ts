@@ -147,7 +147,7 @@ export class VaultLeases {
   }
 
   /** @see maintainLease */
-  async maintain(lease: Lease, pollMs: number, signal: AbortSignal): Promise<number | 'replace'> {
+  async maintain(lease: Lease, pollMs: number, signal: AbortSignal): ReturnType<typeof maintainLease> {
     return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
@@ -286,6 +286,7 @@ export class VaultLeases {
         if (id === tokenId) onUncertain(key);
       }),
       checkedAt: clock.monotonic(),
+      isGone: false,
       isLookupForbidden: false,
     };
     updateTokenEnd(lease);

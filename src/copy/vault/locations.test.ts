@@ -67,11 +67,46 @@ describe('the key of an entry', () => {
     }
   });
 
+  it('as a target is the same for all names of loopback, and for the short and the long name of a Service', () => {
+    const target = (addr: string): string => vaultTargetKey(at({ server: { addr } }));
+    for (const [name, ...others] of [
+      [
+        'http://127.0.0.1:8200',
+        'http://localhost:8200/v1',
+        'http://LOCALHOST.:8200',
+        'http://[::1]:8200',
+        'http://[0::1]:8200',
+      ],
+      ['https://vault.ns.svc/x', 'https://vault.ns.svc.cluster.local/x/', 'https://vault.ns.svc.cluster.local./x'],
+    ] as const) {
+      for (const other of others) assert.equal(target(other), target(name), other);
+    }
+    const different = [
+      'http://127.0.0.1:8200',
+      'https://localhost:8200',
+      'http://localhost',
+      'http://localhost.example:8200',
+    ];
+    different.push(
+      'http://vault.cluster.local:8200',
+      'http://vault:8200',
+      'http://127.0.0.2:8200',
+      'http://localhost:8200/x',
+    );
+    assert.equal(new Set(different.map(target)).size, different.length);
+    // Credentials and leases are for the address as it is written.
+    const addr = 'http://localhost:8200';
+    assert.notEqual(
+      vaultPollKey(at({ server: { addr } })),
+      vaultPollKey(at({ server: { addr: 'http://127.0.0.1:8200' } })),
+    );
+  });
+
   it('contains the server, for its queue lane', () => {
     assert.equal(laneOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
-      laneOf(vaultTargetKey(at({ server: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
-      'http://[::1]:8200',
+      laneOf(vaultTargetKey(at({ server: { addr: 'http://[fd00::1]:8200/behind/a/proxy' } }))),
+      'http://[fd00::1]:8200',
     );
     assert.ok(isVaultKey(vaultPollKey(at())));
     assert.ok(!isVaultKey('local:Secret/default/vault'));

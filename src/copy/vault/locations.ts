@@ -105,8 +105,21 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
  * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
  * @throws VaultError `invalidServer`, VaultPathError
  */
-export function vaultTargetKey(location: EntryLocation): ResourceKey {
-  return keyOf(location, []);
+export function vaultTargetKey({ server, path }: EntryLocation): ResourceKey {
+  const { url, namespace } = parseServer(server);
+  return keyOf({ server: { addr: commonAddress(url), namespace }, path }, []);
+}
+
+/**
+ * One address for all names that always mean the same server. What a server says of itself (its `cluster_id`) is not used: its author could
+ * claim to be another Vault, and get that one's rules into conflicts.
+ */
+function commonAddress(url: URL): string {
+  const common = new URL(url);
+  common.hostname = url.hostname
+    .replace(/^(?:localhost\.?|\[::1\])$/, '127.0.0.1')
+    .replace(/(?<=\.svc)\.cluster\.local\.?$/, '');
+  return common.href;
 }
 
 function keyOf(location: EntryLocation, parameters: readonly unknown[]): ResourceKey {

@@ -83,7 +83,7 @@ export class ServiceAccountTokens {
         throw new CredentialUnavailableError(why, { cause: error });
       }
       const text = `serviceaccount ${namespace}/${name} for vault kubernetes login not found`;
-      throw new VaultAuthMissingError(text, { cause: error });
+      throw new VaultAuthMissingError(text, 'user', { cause: error });
     }
   }
 }

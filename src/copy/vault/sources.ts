@@ -13,6 +13,7 @@ import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
 import { mountOfPath } from '../../vault/client/mount-gates.ts';
 import { normalizePath } from '../../vault/path.ts';
 import type { QueueFigures, SourceProvider } from '../backend.ts';
+import { causeOf } from '../model/cause.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
@@ -272,9 +273,8 @@ export class VaultSources implements SourceProvider {
     const reported = unit.trouble !== undefined || unit.view.state === 'failed';
     if (!reported || !isSkippedCall(error)) {
       const trouble = troubleOf(error, unit.location, 'reading from');
-      const { pending, reason, message } = trouble;
       if (unit.view.state === 'present') unit.trouble = trouble;
-      else unit.view = { state: pending ? 'missing' : 'failed', reason, message };
+      else unit.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
     }
     if (unit.credentialChanged) return nextPoll(0);
     if (error instanceof VaultAuthMissingError) return nextPoll(this.#pollMs(unit));

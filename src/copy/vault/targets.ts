@@ -9,6 +9,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/kv/values.ts';
+import { causeOf, operatorCause, userCause } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, SYNCED } from '../model/claim.ts';
 import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
 import type { Content } from '../model/content.ts';
@@ -16,7 +17,7 @@ import type { Cycles, Flow } from '../plan/cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import { oldestOf } from '../plan/contest.ts';
-import { conflict, outcomeOf } from '../plan/outcomes.ts';
+import { conflictWithRule, outcomeOf } from '../plan/outcomes.ts';
 import { planWithoutWrite } from '../plan/plan-write.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
@@ -106,10 +107,14 @@ export class VaultTargets implements TargetWriter {
       if (error instanceof NotKnownYetError) return undefined;
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
       delete memory.lastWrite;
-      const { pending, reason, message } = troubleOf(error, location, 'syncing to');
+      const trouble = troubleOf(error, location, 'syncing to');
       if (winner.outcome.state !== 'error' || !isSkippedCall(error)) {
-        const why = { reason, message };
-        this.#settle(target, pending ? { state: 'waiting', for: 'target', ...why } : { state: 'error', ...why }, false);
+        const why = causeOf(trouble);
+        this.#settle(
+          target,
+          trouble.pending ? { state: 'waiting', for: 'target', ...why } : { state: 'error', ...why },
+          false,
+        );
       }
       if (memory.credentialChanged) return { requeueAfterMs: 0 };
       if (error instanceof VaultAuthMissingError) return undefined;
@@ -130,7 +135,7 @@ export class VaultTargets implements TargetWriter {
   failed(target: ResourceKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
-    this.#settle(target, { state: 'error', reason: 'SyncError', message }, false);
+    this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) }, false);
   }
 
   /** The credential of a target may have changed: a run that failed before may succeed now. */
@@ -207,7 +212,7 @@ export class VaultTargets implements TargetWriter {
     if (content.digest !== known && (await isSynced(content.digest, content.version))) return { outcome: SYNCED };
     if (content.keyCount === 0) {
       const message = 'no data in source secret; nothing is written';
-      return { outcome: { state: 'waiting', for: 'content', reason: 'NoData', message } };
+      return { outcome: { state: 'waiting', for: 'content', ...userCause('NoData', message) } };
     }
     let values: VaultValues;
     try {
@@ -215,7 +220,7 @@ export class VaultTargets implements TargetWriter {
     } catch (error) {
       if (!(error instanceof ValueConversionError)) throw error;
       const message = `Error syncing to vault: ${error.message}`;
-      return { outcome: { state: 'error', reason: 'VaultError', message } };
+      return { outcome: { state: 'error', ...userCause('VaultError', message) } };
     }
     const connection = await access.open(target, location, signal);
     const { encoding } = location;
@@ -272,7 +277,7 @@ function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | un
 
 function lost(winner: Entry | undefined): Outcome {
   const title = winner?.claim.owner.title ?? 'another rule';
-  return conflict(`${title} claims the same vault entry and is older`, true);
+  return conflictWithRule(`${title} claims the same vault entry and is older`);
 }
 
 /** Whether the entry still has the held version. Always false where that version may not be distinct. */

@@ -5,25 +5,28 @@
  * A policy may forbid reading the mount. Then a recorded lease or the first response shows that the credentials are dynamic. The lease of
  * that response goes to one of the rules.
  *
- * Dynamic credentials that cannot be used are revoked at once, and the next are requested at growing intervals.
+ * Dynamic credentials that cannot be used are revoked at once, and the next are requested at growing intervals. So are those of a server
+ * that ends leases early again and again.
  */
 import { randomUUID } from 'node:crypto';
 
 import type { ByteCache } from '../../runtime/byte-cache.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../vault/kv/answers.ts';
+import { VaultError } from '../../vault/errors.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { fingerprintOf } from '../model/fingerprint.ts';
 import type { VaultConnection } from './access.ts';
 import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
+import { withEarlyEnd } from './lease-plan.ts';
 import type { Lease } from './lease.ts';
 import { leaseVersion, type VaultLeases } from './leases.ts';
 import { vaultLeaseOrigin, type VaultLocations } from './locations.ts';
 import { isDynamic, type DynamicUnit, type Unit } from './unit.ts';
 
 export interface UnitReaderOptions {
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly locations: VaultLocations;
   readonly leases: VaultLeases;
   /** By `contentKey`. */
@@ -107,9 +110,21 @@ export class UnitReader {
     }
     if (unit.lease === undefined) return undefined;
     const waitMs = await leases.maintain(unit.lease, pollMs(unit), signal);
-    if (waitMs === 'replace') return undefined;
+    if (waitMs === 'endedEarly') unit.earlyEnds = withEarlyEnd(unit.earlyEnds, this.#options.clock.monotonic());
+    if (typeof waitMs !== 'number') {
+      this.#checkPace(unit, connection);
+      return undefined;
+    }
     this.#updateView(unit, unit.lease);
     return waitMs;
+  }
+
+  /** @throws VaultError while it is too early for new credentials, because Vault ends their leases early */
+  #checkPace({ earlyEnds, location: { path } }: DynamicUnit, { session: { addr } }: VaultConnection): void {
+    const retryAfterMs = (earlyEnds?.until ?? 0) - this.#options.clock.monotonic();
+    if (retryAfterMs <= 0) return;
+    const reason = 'the leases end early again and again, so new credentials are requested at growing intervals';
+    throw new VaultError(reason, { kind: 'leaseGone', addr, path, retryAfterMs });
   }
 
   /** Whether a rule that shares the unit had dynamic credentials of this origin. */

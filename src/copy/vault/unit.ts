@@ -16,6 +16,7 @@ import type { SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { VaultTrouble } from './access.ts';
+import type { EarlyEnds } from './lease-plan.ts';
 import type { Lease } from './lease.ts';
 import type { VaultLocation } from './locations.ts';
 
@@ -37,6 +38,8 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** A target needs content that is not in the cache. */
   needsContent = false;
   lease: Lease | undefined;
+  /** `undefined`: no lease ended early. */
+  earlyEnds: EarlyEnds | undefined;
   /** A lease from before a restart was looked for. */
   isRestoreTried = false;
   /** The credential changed during a poll. */

@@ -8,7 +8,7 @@ import type { KvEntry } from '../../vault/kv/answers.ts';
 import { VaultValues, type ValueEncoding } from '../../vault/kv/values.ts';
 import type { VaultAccess, VaultConnection } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
-import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.ts';
+import { VaultLocations, type VaultLocation, vaultPollKey, vaultSourceKey } from './locations.ts';
 import { type LeaseRecord, VaultLeases } from './leases.ts';
 import { VaultSources } from './sources.ts';
 
@@ -37,12 +37,18 @@ describe('a source in Vault', () => {
   let revoked: string[];
   /** Look-ups of a lease. */
   let lookUps: number;
+  /** Vault no longer has the lease when it is looked up. */
+  let gone: () => boolean;
+  let leaseSeconds: number;
+  let renewable: boolean;
   /** The error of these calls. */
   let refusal: VaultError | undefined;
   let records: LeaseRecord[];
   let onRead: () => void;
   let errors: unknown[];
   let failedRules: readonly string[];
+  /** Releases of a session. */
+  let closes: number;
   let locations: VaultLocations;
   let sources: VaultSources;
   let leases: VaultLeases;
@@ -50,7 +56,7 @@ describe('a source in Vault', () => {
   const entry = (read: number): KvEntry => {
     const values = new VaultValues([[field, value]]);
     if (kind === 'kv2') return { state: 'found', values, version: 1, createdTime };
-    const grant = { durationSeconds: 3600, renewable: true, issuedAt: clock.now(), tokenId: 't' };
+    const grant = { durationSeconds: leaseSeconds, renewable, issuedAt: clock.now(), tokenId: 't' };
     return { state: 'found', values, lease: { ...grant, leaseId: leaseId(read) } };
   };
   const session = {
@@ -64,8 +70,9 @@ describe('a source in Vault', () => {
       if (path === 'sys/leases/lookup') {
         lookUps++;
         if (refusal !== undefined) throw refusal;
+        if (gone()) throw new VaultError('invalid lease', { kind: 'leaseGone', addr: 'http://v' });
       }
-      return await Promise.resolve({ leaseSeconds: 3600, renewable: true, data: {} });
+      return await Promise.resolve({ leaseSeconds, renewable: true, data: {} });
     },
   };
   const connection = {
@@ -89,11 +96,13 @@ describe('a source in Vault', () => {
   beforeEach(() => {
     clock = new ManualClock();
     [kind, known, field, reads, looks, revoked, records] = ['kv2', true, 'a', 0, 0, [], []];
-    [lookUps, refusal] = [0, undefined];
+    [lookUps, refusal, leaseSeconds] = [0, undefined, 3600];
+    [gone, renewable] = [() => false, true];
     value = 'x';
     createdTime = 't';
     leaseId = (read) => `lease-${read}`;
     onRead = () => undefined;
+    closes = 0;
     errors = [];
     locations = new VaultLocations(() => undefined);
     leases = new VaultLeases({
@@ -107,7 +116,7 @@ describe('a source in Vault', () => {
     });
     sources = new VaultSources({
       locations,
-      access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
+      access: { open: async () => await Promise.resolve(connection), close: () => closes++ } as unknown as VaultAccess,
       credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
       leases,
       clock,
@@ -191,6 +200,41 @@ describe('a source in Vault', () => {
     sources.unfollow(key);
     await settle(10 * POLL_MS);
     assert.deepEqual([errors, reads, looks], [[], 1, 0]);
+  });
+
+  it('that is unfollowed during a read releases the session that the read opened', async () => {
+    const key = follow(ONE);
+    let before = 0;
+    onRead = () => {
+      sources.unfollow(key);
+      before = closes;
+    };
+    await settle();
+    assert.equal(closes - before, 1);
+  });
+
+  it('is polled at once for another rule with a shorter period', async () => {
+    const location = locationOf();
+    const key = vaultSourceKey(location, ONE);
+    locations.set(ONE, [{ key, location, pollSeconds: 3600 }]);
+    sources.follow(key);
+    await settle();
+    assert.deepEqual([reads, looks], [1, 0]);
+    follow(TWO);
+    await settle();
+    assert.deepEqual([reads, looks], [1, 1]);
+  });
+
+  it('whose credential changes during a poll that fails is polled again at once', async () => {
+    const location = locationOf();
+    onRead = () => {
+      onRead = () => undefined;
+      sources.retry(vaultPollKey(location));
+      throw new VaultError('denied', { kind: 'permissionDenied', addr: 'http://v' });
+    };
+    const key = follow(ONE);
+    await settle();
+    assert.deepEqual([reads, sources.view(key).state], [2, 'present']);
   });
 
   it('in a KV store stays for the remaining rules, and is unfollowed with the last', async () => {
@@ -302,6 +346,20 @@ describe('a source in Vault', () => {
     assert.deepEqual(revoked, []);
   });
 
+  it('whose lease has 4 s left is tried again within 1 s', async () => {
+    kind = 'other';
+    leaseSeconds = 5;
+    follow(ONE);
+    await settle();
+    refusal = new VaultError('overloaded', { kind: 'throttled', addr: 'http://v' });
+    await settle(POLL_MS);
+    assert.equal(lookUps, 1, 'the first poll, with 4 s left, fails');
+    await settle(999);
+    assert.equal(lookUps, 1);
+    await settle(1);
+    assert.equal(lookUps, 2);
+  });
+
   it('whose lease Vault cannot check is polled again soon, but honours a requested wait', async () => {
     kind = 'other';
     follow(ONE);
@@ -316,5 +374,57 @@ describe('a source in Vault', () => {
     assert.equal(lookUps, 2);
     await settle(5000);
     assert.equal(lookUps, 3);
+  });
+
+  /** Runs for this time, second by second. @returns the credentials that were requested in it */
+  async function requestsIn(seconds: number): Promise<number> {
+    const before = reads;
+    for (let second = 0; second < seconds; second++) {
+      await clock.advance(1000);
+      for (let turn = 0; turn < 4; turn++) await clock.advance(0);
+    }
+    return reads - before;
+  }
+
+  it('whose lease has ended once, early, gets new credentials at once', async () => {
+    kind = 'other';
+    const key = follow(ONE);
+    await settle();
+    gone = () => reads === 1;
+    await settle(POLL_MS);
+    assert.deepEqual([leaseOf(key), reads], ['lease lease-2', 2]);
+    assert.equal(await requestsIn(100), 0);
+  });
+
+  it('whose leases are gone at each look gets new ones at growing intervals, says so, and soon recovers', async () => {
+    kind = 'other';
+    const key = follow(ONE);
+    await settle();
+    gone = () => true;
+    assert.ok((await requestsIn(30)) <= 5, `${reads} requests in 30 s`);
+    assert.match(sources.trouble(key)?.message ?? '', /the leases end early again and again/);
+    await requestsIn(100);
+    const late = await requestsIn(600);
+    assert.ok(late >= 9 && late <= 10, `${late} requests in ten minutes`);
+    [gone, renewable] = [() => false, true];
+    await requestsIn(62);
+    assert.deepEqual([sources.trouble(key), await requestsIn(600)], [undefined, 0]);
+    // The next early end is the first one again.
+    const before = reads;
+    gone = () => reads === before;
+    await settle(POLL_MS);
+    assert.equal(reads, before + 1);
+  });
+
+  it('is not delayed by short leases that end in time', async () => {
+    [kind, leaseSeconds, renewable] = ['other', 3, false];
+    let issued = clock.now();
+    onRead = () => (issued = clock.now());
+    gone = () => clock.now() - issued >= 3000;
+    follow(ONE);
+    await settle();
+    const requests = await requestsIn(60);
+    assert.ok(requests >= 28, `${requests} requests`);
+    assert.deepEqual(errors, []);
   });
 });

@@ -5,6 +5,7 @@
  * program is not started for every key of a queue. One run at a time, shared by all calls.
  * The program's output is secret and is in no message.
  */
+import { errorText } from '../../observe/error-fields.ts';
 import { type Clock } from '../../runtime/clock.ts';
 import type { CredentialPlugin, PluginCredential } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
@@ -79,7 +80,7 @@ export class ExecPlugin implements CredentialPlugin {
       this.#last = { at, outcome: this.#sameAsBefore(credential), freshUntil };
       return this.#last.outcome as PluginCredential;
     } catch (error) {
-      const outcome = error instanceof CredentialError ? error : this.#failure(String(error), error);
+      const outcome = error instanceof CredentialError ? error : this.#failure(`failed: ${errorText(error)}`, error);
       const at = this.#clock.monotonic();
       this.#last = { at, outcome, freshUntil: at + MIN_INTERVAL_MS };
       throw outcome;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 
 import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
@@ -10,6 +11,7 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { createKubeApi, type HttpKubeApi } from '../http.ts';
+import { WatchGroup } from './watch-group.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 
 const SECRET_TEXT = 'hunter2-hunter2';
@@ -300,6 +302,67 @@ test('a version at which the server sends only errors is given up', async () => 
     calls.map(({ query }) => query.get('resourceVersion')),
     [null, '2', '2', '2', null],
   );
+});
+
+test('a stream is closed after an ERROR event, although the server keeps it open', async () => {
+  script = [open(listEnd(1), line('ERROR', status(500, 'InternalError', 'oops'))), open(added('a', 2))];
+  await using scene = start();
+  await has(scene.held, { 'n/a': '2' });
+  const first = await call(0);
+  await waitFor(() => first.closed, { intervalMs: 2, message: 'the first stream to be closed' });
+});
+
+test('a group of namespaces is synced when the list of each is complete', async () => {
+  script = [open(listEnd(1)), open()];
+  const target = { name: 'things', path: '/api/v1/things', metadataOnly: true };
+  const group = new WatchGroup({ api, target, sink: new HeldObjects(), reconnect: RECONNECT }, ['a', 'b']).start();
+  try {
+    const second = await call(1);
+    await waitFor(() => group.isSyncedIn('a') || group.isSyncedIn('b'), { intervalMs: 2, message: 'one list' });
+    const state = Promise.race([group.synced.then(() => 'synced'), setImmediate('not yet')]);
+    assert.deepEqual([await state, group.isSynced], ['not yet', false]);
+    second.response.write(listEnd(1));
+    await group.synced;
+    assert.ok(group.isSynced);
+  } finally {
+    await group.stop();
+  }
+});
+
+test('the list of one namespace of a group says so, so that the objects of the others stay', async () => {
+  script = [open(listEnd(1)), open(listEnd(1))];
+  const target = { name: 'things', path: '/api/v1/things', metadataOnly: true };
+  const pruned: (string | undefined)[] = [];
+  const sink = {
+    upsert: () => true,
+    remove: () => undefined,
+    prune: (_keys: unknown, _version: string, namespace?: string) => void pruned.push(namespace),
+  };
+  const group = new WatchGroup({ api, target, sink, reconnect: RECONNECT }, ['a', 'b']).start();
+  try {
+    await group.synced;
+    assert.deepEqual(new Set(pruned), new Set(['a', 'b']));
+  } finally {
+    await group.stop();
+  }
+});
+
+test('after a 410 the list begins without a back-off; until it is complete its namespace is synced and not listed', async () => {
+  script = [open(listEnd(1), line('ERROR', status(410, 'Expired')))];
+  const target = { name: 'things', path: '/api/v1/things', metadataOnly: true };
+  const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
+  const sink = new HeldObjects();
+  const group = new WatchGroup({ api, target, sink, reconnect, random: () => 0.9 }, ['a']).start();
+  try {
+    await group.synced;
+    const second = await call(1);
+    assert.deepEqual([group.isSyncedIn('a'), group.isListedIn('a')], [true, false]);
+    second.response.writeHead(200, { 'content-type': 'application/json' });
+    second.response.write(listEnd(2));
+    await waitFor(() => group.isListedIn('a'), { intervalMs: 2, message: 'the second list' });
+  } finally {
+    await group.stop();
+  }
 });
 
 test('a silent stream is opened again and counts as failed', async () => {

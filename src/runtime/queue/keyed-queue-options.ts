@@ -45,13 +45,11 @@ export interface KeyedQueueOptions {
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;
-  /** Groups of keys (of one user) take turns, so that many keys of one group hold up no other. Default: all are one. */
-  readonly groupOf?: GroupOf | undefined;
   /**
-   * Runs of one group at once, less than the concurrency: else many long runs of one group hold up the others until one of them ends.
-   * Default: no limit. Not together with `groupsChange`.
+   * Groups of keys (of one user) take turns and share the workers (`group-runs.ts`), so that neither many keys nor long runs of one group
+   * hold up another. Default: all are one.
    */
-  readonly mostOfGroup?: number | undefined;
+  readonly groupOf?: GroupOf | undefined;
   /** `groupOf` may give another group later. A key that waits stays in its group; this costs memory for each key. */
   readonly groupsChange?: boolean;
   readonly clock?: Clock;

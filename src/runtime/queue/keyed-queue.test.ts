@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as fc from 'fast-check';
 import { ManualWorker, makeQueue } from '../../../test/support/manual-worker.ts';
 
 test('a waiting key runs once, however often it was added', async () => {
@@ -33,27 +34,72 @@ test('a key that is added while it runs, runs again afterwards', async () => {
   await queue.stop();
 });
 
-test('one group does not take all workers, and its next key runs when one of its runs has ended', async () => {
-  const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), mostOfGroup: 2, onError: () => undefined });
+test('a group alone takes all workers, and the runs beyond its share keep no other group waiting', async () => {
+  const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), onError: () => undefined });
   const stage = new ManualWorker();
-  queue.start(stage.worker, { concurrency: 4 });
-  for (const key of ['a1', 'a2', 'a3', 'a4']) queue.add(key);
-  queue.add('a5', { priority: 'low' });
+  queue.start(stage.worker, { concurrency: 6 });
+  for (let index = 0; index < 9; index += 1) queue.add(`a${index}`);
   await clock.advance(0);
-  assert.deepEqual(stage.ran, ['a1', 'a2']);
-  for (const key of ['b1', 'c1']) queue.add(key, { priority: 'low' });
+  assert.deepEqual(stage.ran.splice(0), ['a0', 'a1', 'a2', 'a3', 'a4', 'a5']);
+  for (const key of ['b0', 'b1', 'b2', 'c0', 'c1', 'c2']) queue.add(key, { priority: 'low' });
   await clock.advance(0);
-  assert.deepEqual(stage.ran.splice(0), ['a1', 'a2', 'b1', 'c1']);
-  stage.end('b1');
-  stage.end('a1');
-  stage.fail('a2', new Error('failed'));
+  // The share is 2, and the four other runs of `a` leave four.
+  assert.deepEqual(stage.ran.splice(0), ['b0', 'c0', 'b1', 'c1']);
+  for (const key of ['a0', 'a1', 'a2', 'a3']) stage.end(key);
   await clock.advance(0);
-  assert.deepEqual(stage.ran, ['a3', 'a4']);
-  stage.end('a3');
-  stage.end('a4');
+  assert.deepEqual(stage.ran.splice(0), [], 'a, b and c have their shares');
+  stage.fail('a4', new Error('failed'));
   await clock.advance(0);
-  assert.deepEqual(stage.ran.slice(2), ['a5']);
+  assert.deepEqual(stage.ran.splice(0), ['a6'], 'a group below its share comes first, and a failed run has ended');
+  stage.end('b0');
+  stage.end('c0');
+  await clock.advance(0);
+  assert.deepEqual(stage.ran.splice(0), ['b2', 'c2']);
+  for (const key of ['b1', 'b2', 'c1', 'c2']) stage.end(key);
+  await clock.advance(0);
+  assert.deepEqual(stage.ran, ['a7', 'a8']);
   await queue.stop();
+});
+
+test('property: a group below its share never waits for the runs of another group', async () => {
+  const groups = ['a', 'b', 'c'];
+  const step = fc.oneof(
+    fc.record({ add: fc.constantFrom(...groups), count: fc.integer({ min: 1, max: 9 }) }),
+    fc.record({ end: fc.constantFrom(...groups) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 9 }), async (steps, concurrency) => {
+      const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1) });
+      const stage = new ManualWorker();
+      queue.start(stage.worker, { concurrency });
+      const added = new Map<string, number>(groups.map((group) => [group, 0]));
+      const share = Math.ceil(concurrency / 3);
+      const runsOf = (group: string): string[] => [...stage.open.keys()].filter((key) => key.startsWith(group));
+      for (const one of steps) {
+        if ('end' in one) for (const key of runsOf(one.end).slice(0, 1)) stage.end(key);
+        else {
+          for (let left = one.count; left > 0; left -= 1) {
+            const number = added.get(one.add)!;
+            added.set(one.add, number + 1);
+            queue.add(`${one.add}${number}`);
+          }
+        }
+        await clock.advance(0);
+        const counted = groups.reduce((sum, group) => sum + Math.min(share, runsOf(group).length), 0);
+        const waiting = groups.filter((group) => {
+          return added.get(group)! > stage.ran.filter((key) => key.startsWith(group)).length;
+        });
+        for (const group of waiting) {
+          if (runsOf(group).length < share)
+            assert.ok(counted >= concurrency, `${group} waits beside ${[...stage.open.keys()].join()}`);
+          else assert.ok(stage.open.size >= concurrency, `${group} waits for nothing`);
+        }
+        assert.ok(stage.open.size <= 2 * concurrency - share);
+      }
+      await queue.stop();
+    }),
+    { numRuns: 300 },
+  );
 });
 
 test('normal goes before low, and adding as normal promotes a key', async () => {

@@ -8,7 +8,7 @@
  *
  * - **waiting**: in one of two lists, `normal` before `low`. In a list groups take turns, and each group is first in, first
  *   out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end of its group in
- *   `normal`.
+ *   `normal`. A group with many runs leaves workers to the others (`group-runs.ts`).
  * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
  *   wait: the run that follows decides again whether to requeue.
  * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
@@ -34,6 +34,7 @@ interface Run {
   /** @see Worker */
   readonly since: number;
   readonly low: boolean;
+  readonly group: string;
   /** Added while it ran: as `normal`, or only as `low`. */
   dirty: 'no' | 'low' | 'normal';
   /** The key was forgotten: the run's outcome is ignored. */
@@ -52,13 +53,12 @@ export class KeyedQueue {
   readonly #waiting: WaitingKeys;
   readonly #delayed = new DelayHeap();
   readonly #running = new Map<string, Run>();
-  /** `undefined`: the runs of a group are not limited. */
-  readonly #groupRuns: GroupRuns | undefined;
   readonly #holds: Holds;
   /** `Run.since` of the first failed run of each key that has not succeeded since. */
   readonly #failingSince = new Map<string, number>();
   #worker: Worker | undefined;
   #concurrency = 1;
+  #groupRuns = new GroupRuns(1);
   #stopped: Promise<readonly string[]> | undefined;
   readonly #abort = new AbortController();
   #idle: PromiseWithResolvers<void> | undefined;
@@ -72,8 +72,6 @@ export class KeyedQueue {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
     this.#waiting = new WaitingKeys(options.groupOf, options.groupsChange);
-    const { groupOf, mostOfGroup } = options;
-    if (groupOf !== undefined && mostOfGroup !== undefined) this.#groupRuns = new GroupRuns(groupOf, mostOfGroup);
     this.#clock = clock;
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
@@ -101,6 +99,7 @@ export class KeyedQueue {
   start(worker: Worker, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
     if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
     this.#concurrency = positiveInteger('concurrency', concurrency);
+    this.#groupRuns = new GroupRuns(concurrency);
     this.#worker = worker;
     this.#schedulePump();
   }
@@ -225,7 +224,7 @@ export class KeyedQueue {
   /** Through the event loop, never inside `add`: a handler that adds a thousand keys is not interrupted by work. */
   #schedulePump(): void {
     if (this.#pump !== undefined || this.#worker === undefined) return;
-    if (this.#running.size >= this.#concurrency || this.#waiting.size === 0) return;
+    if (this.#running.size >= this.#concurrency + this.#groupRuns.extra || this.#waiting.size === 0) return;
     this.#pump = setImmediate(() => {
       this.#pump = undefined;
       this.#startRuns();
@@ -235,18 +234,24 @@ export class KeyedQueue {
   #startRuns(): void {
     const worker = this.#worker;
     if (worker === undefined) return;
-    while (this.#running.size < this.#concurrency) {
-      const next = this.#waiting.shift(this.#groupRuns?.mayStart);
-      if (next === undefined) return;
-      const { key, low } = next;
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const { key, low, group } = next;
       const startedAt = this.#clock.monotonic();
       const since = this.#failingSince.get(key) ?? next.since;
-      const run: Run = { startedAt, since, low, dirty: 'no', forgotten: false };
+      const run: Run = { startedAt, since, low, group, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
-      this.#groupRuns?.started(key);
+      this.#groupRuns.started(group);
       if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
       void this.#run(key, run, worker);
     }
+  }
+
+  /** The key to run now: of a group below its share, else of any group while a worker is free. */
+  #next(): ReturnType<WaitingKeys['shift']> {
+    const free = this.#concurrency - this.#running.size;
+    const { extra, isBelowShare } = this.#groupRuns;
+    const next = free + extra > 0 ? this.#waiting.shift(isBelowShare) : undefined;
+    return next ?? (free > 0 ? this.#waiting.shift() : undefined);
   }
 
   async #run(key: string, run: Run, worker: Worker): Promise<void> {
@@ -258,7 +263,7 @@ export class KeyedQueue {
       if (this.#abort.signal.aborted) this.#running.delete(key);
       else this.#failed(key, run, error);
     } finally {
-      this.#groupRuns?.ended(key);
+      this.#groupRuns.ended(run.group);
       this.#schedulePump();
       this.#checkIdle();
     }

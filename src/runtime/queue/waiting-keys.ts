@@ -41,11 +41,10 @@ export class WaitingKeys {
    */
   shift(
     mayTake?: (group: string) => boolean,
-  ): { readonly key: string; readonly low: boolean; readonly since: number } | undefined {
+  ): { readonly key: string; readonly group: string; readonly low: boolean; readonly since: number } | undefined {
     const normal = this.#normal.shift(mayTake);
-    if (normal !== undefined) return { key: normal[0], low: false, since: normal[1] };
-    const low = this.#low.shift(mayTake);
-    return low === undefined ? undefined : { key: low[0], low: true, since: low[1] };
+    const first = normal ?? this.#low.shift(mayTake);
+    return first && { key: first.key, group: first.group, low: normal === undefined, since: first.value };
   }
 
   delete(key: string): void {

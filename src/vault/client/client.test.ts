@@ -15,7 +15,7 @@ import { systemClock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
-import { largeAnswerSlots } from './transport.ts';
+import { largeAnswerSlots } from './large-answers.ts';
 import { isVaultError, type VaultError, type VaultErrorKind } from '../errors.ts';
 import { parseServer, type VaultServerOptions } from './server.ts';
 
@@ -168,24 +168,42 @@ describe('an answer', () => {
     assert.match((await failure(get(connect(await serve(answer(200, deep)))), 'tooLarge')).message, /deeper than 300/);
   });
 
+  const LARGE_ENTRY = answer(200, JSON.stringify({ data: { k: 'x'.repeat(1_000_000) } }));
+  /** Begins a large answer, and does not go on. */
+  const stall: RequestListener = (request, response) => {
+    request.resume();
+    response.writeHead(200).write(PIECE);
+  };
+
   it('that is large waits for other large ones of all servers, and those that arrive slowly are aborted', async () => {
-    const large = largeAnswerSlots();
+    const largeAnswers = largeAnswerSlots();
     let dripping = 0;
     const drips = await serve((request, response) => {
-      request.resume();
       dripping++;
       response.on('close', () => dripping--);
-      response.writeHead(200).write(PIECE);
+      stall(request, response);
     });
-    const addr = await serve(answer(200, JSON.stringify({ data: { k: 'x'.repeat(1_000_000) } })));
-    const slow = Array.from({ length: 4 }, () =>
-      failure(get(connect(drips, {}, { largeAnswers: large, timeoutMs: 30_000 })), 'tooLarge'),
-    );
-    await waitFor(() => large.taken === 4, { message: 'four large answers' });
-    await get(connect(addr, {}, { largeAnswers: large, timeoutMs: 30_000 }));
+    const options = { largeAnswers, timeoutMs: 30_000 };
+    const slow = Array.from({ length: 2 }, () => failure(get(connect(drips, {}, options)), 'tooLarge'));
+    await waitFor(() => largeAnswers.unproven.taken === 2, { message: 'two large answers' });
+    await get(connect(await serve(LARGE_ENTRY), {}, options));
     for (const error of await Promise.all(slow)) assert.match(error.message, /took longer than 5000 ms/);
-    assert.deepEqual([large.taken, large.waiting], [0, 0]);
+    assert.deepEqual([largeAnswers.all.taken, largeAnswers.unproven.taken, largeAnswers.all.waiting], [0, 0, 0]);
     await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
+  });
+
+  it('that is large waits for no server that stalls, once its own server has finished one', async () => {
+    const largeAnswers = largeAnswerSlots();
+    const options = { largeAnswers, timeoutMs: 60_000 };
+    const honest = connect(await serve(LARGE_ENTRY), {}, options);
+    await get(honest);
+    const stalling = await serve(stall);
+    const slow = Array.from({ length: 20 }, () => failure(get(connect(stalling, {}, options)), 'tooLarge', 'closed'));
+    await waitFor(() => largeAnswers.unproven.waiting === 18, { message: 'stalled answers that wait' });
+    for (let call = 0; call < 5; call++) await get(honest);
+    assert.deepEqual([largeAnswers.unproven.taken, largeAnswers.unproven.waiting], [2, 18]);
+    for (const client of clients) if (client !== honest) client.close();
+    await Promise.all(slow);
   });
 });
 

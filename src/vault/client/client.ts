@@ -22,12 +22,12 @@ import type { Permit } from './circuit.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { isServing } from './health.ts';
 import { Liveness } from './liveness.ts';
-import { mountOfPath, MountGates, MountGate, serverSlots } from './mount-gates.ts';
+import { largeAnswerSlots } from './large-answers.ts';
+import { mountOfPath, MountGates, MountGate, type ServerSlots, serverSlots } from './mount-gates.ts';
 import { encodePath } from '../path.ts';
 import { scrub } from './scrub.ts';
-import type { Slots } from './slots.ts';
 import { type VaultServer, VaultServerError } from './server.ts';
-import { type ClientCertificate, largeAnswerSlots, Transport } from './transport.ts';
+import { type ClientCertificate, Transport } from './transport.ts';
 
 export interface VaultRequest {
   readonly method: 'GET' | 'LIST' | 'POST' | 'PUT' | 'DELETE';
@@ -77,7 +77,7 @@ export interface VaultClientOptions {
   /** How often a repeatable call is repeated, a second or more apart, after a transient failure. Default 0. */
   readonly maxRetries?: number | undefined;
   /** Shared by all clients of a process; see `largeAnswerSlots`. */
-  readonly largeAnswers?: Slots | undefined;
+  readonly largeAnswers?: ServerSlots | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
 

@@ -1,9 +1,10 @@
-/** A limit of concurrent calls; the others wait in order of arrival. */
+/** A limit of concurrent calls; the others wait, by rank and in order of arrival. */
 import { AbortedError, throwIfAborted } from '../../runtime/abort.ts';
 
 export class Slots {
   readonly #limit: number;
-  readonly #waiting = new Set<() => void>();
+  /** With their ranks. */
+  readonly #waiting = new Map<() => void, number>();
   #taken = 0;
 
   /** @throws RangeError */
@@ -22,13 +23,14 @@ export class Slots {
 
   /**
    * Waits for a slot.
+   * @param rank 0 or more; a lower one goes first
    * @returns the slot; disposing frees it
    * @throws AbortedError when the signal is aborted first
    */
-  async take(signal: AbortSignal): Promise<Disposable> {
+  async take(signal: AbortSignal, rank = 0): Promise<Disposable> {
     throwIfAborted(signal, 'waiting for a free slot');
     if (this.#taken < this.#limit) this.#taken++;
-    else await this.#wait(signal);
+    else await this.#wait(signal, rank);
     let held = true;
     return {
       [Symbol.dispose]: () => {
@@ -38,7 +40,7 @@ export class Slots {
     };
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
+  #wait(signal: AbortSignal, rank: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         this.#waiting.delete(admit);
@@ -48,19 +50,29 @@ export class Slots {
         signal.removeEventListener('abort', onAbort);
         resolve();
       };
-      this.#waiting.add(admit);
+      this.#waiting.set(admit, rank);
       signal.addEventListener('abort', onAbort, { once: true });
     });
   }
 
-  /** The slot goes directly to the call that waits longest, so that no other call can overtake it. */
+  /** The slot goes directly to the next call, so that no other one can overtake it. */
   #giveBack(): void {
-    const [first] = this.#waiting;
-    if (first === undefined) {
+    const next = this.#next();
+    if (next === undefined) {
       this.#taken--;
       return;
     }
-    this.#waiting.delete(first);
-    first();
+    this.#waiting.delete(next);
+    next();
+  }
+
+  #next(): (() => void) | undefined {
+    let next: (() => void) | undefined;
+    let lowest = Infinity;
+    for (const [admit, rank] of this.#waiting) {
+      if (rank === 0) return admit;
+      if (rank < lowest) [next, lowest] = [admit, rank];
+    }
+    return next;
   }
 }

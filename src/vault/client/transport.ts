@@ -6,7 +6,8 @@ import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '..
 import { proxyAuthorization } from '../../http/proxy.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses } from './addresses.ts';
-import { Slots } from './slots.ts';
+import { type LargeAnswer, LargeAnswers } from './large-answers.ts';
+import type { ServerSlots } from './mount-gates.ts';
 import type { VaultServer } from './server.ts';
 
 export interface TransportRequest extends HttpRequest {
@@ -18,7 +19,7 @@ export interface TransportRequest extends HttpRequest {
 export interface TransportOptions {
   /** At a time. */
   readonly connections: number;
-  readonly large: Slots;
+  readonly large: ServerSlots;
   /** Addresses that the server's name may resolve to. */
   readonly addresses: VaultAddresses;
   /** URL of an HTTP proxy. */
@@ -41,20 +42,13 @@ const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
 /** Time limit of the rest of a large answer, ms: a slow server must not delay others. */
 const LARGE_LIMIT_MS = 5_000;
-/** Large answers at a time, of all servers: each takes up to 10 MiB while it is parsed. */
-const LARGE_AT_A_TIME = 4;
 /** Below the usual idle limit of load balancers (60 s), so that this side closes first. */
 const IDLE_MS = 30_000;
-
-/** Shared by all connections of a process, to bound the memory for answers. */
-export function largeAnswerSlots(): Slots {
-  return new Slots(LARGE_AT_A_TIME);
-}
 
 export class Transport {
   readonly #route: Route;
   readonly #open: () => Agent;
-  readonly #large: Slots;
+  readonly #large: LargeAnswers;
   #agent: Agent | undefined;
 
   constructor(server: VaultServer, { connections, large, addresses, proxy, client }: TransportOptions) {
@@ -63,7 +57,7 @@ export class Transport {
     const direct = routeTo(server.url, HEADERS);
     // Proxies forward plain HTTP; only TLS needs a tunnel, which many refuse to other ports.
     const forwarded = secure ? undefined : through;
-    this.#large = large;
+    this.#large = new LargeAnswers(large);
     this.#route = forwarded === undefined ? direct : forwardedBy(forwarded, server.url, direct);
     const { secure: secured } = this.#route;
     const pool = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' } as const;
@@ -104,9 +98,9 @@ export class Transport {
     // Opened by the first call: a client certificate that cannot be used fails the calls.
     const agent = (this.#agent ??= this.#open());
     let timer: NodeJS.Timeout | undefined;
-    let slot: Promise<Disposable> | undefined;
-    const takeSlot = async (status: number): Promise<Disposable> => {
-      const taken = await this.#large.take(signal);
+    let slot: Promise<LargeAnswer> | undefined;
+    const takeSlot = async (status: number): Promise<LargeAnswer> => {
+      const taken = await this.#large.begin(signal);
       timer = setTimeout(() => {
         const reason = `the answer is large, and the rest of it took longer than ${LARGE_LIMIT_MS} ms`;
         abort(new AnswerTooLargeError(status, reason));
@@ -118,15 +112,18 @@ export class Transport {
       maxBytes: MAX_ANSWER_BYTES,
       onData: (size, status) => (size > LARGE_BYTES && slot === undefined ? (slot = takeSlot(status)) : undefined),
     });
+    let wasFinished = false;
     const giveBack = async (): Promise<void> => {
       const taken = await slot?.catch(() => undefined);
       clearTimeout(timer);
-      taken?.[Symbol.dispose]();
+      taken?.end(wasFinished);
     };
     const onAbort = (): void => abort(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      return await answer;
+      const whole = await answer;
+      wasFinished = true;
+      return whole;
     } finally {
       signal.removeEventListener('abort', onAbort);
       // The next large answer is read only after the caller has parsed this one.

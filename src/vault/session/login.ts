@@ -33,7 +33,13 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     if (auth === undefined || auth.clientToken === '') {
       const reason = 'the login returned no token (second factors and wrapped answers are not supported)';
       const { path } = request;
-      throw new VaultError(reason, { kind: 'authFailed', addr: client.server.origin, method: 'POST', path });
+      throw new VaultError(reason, {
+        kind: 'authFailed',
+        addr: client.server.origin,
+        method: 'POST',
+        path,
+        isLogin: true,
+      });
     }
     const token = SecretBytes.fromUtf8(auth.clientToken);
     const revocable = !auth.batch;
@@ -42,10 +48,12 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     return made;
   } catch (error) {
     if (!isVaultError(error) || !REFUSING_STATUS.has(error.status ?? 0)) throw error;
-    if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) throw error;
+    if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) {
+      throw error.reworded(error.reason, { isLogin: true });
+    }
     // A mount that does not exist keeps its kind: it locks no role, so it may be tried sooner.
     const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
-    throw error.reworded(`login at ${identityLabel(identity)} refused: ${error.reason}`, { kind });
+    throw error.reworded(`login at ${identityLabel(identity)} refused: ${error.reason}`, { kind, isLogin: true });
   } finally {
     request.body.fill(0);
   }

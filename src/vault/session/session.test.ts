@@ -1,16 +1,19 @@
 /** How a session handles a token that Vault refuses, on a manual clock. With a real Vault: test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAuth, VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
+import { isJsonObject, parseJson } from '../json.ts';
 import { VaultSession } from './session.ts';
 import { parseServer } from '../client/server.ts';
 
 const LIFE_S = 3_000;
+const CREDENTIALS = { method: 'GET', path: 'database/creds/app' } as const;
 const READ = { method: 'GET', path: 'secret/data/app' } as const;
 
 /** A session whose logins give the tokens `t1`, `t2`, … Calls with those that are `refused` are answered by 403. */
@@ -19,7 +22,7 @@ function setUp(limitedUses: boolean) {
   const server = parseServer({ addr: 'http://127.0.0.1:8200' });
   const refused = new Set<string>();
   const seen: string[] = [];
-  const gate: { wait: Promise<void> } = { wait: Promise.resolve() };
+  const gate = { wait: Promise.resolve(), login: Promise.resolve(), read: Promise.resolve() };
   const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false };
   let logins = 0;
   const authOf = (name: string): VaultAuth => {
@@ -29,8 +32,16 @@ function setUp(limitedUses: boolean) {
   const request = async ({ path, token }: VaultRequest): Promise<VaultResponse> => {
     const name = token?.utf8() ?? '';
     seen.push(`${path} ${name}`.trim());
-    if (path === 'auth/approle/login') return { ...none, auth: authOf(`t${++logins}`) };
+    if (path === 'auth/approle/login') {
+      await gate.login;
+      return { ...none, auth: authOf(`t${++logins}`) };
+    }
     if (path === 'auth/token/lookup-self') await gate.wait;
+    if (path === READ.path) await gate.read;
+    if (path === CREDENTIALS.path) {
+      const data = parseJson('{}');
+      return { ...none, auth: undefined, ...(isJsonObject(data) && { data }), leaseId: 'lease' };
+    }
     const kind = 'permissionDenied';
     if (refused.has(name)) throw new VaultError('denied', { kind, addr: server.origin, status: 403 });
     return { ...none, auth: undefined };
@@ -83,6 +94,53 @@ describe('a refused call', () => {
     await call;
     await session.request(READ);
     assert.deepEqual([count('secret/data/app t2'), count('auth/approle/login')], [2, 2]);
+    await session.close();
+  });
+});
+
+describe('a token that was replaced', () => {
+  const REVOKE = 'auth/token/revoke-self t1';
+
+  it('is revoked when the last call with it has ended', async () => {
+    const { clock, session, gate, count } = setUp(false);
+    await session.request({ ...READ, path: 'secret/data/other' });
+    const read = Promise.withResolvers<void>();
+    gate.read = read.promise;
+    const call = session.request(READ);
+    await clock.advance((LIFE_S - 100) * 1_000);
+    assert.deepEqual([count('auth/approle/login'), count(REVOKE)], [2, 0]);
+    read.resolve();
+    await call;
+    assert.equal(count(REVOKE), 1);
+    await session.close();
+  });
+
+  it('is revoked when its last lease has ended', async () => {
+    const { clock, session, count } = setUp(false);
+    await session.request(CREDENTIALS);
+    await clock.advance((LIFE_S - 100) * 1_000);
+    assert.deepEqual([count('auth/approle/login'), count(REVOKE)], [2, 0]);
+    session.forgetLease('lease');
+    assert.equal(count(REVOKE), 1);
+    await session.close();
+  });
+});
+
+describe('while a login hangs', () => {
+  it('after a login without an answer, other calls fail at once with that failure', async () => {
+    const { clock, session, gate } = setUp(false);
+    const isTimeout = (error: unknown): boolean => isVaultError(error, 'timeout');
+    gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
+    await assert.rejects(session.request(READ), isTimeout);
+    const hangs = Promise.withResolvers<void>();
+    gate.login = hangs.promise;
+    await clock.advance(120_000);
+    const waits = session.request(READ);
+    const second = session.request(READ).catch((error: unknown) => error);
+    const answer = await Promise.race([second, setImmediate('waits for the login')]);
+    assert.ok(isTimeout(answer), String(answer));
+    hangs.resolve();
+    await waits;
     await session.close();
   });
 });

@@ -12,7 +12,7 @@ import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './session-events.ts';
 import { parseServer, type VaultServer, type VaultServerOptions } from '../client/server.ts';
-import { largeAnswerSlots } from '../client/transport.ts';
+import { largeAnswerSlots } from '../client/large-answers.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
   readonly clock: Clock;

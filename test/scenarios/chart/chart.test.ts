@@ -159,8 +159,21 @@ describe('the chart', () => {
     assert.equal(spec.volumes[0].secret.secretName, 'link');
     assert.equal((await template({ installCRDs: false })).includes('kind: CustomResourceDefinition'), false);
     const ofManager = { ...OFF, 'syncSecret.manager.enabled': true, 'kubelb.debug': true, 'metrics.port': 9443 };
-    const args = argsOf(one(objectsIn(await template(ofManager)), 'Deployment'));
-    assert.ok(args.includes('--log-level=debug') && args.includes('--status-address=:9443'), args.join(' '));
+    const propagated = {
+      'syncSecret.manager.servedNamespaces': ['tenant-.*'],
+      'syncSecret.propagateLabels': ['app', 'x.*'],
+      'syncSecret.propagateAnnotations': ['.*'],
+    };
+    const args = argsOf(one(objectsIn(await template({ ...ofManager, ...propagated })), 'Deployment'));
+    for (const arg of [
+      '--log-level=debug',
+      '--status-address=:9443',
+      '--syncsecret-served-namespaces=tenant-.*',
+      '--syncsecret-propagate-labels=app,x.*',
+      '--syncsecret-propagate-annotations=.*',
+    ]) {
+      assert.ok(args.includes(arg), args.join(' '));
+    }
   });
 
   it('renders every combination of systems, with arguments that Keyferry accepts', async () => {
@@ -195,6 +208,7 @@ describe('the chart', () => {
       [{ 'image.digest': 'sha256:1' }, /\/image\/digest/],
       [OFF, /no system is on/],
       [{ 'syncSecret.ccm.enabled': true }, /syncSecret\.ccm\.clusterName/],
+      [{ 'syncSecret.manager.enabled': true, 'syncSecret.propagateLabels': ['a,b'] }, /propagateLabels/],
       [{ 'leaderElection.enabled': false }, /replicaCount must be 1 without leaderElection\.enabled/],
     ];
     for (const [values, message] of table) assert.match(await refusal(values), message);

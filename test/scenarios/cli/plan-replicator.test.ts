@@ -18,6 +18,7 @@ interface Report {
     reason: string;
   }[];
   readonly problems: readonly { rule: string; problem: string }[];
+  readonly notes: readonly { rule: string; note: string }[];
   readonly ignored: number;
 }
 
@@ -74,6 +75,8 @@ describe('keyferry plan of the replicator', () => {
     const typo = await report([annotated('ConfigMap', 'source/typo', { 'replicate-too': 'x' }, {})]);
     assert.deepEqual(typo.targets, []);
     assert.match(typo.problems[0]?.problem ?? '', /unknown annotation "k8s-replicator\/replicate-too"/);
+    const glob = await report([push('x', 'tea*')]);
+    assert.match(glob.notes[0]?.note ?? '', /replicate-to-namespaces: "tea\*" matches no namespace/);
     const plain = await report([annotated('ConfigMap', 'source/plain', {}, { a: '1' })]);
     assert.deepEqual([plain.targets, plain.ignored], [[], 1]);
     assert.deepEqual(await scene.plane.api.list('/api/v1/namespaces/team-a/secrets'), [], 'planning writes nothing');

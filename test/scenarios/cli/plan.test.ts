@@ -124,6 +124,13 @@ describe('keyferry plan', () => {
       /^No copy would be created, updated or deleted\.\n1 copy is unchanged \(--all shows them\)\.\n$/,
     );
     assert.deepEqual(await rows(calm, '--all'), [['nothing to-a/one SecretMirror default/calm'], 0]);
+    const rival = mirror('rival', 'one', ['to-a']);
+    await plane.api.create(rival);
+    assert.deepEqual(await rows(calm), [[], 0], 'the conflict of a mirror outside of the manifests is no change');
+    const all = ['nothing to-a/one SecretMirror default/calm', 'conflict to-a/one SecretMirror default/rival'];
+    assert.deepEqual(await rows(calm, '--all'), [all, 0]);
+    assert.deepEqual(await rows([...calm, rival]), [all.slice(1), 3]);
+    await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/rival');
     const asYaml = await run(['-', '-o', 'yaml', '--all'], yaml(calm));
     assert.equal(planSchema.parse(parse(asYaml.stdout)).unchanged, 1);
     // Lost: a copy that no rule claims any more.

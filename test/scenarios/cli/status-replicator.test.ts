@@ -66,6 +66,7 @@ describe('keyferry status of the replicator', () => {
     await users.create('team-b/theirs', { own: 'x' });
     await users.create('source/broken', { a: '1' }, { 'replicate-to': 'NOT GOOD' });
     await users.create('source/typo', { a: '1' }, { 'replicate-too': 'team-a/typo' });
+    await users.create('source/glob', { a: '1' }, { 'replicate-to-namespaces': 'tea*' });
     await users.create('source/closed', { a: '1' });
     await users.create('source/open', { a: '1' }, { 'replication-allowed-namespaces': 'team-a' });
     await users.create('team-a/denied', {}, { 'replicate-from': 'source/closed' });
@@ -86,7 +87,9 @@ describe('keyferry status of the replicator', () => {
     assert.match(rule(now, 'source/broken').message, /k8s-replicator\/replicate-to/);
     assert.match(rule(now, 'source/typo').message, /replicate-too/);
     assert.match(rule(now, 'team-a/denied').message, /k8s-replicator\/replication-allowed/);
-    assert.equal(now.rules.length, 9);
+    assert.deepEqual(reported(now, 'source/glob'), ['Active', 'Synced']);
+    assert.match(rule(now, 'source/glob').message, /^0 objects are up to date; .*"tea\*" matches no namespace/);
+    assert.equal(now.rules.length, 10);
     assert.equal(rule(now, 'team-a/denied').lastSyncTime, null);
   });
 

@@ -8,8 +8,13 @@ import { after, before, describe, it } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { parse, stringify } from 'yaml';
 
-import { statusSchema } from '../../../scripts/reports/schemas.ts';
+import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import type { Found } from '../../../src/cli/status/report.ts';
+import { watchStatus } from '../../../src/cli/status/watch.ts';
+import type { Lister } from '../../../src/controllers/common/snapshot/list-permitted.ts';
+import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
+import { createKubeApi } from '../../../src/kube/http.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
@@ -20,6 +25,7 @@ import { type ProgramResult, RunningProgram, runProgram } from './program.ts';
 
 const OWNED_BY = 'mirrors.kts.studio/owned-by';
 const TENANT = 'tenant';
+const NAMESPACE = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
 const NOWHERE = 12;
 /** The first character of every code for a terminal. */
@@ -65,10 +71,13 @@ describe('keyferry status', () => {
     assert.deepEqual(Object.keys(reported).sort(), ['not-team-a', 'other', 'team-b']);
     assert.match(
       reported['not-team-a'] ?? '',
-      /matches only a part of the name.*--mirrors-regex=search.*; Keyferry keeps it$/,
+      /matches only a part of the name.*--mirrors-regex=search; Keyferry keeps it, because the original searches patterns in names$/,
     );
     assert.match(reported['other'] ?? '', /^no longer selected by its SecretMirror; Keyferry keeps it/);
-    assert.match(reported['team-b'] ?? '', /^its SecretMirror does not exist; Keyferry keeps it/);
+    assert.match(
+      reported['team-b'] ?? '',
+      /^its SecretMirror does not exist; Keyferry keeps it, because the original may have retained it$/,
+    );
     const searched = await report('--mirrors-regex=search');
     assert.deepEqual(
       searched.rules.map(({ copies }) => copies.map((copy) => copy.namespace)),
@@ -104,7 +113,11 @@ describe('keyferry status', () => {
       ],
     );
     const { rules, orphans } = await report('--failed');
-    assert.deepEqual(orphans, []);
+    assert.deepEqual(
+      orphans.map(({ namespace, verdict }) => [namespace, verdict]),
+      [['other', 'leftover']],
+      'the others cannot be judged',
+    );
     assert.deepEqual(
       rules.map(({ name }) => name),
       ['full', 'old'],
@@ -123,7 +136,7 @@ describe('keyferry status', () => {
       stdout.split('\n').filter((line) => /^Secret +full-\d\d +one +SecretMirror default\/full /.test(line)).length,
       NOWHERE,
     );
-    assert.doesNotMatch(stdout, / fine |ORPHAN|^COPY/m);
+    assert.doesNotMatch(stdout, / fine |^COPY/m);
   });
 
   it('prints YAML with the same fields, and all namespaces with -A', async () => {
@@ -170,6 +183,17 @@ describe('keyferry status', () => {
     const explained = await runProgram(['explain', 'secret', 'team-a/one', '--kubeconfig', kubeconfig]);
     assert.equal(explained.code, 0, explained.stderr);
     assert.match(explained.stdout, /in other namespaces are not included: no permission to list them\n$/);
+    // The permission to list SecretMirrors does not allow to read one.
+    for (const [name, verdict] of [
+      ['mine', 'rule'],
+      ['nothing', 'unknown'],
+    ] as const) {
+      const args = ['explain', 'secretmirror', `team-a/${name}`, '--kubeconfig', kubeconfig, '-o', 'json'];
+      const { object, summary, notes, ...unseen } = explainSchema.parse(JSON.parse((await runProgram(args)).stdout));
+      assert.deepEqual([object.exists, unseen.verdict], [null, verdict], summary);
+      assert.doesNotMatch(summary, /does not exist/);
+      assert.match(notes.join(), /403 Forbidden/);
+    }
     const everywhere = await runProgram(['status', '--kubeconfig', kubeconfig]);
     assert.equal(everywhere.code, 1);
     assert.match(everywhere.stderr, /403 Forbidden.*; use -n NAMESPACE for one namespace\n/);
@@ -221,6 +245,42 @@ describe('keyferry status', () => {
       await watch.seen('stdout', /\n20\S+Z {2}rule gone {2}SecretMirror default\/late /);
       await watch.seen('stderr', /\nkeyferry status: 20\S+Z the status is up to date again\n$/);
       assert.deepEqual(await watch.interrupt(), [0, null]);
+    });
+
+    it('prints a change that comes while a report is made', async () => {
+      const connection = await loadKubeconfig({ path: plane.kubeconfigPath, env: {} });
+      await using api = createKubeApi(connection);
+      const stop = new AbortController();
+      const printed: string[] = [];
+      const listed = async (lister: Lister): Promise<string[]> => {
+        const names: string[] = [];
+        await lister(NAMESPACE, undefined, ({ metadata }) => names.push(metadata.name));
+        return names;
+      };
+      const report = async (lister: Lister): Promise<Found> => {
+        const notes = await listed(lister);
+        if (!notes.includes('during')) {
+          await plane.api.create(namespace('during'));
+          // The watch has reported it, and this report does not have it.
+          await waitFor(async () => (await listed(lister)).includes('during'), { message: 'the event' });
+        }
+        const known = { apiVersion: 'keyferry.dev/v1', kind: 'Status', cluster: '', systems: [] } as const;
+        return { report: { ...known, notes, rules: [], orphans: [] }, ruleNames: '', hasCounts: () => true };
+      };
+      const stdout = (text: string): void => void printed.push(text);
+      const context = { api, report, stdout, stderr: stdout, now: () => 0, paint: (text: string) => text };
+      const options = { output: 'json', failed: false, namespace: undefined } as const;
+      const watching = watchStatus({ ...context, signal: stop.signal }, options);
+      try {
+        await waitFor(() => printed.length >= 2, { message: 'the second report' });
+      } finally {
+        stop.abort();
+        await watching;
+      }
+      assert.deepEqual(
+        printed.map((line) => line.includes('"during"')),
+        [false, true],
+      );
     });
 
     it('prints a report in each line with -o json, and ends when its pipe is closed', async () => {

@@ -2,6 +2,7 @@
  * Two control planes, the second one behind a fault proxy, and the engine with a backend for each. The one controller of the scene copies each Secret
  * with the label `copy` from the namespace `default` of the first cluster to the namespace `copies` of both.
  */
+import { userCause } from '../../../src/copy/model/cause.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { ClusterBackend } from '../../../src/copy/cluster/backend.ts';
 import type { Controller } from '../../../src/copy/controller.ts';
@@ -212,7 +213,7 @@ function copyOf(rule: RuleKey, target: ResourceKey): Shape {
     desiredState: (source) =>
       source.state === 'present'
         ? { kind: 'be', labels: { [LABEL]: 'true' }, annotations, bookkeeping: {}, data: 'source' }
-        : { kind: 'wait', for: 'source', reason: 'SourceNotFound', message: 'no source' },
+        : { kind: 'wait', for: 'source', ...userCause('SourceNotFound', 'no source') },
     heldVersion: () => undefined,
   };
 }

@@ -1,11 +1,16 @@
-/** A mirror is deleted, and the next mirror cannot take over its copy: a failed takeover never blocks deletion, and no copy is left behind. */
+/**
+ * A rule that waits for a copy takes it over in place, when the other rule is deleted or stops selecting it. A failed takeover never blocks
+ * deletion, and no copy is left behind.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import type { Watcher } from '../../support/watcher.ts';
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
 import { refuse } from './admission.ts';
 
@@ -16,7 +21,7 @@ before(async () => {
   scene = await MirrorScene.open();
   const through = await proxied(scene.plane);
   ({ proxy } = through);
-  await scene.operator({ kubeconfig: through.kubeconfig });
+  await scene.operator({ kubeconfig: through.kubeconfig, args: ['--controllers=mirrors,replicator'] });
 });
 afterEach(() => proxy.clearRules());
 after(async () => {
@@ -69,8 +74,8 @@ describe('the takeover of a copy when its mirror is deleted', () => {
       fault: kubernetesFault(500),
     });
     await scene.api.delete(mirrorPath('trouble'));
-    const there = async (): Promise<boolean> => (await scene.find('trouble-target', 'trouble')) !== undefined;
-    await staysTrue(there, 1000, 'the copy is there');
+    await waitFor(() => trouble.hits >= 3, { message: 'three attempts to take over' });
+    assert.ok((await scene.find('trouble-target', 'trouble')) !== undefined, 'the copy is there after three attempts');
     await scene.gone(mirrorPath('trouble'));
     await scene.copied('trouble-target', 'trouble', { b: '2' });
     assert.ok(trouble.hits > 3, `${trouble.hits} attempts to take over`);
@@ -89,4 +94,86 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     assert.equal(copy.metadata.uid, uid);
     await scene.gone(mirrorPath('passing'));
   });
+});
+
+/** The types of all events of Secrets in a namespace, and the uids. */
+async function watchSecrets(namespace: string): Promise<Watcher & { readonly seen: string[] }> {
+  const seen: string[] = [];
+  const watcher = await scene.api.watch(`/api/v1/namespaces/${namespace}/secrets`, ({ type, object }) =>
+    seen.push(`${type} ${object.metadata.name}`),
+  );
+  return Object.assign(watcher, { seen });
+}
+
+/** Waits until the copy `one` of an annotated Secret has this value alone. */
+async function pushed(namespace: string, key: string, value: string): Promise<Json> {
+  const data = JSON.stringify(scene.data({ [key]: value }));
+  return await waitFor(
+    async () => {
+      const copy = await scene.find(namespace, 'one');
+      return JSON.stringify(copy?.data) === data && copy;
+    },
+    { message: () => `${namespace}/one to have ${key}\n${scene.tail()}` },
+  );
+}
+
+describe('a copy that its rule no longer selects, and that another rule claims', () => {
+  it('stays, with the content and the mark of the other mirror', async () => {
+    await createTwoClaims('given');
+    const { uid } = (await scene.find('given-target', 'given')).metadata;
+    await scene.api.patch(mirrorPath('given'), { spec: { destination: { namespaces: ['nowhere'] } } });
+    const copy = await scene.copied('given-target', 'given', { b: '2' });
+    assert.equal(copy.metadata.uid, uid);
+    assert.equal(copy.metadata.annotations[OWNED_BY], 'given-home/given');
+    await scene.ready('given', 'Synced', /(?:)/, 'given-home');
+  });
+
+  it('stays when two mirrors swap their names, one after the other', async () => {
+    await scene.namespaces('swap');
+    const names = ['swap-a', 'swap-b'] as const;
+    for (const name of names) {
+      await scene.secret(HOME, name, { [name]: '1' });
+      await scene.mirror(name, ['swap']);
+      await scene.copied('swap', name, { [name]: '1' });
+    }
+    await using watch = await watchSecrets('swap');
+    const [a, b] = names;
+    await scene.api.patch(mirrorPath(a), { spec: { source: { name: b } } });
+    await scene.api.patch(mirrorPath(b), { spec: { source: { name: a } } });
+    for (const [mirror, copy] of [names, names.toReversed()]) {
+      await waitFor(
+        async () => (await scene.find('swap', copy))?.metadata.annotations[OWNED_BY] === `${HOME}/${mirror}`,
+        { message: () => `${copy} to be of ${mirror}: ${watch.seen.join(', ')}\n${scene.tail()}` },
+      );
+      await scene.ready(mirror, 'Synced');
+    }
+    assert.deepEqual(
+      watch.seen.filter((event) => !event.startsWith('MODIFIED')),
+      [],
+    );
+  });
+
+  for (const how of ['is deleted', 'names another target']) {
+    it(`stays when the first of two annotated Secrets ${how}`, async () => {
+      const target = `pushed-${how.split(' ')[0]}`;
+      await scene.namespaces(target);
+      const annotations = { 'k8s-replicator/replicate-to': `${target}/one` };
+      await scene.secret(HOME, `${target}-a`, { a: '1' }, { metadata: { annotations } });
+      const { metadata } = await pushed(target, 'a', '1');
+      await scene.secret(HOME, `${target}-b`, { b: '2' }, { metadata: { annotations } });
+      await waitFor(
+        async () =>
+          (await scene.api.list('/api/v1/events')).some((event) => event.involvedObject.name === `${target}-b`),
+        { message: () => `the conflict of the second\n${scene.tail()}` },
+      );
+      const first = secretPath(HOME, `${target}-a`);
+      if (how === 'is deleted') await scene.api.delete(first);
+      else {
+        const other = { 'k8s-replicator/replicate-to': `${target}/other` };
+        await scene.api.patch(first, { metadata: { annotations: other } });
+      }
+      const copy = await pushed(target, 'b', '2');
+      assert.equal(copy.metadata.uid, metadata.uid);
+    });
+  }
 });

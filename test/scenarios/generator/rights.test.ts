@@ -121,3 +121,36 @@ it('keyferry run with the permissions of deploy/rbac.yaml alone is ready, and sa
   });
   assert.equal(await operator.isReady(), true);
 });
+
+it('keyferry run --namespaces reads ExternalSecrets and stores in these namespaces only', async () => {
+  const { api, plane } = scene;
+  const [name, group] = ['narrow', 'rbac.authorization.k8s.io'];
+  const account = { kind: 'ServiceAccount', name, namespace: OWN };
+  await api.apply([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: OWN } },
+    {
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: ACCOUNT },
+      subjects: [account],
+    },
+  ]);
+  const user = serviceAccountUser(OWN, name);
+  await waitForRights(api, { user, groups: [] }, OWN, ['external-secrets.io/externalsecrets: list']);
+  const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(api, OWN, name), namespace: OWN });
+  const operator = await scene.start({
+    kubeconfig,
+    command: 'run',
+    args: ['--controllers=generator', `--namespaces=${APPS}`],
+  });
+  await operator.ready();
+  const read = (plural: string): string[] => {
+    const uris = readAuditLog(plane, user).map(({ uri }) => uri);
+    return uris.filter((uri) => new RegExp(`/${plural}(\\?|$)`).test(uri));
+  };
+  for (const plural of ['externalsecrets', 'secretstores']) {
+    const uris = await waitFor(() => read(plural).length > 0 && read(plural), { message: `a list of ${plural}` });
+    for (const uri of uris) assert.ok(uri.includes(`/namespaces/${APPS}/`), uri);
+  }
+});

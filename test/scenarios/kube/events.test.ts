@@ -79,18 +79,6 @@ test('eleven equal messages become one Event with count eleven', async () => {
   assert.deepEqual(methods, ['POST', 'PATCH']);
 });
 
-test('many different messages of one reason become one combined Event', async () => {
-  await using events = recorder();
-  const mirror = subject('varied');
-  for (let i = 0; i < 15; i++) events.record(noSecret(mirror, `target ns-${i} is foreign`));
-  await written(events);
-  const found = await eventsOf(mirror);
-  assert.equal(found.length, 10);
-  const combined = found.find((event) => event.message.startsWith('(combined from similar events): '));
-  assert.equal(combined.count, 6);
-  assert.equal(combined.message, '(combined from similar events): target ns-14 is foreign');
-});
-
 test('a cluster-scoped object has its events in the namespace default', async () => {
   await using events = recorder();
   const { namespace: _, ...namespaced } = subject('shop', { kind: 'Namespace' });

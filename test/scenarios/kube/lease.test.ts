@@ -183,6 +183,35 @@ test('when another holder writes the Lease the work is aborted, and that holder 
   assert.equal(leaseTransitions, 1);
 });
 
+test('a Lease that another holder takes just before the leader stops is left to that holder', async () => {
+  // No renewal comes in between, which would see the other holder.
+  const replica = new Replica('taken', 'a', { leaseDurationMs: 90_000, renewDeadlineMs: 80_000, retryMs: 60_000 });
+  await replica.leading();
+  await plane.api.patch(`${LEASES}/taken`, { spec: { holderIdentity: 'b' } });
+  await replica.stop();
+  assert.deepEqual(replica.log, ['started', 'stopped']);
+  assert.equal((await read('taken')).spec.holderIdentity, 'b');
+});
+
+test('a Lease whose holder is cleared by hand is taken again only after the work has ended', async () => {
+  const drained = Promise.withResolvers<void>();
+  await using replica = new Replica('cleared', 'a');
+  replica.drained = drained.promise;
+  await replica.leading();
+  try {
+    await plane.api.patch(`${LEASES}/cleared`, { spec: { holderIdentity: '' } });
+    await waitFor(() => replica.reasons.length === 1, { intervalMs: 10, message: 'the work to be aborted' });
+    assert.ok(replica.reasons[0] instanceof LeadershipLostError);
+    const isFree = async (): Promise<boolean> => (await read('cleared')).spec.holderIdentity === '';
+    await staysTrue(isFree, 3 * SHORT.retryMs, 'the Lease has no holder while the work ends');
+  } finally {
+    drained.resolve();
+  }
+  await waitFor(() => replica.log.length === 3, { intervalMs: 10, message: 'the replica to lead again' });
+  assert.deepEqual(replica.log, ['started', 'stopped', 'started']);
+  assert.equal((await read('cleared')).spec.holderIdentity, 'a');
+});
+
 test('a Lease deleted by hand is created again without an interruption', async () => {
   await using replica = new Replica('deleted', 'a');
   await replica.leading();

@@ -4,89 +4,23 @@ import { after, before, describe, it } from 'node:test';
 
 import { migrateSchema } from '../../../scripts/reports/schemas.ts';
 import { startControlPlane, type ControlPlane } from '../../servers/control-plane.ts';
-import type { Json } from '../../support/api.ts';
-import { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { requestToken } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { runProgram } from '../cli/program.ts';
-
-type Map = Readonly<Record<string, string>>;
+import { type Map, path, Scene } from './scene.ts';
 
 let plane: ControlPlane;
+let scene: Scene;
 const resources = new AsyncDisposableStack();
 
 before(async () => {
   plane = await startControlPlane({ controllerManager: false });
   resources.defer(() => plane.stop());
+  scene = new Scene(plane);
   await plane.api.createNamespaces(['home', 'team-a', 'team-b', 'other']);
 });
 after(() => resources.disposeAsync());
-
-const path = (place: string): string => {
-  const [namespace, name] = place.split('/');
-  return `/api/v1/namespaces/${namespace}/secrets/${name}`;
-};
-
-/** Creates a Secret as a user or a copier leaves it. */
-async function secret(place: string, data: Map, annotations: Map = {}, labels: Map = {}): Promise<Json> {
-  const [namespace, name] = place.split('/');
-  const metadata = { namespace, name, annotations, labels };
-  return await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: data });
-}
-
-async function migrate(...args: readonly string[]) {
-  const { code, stdout, stderr } = await runProgram([
-    'migrate',
-    ...args,
-    '-o',
-    'json',
-    `--kubeconfig=${plane.kubeconfigPath}`,
-  ]);
-  assert.ok(code === 0 || code === 3, stderr);
-  const report = migrateSchema.parse(JSON.parse(stdout));
-  const findings = report.programs.flatMap(({ findings: all }) =>
-    all.map(({ verdict, object, text, result }) => ({
-      line: `${result ?? verdict} ${object.namespace}/${object.name}`,
-      text,
-    })),
-  );
-  return {
-    code,
-    report,
-    lines: findings.map(({ line }) => line).toSorted(),
-    textOf: (line: string) => findings.find((finding) => finding.line === line)?.text ?? '',
-  };
-}
-
-async function holds(place: string, key: string, value: string): Promise<Json> {
-  return await waitFor(
-    async () => {
-      const found = await plane.api.find(path(place));
-      const isEqual = Buffer.from(found?.data?.[key] ?? '', 'base64').toString() === value;
-      return isEqual ? found : undefined;
-    },
-    { message: `${place} to hold the new value of ${key}` },
-  );
-}
-
-async function change(place: string, stringData: Map): Promise<void> {
-  await plane.api.patch(path(place), { stringData });
-}
-
-/** Starts the operator until the end of `work`. */
-async function withOperator(work: () => Promise<void>): Promise<void> {
-  const keyferry = await Keyferry.start({
-    kubeconfig: plane.kubeconfigPath,
-    command: 'replicator',
-  });
-  try {
-    await keyferry.ready();
-    await work();
-  } finally {
-    await keyferry.kill9();
-  }
-}
 
 describe('reflector', () => {
   const PREFIX = 'reflector.v1.k8s.emberstack.com/';
@@ -100,16 +34,20 @@ describe('reflector', () => {
   });
 
   it('goes on with automatic mirrors and with mirrors of users', async () => {
-    await secret('home/reflected', { a: '1' }, auto('team-.*'));
-    await secret('team-a/reflected', { a: '1' }, mirror('home/reflected'));
-    const edited = await secret('team-b/reflected', { a: 'edited' }, mirror('home/reflected'));
-    await secret('other/reflected', { a: '1' }, mirror('home/reflected'));
+    await scene.secret('home/reflected', { a: '1' }, auto('team-.*'));
+    await scene.secret('team-a/reflected', { a: '1' }, mirror('home/reflected'));
+    const edited = await scene.secret('team-b/reflected', { a: 'edited' }, mirror('home/reflected'));
+    await scene.secret('other/reflected', { a: '1' }, mirror('home/reflected'));
     // A forged mark: an automatic mirror has the name of its source.
-    await secret('team-a/forged', { a: '1' }, mirror('home/reflected'));
-    await secret('home/allowed', { b: '1' }, source({ [`${PREFIX}reflection-allowed-namespaces`]: 'team.a,other' }));
-    await secret('team-a/mine', { b: '1' }, mirror('home/allowed', false));
-    await secret('team-b/mine', { b: '1' }, mirror('home/allowed', false));
-    await secret(
+    await scene.secret('team-a/forged', { a: '1' }, mirror('home/reflected'));
+    await scene.secret(
+      'home/allowed',
+      { b: '1' },
+      source({ [`${PREFIX}reflection-allowed-namespaces`]: 'team.a,other' }),
+    );
+    await scene.secret('team-a/mine', { b: '1' }, mirror('home/allowed', false));
+    await scene.secret('team-b/mine', { b: '1' }, mirror('home/allowed', false));
+    await scene.secret(
       'home/by-label',
       { c: '1' },
       {
@@ -118,64 +56,68 @@ describe('reflector', () => {
       },
     );
     const many = Array.from({ length: 6000 }, (_, index) => `ns-${index}`).join(',');
-    await secret('home/long', { e: '1' }, auto(many));
-    await secret('home/both', { d: '1' }, { ...auto('team-.*'), [`${PREFIX}reflection-allowed-namespaces`]: '.*-a' });
+    await scene.secret('home/long', { e: '1' }, auto(many));
+    await scene.secret(
+      'home/both',
+      { d: '1' },
+      { ...auto('team-.*'), [`${PREFIX}reflection-allowed-namespaces`]: '.*-a' },
+    );
 
     const expected = [
       'change home/allowed',
       'change home/reflected',
       'change team-a/mine',
       'change team-a/reflected',
-      'leftover other/reflected',
-      'leftover team-a/forged',
-      'leftover team-b/mine',
       'manual home/both',
       'manual home/long',
+      'manual other/reflected',
+      'manual team-a/forged',
+      'manual team-b/mine',
       'manual team-b/reflected',
       'unsupported home/by-label',
     ];
     const before = await plane.api.list('/api/v1/secrets');
-    const first = await migrate('--from', 'reflector');
+    const first = await scene.migrate(['--from', 'reflector']);
     assert.deepEqual(first.lines, expected);
     assert.equal(first.code, 3);
     assert.match(first.textOf('manual team-b/reflected'), /would not keep its data \(data differ\)/);
     assert.match(first.textOf('change home/allowed'), /replication-allowed-namespaces="\(\?:team\.a\),other"/);
     assert.deepEqual(await plane.api.list('/api/v1/secrets'), before, 'without --apply nothing is written');
 
-    const applied = await migrate('--from', 'reflector', '--apply');
+    const applied = await scene.migrate(['--from', 'reflector', '--apply']);
     assert.deepEqual(applied.lines, expected.map((line) => line.replace('change', 'written')).toSorted());
     assert.deepEqual(
-      (await migrate('--from', 'reflector')).lines.filter((line) => line.startsWith('change')),
+      (await scene.migrate(['--from', 'reflector'])).lines.filter((line) => line.startsWith('change')),
       [],
       'a second run has nothing to write',
     );
 
     const uid = (await plane.api.get(path('team-a/reflected'))).metadata.uid;
-    await withOperator(async () => {
-      await change('home/reflected', { a: '2' });
-      const copy = await holds('team-a/reflected', 'a', '2');
+    await scene.withOperator(async () => {
+      await scene.change('home/reflected', { a: '2' });
+      const copy = await scene.holds('team-a/reflected', 'a', '2');
       assert.equal(copy.metadata.uid, uid, 'the copy was taken over, not made again');
       assert.equal(copy.metadata.annotations[`${PREFIX}reflects`], 'home/reflected', 'reflector can have it back');
-      await change('home/allowed', { b: '2' });
-      await holds('team-a/mine', 'b', '2');
+      await scene.change('home/allowed', { b: '2' });
+      await scene.holds('team-a/mine', 'b', '2');
       await plane.api.createNamespaces(['team-c']);
-      await holds('team-c/reflected', 'a', '2');
+      await scene.holds('team-c/reflected', 'a', '2');
       const left = await plane.api.get(path('team-b/reflected'));
       assert.deepEqual([left.metadata.uid, left.data], [edited.metadata.uid, edited.data], 'an edited copy stays');
-      await holds('other/reflected', 'a', '1');
+      await scene.holds('other/reflected', 'a', '1');
     });
   });
 
   it('takes over many copies of one name, which are read together, also beside a running operator', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `wide-${index}`);
     await plane.api.createNamespaces(names);
-    await secret('home/wide', { a: '1' }, auto('wide-.*'));
-    for (const name of names) await secret(`${name}/wide`, { a: '1' }, mirror('home/wide'));
-    await withOperator(async () => {
-      const { lines } = await migrate('--from', 'reflector', '--apply');
+    await scene.secret('home/wide', { a: '1' }, auto('wide-.*'));
+    for (const name of names) await scene.secret(`${name}/wide`, { a: '1' }, mirror('home/wide'));
+    await scene.withOperator(async () => {
+      const { lines } = await scene.migrate(['--from', 'reflector', '--apply']);
       assert.equal(lines.filter((line) => /^written .*\/wide$/.test(line)).length, names.length + 1, lines.join('\n'));
-      await change('home/wide', { a: '2' });
-      for (const name of names) await holds(`${name}/wide`, 'a', '2');
+      await scene.change('home/wide', { a: '2' });
+      for (const name of names) await scene.holds(`${name}/wide`, 'a', '2');
     });
   });
 
@@ -250,28 +192,30 @@ describe('kubernetes-replicator', () => {
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
 
   it('goes on with pushed and pulled objects', async () => {
-    await secret('home/pushed', { a: '1' }, { [`${PREFIX}replicate-to`]: 'team-[ab]' }, { app: 'x' });
-    await secret('team-a/pushed', { a: '1' }, copied, { app: 'x' });
+    await scene.secret('home/pushed', { a: '1' }, { [`${PREFIX}replicate-to`]: 'team-[ab]' }, { app: 'x' });
+    await scene.secret('team-a/pushed', { a: '1' }, copied, { app: 'x' });
     // It merges its keys into objects of others.
-    const merged = await secret('team-b/pushed', { a: '1', own: 'x' }, copied);
-    await secret('other/pushed', { a: '1' }, copied);
+    const merged = await scene.secret('team-b/pushed', { a: '1', own: 'x' }, copied);
+    await scene.secret('other/pushed', { a: '1' }, copied);
     const allow = { [`${PREFIX}replication-allowed`]: 'true' };
-    await secret('home/open', { b: '1' }, { ...allow, [`${PREFIX}replication-allowed-namespaces`]: 'team-a' });
-    await secret('team-a/pulls', { b: '1' }, { [`${PREFIX}replicate-from`]: 'home/open' });
-    await secret('home/half-open', { b: '1' }, allow);
-    await secret('team-a/pulls-not', { b: '1' }, { [`${PREFIX}replicate-from`]: 'home/half-open' });
-    await secret('home/by-label', { a: '1' }, { [`${PREFIX}replicate-to-matching`]: 'app=x' }).catch(() => undefined);
+    await scene.secret('home/open', { b: '1' }, { ...allow, [`${PREFIX}replication-allowed-namespaces`]: 'team-a' });
+    await scene.secret('team-a/pulls', { b: '1' }, { [`${PREFIX}replicate-from`]: 'home/open' });
+    await scene.secret('home/half-open', { b: '1' }, allow);
+    await scene.secret('team-a/pulls-not', { b: '1' }, { [`${PREFIX}replicate-from`]: 'home/half-open' });
+    await scene
+      .secret('home/by-label', { a: '1' }, { [`${PREFIX}replicate-to-matching`]: 'app=x' })
+      .catch(() => undefined);
     await plane.api.create({
       apiVersion: 'v1',
       kind: 'ServiceAccount',
       metadata: { name: 'robot', namespace: 'home', annotations: { [`${PREFIX}replicate-to`]: 'team-a' } },
     });
 
-    const { lines, textOf } = await migrate('--from', 'kubernetes-replicator', '--apply');
+    const { lines, textOf } = await scene.migrate(['--from', 'kubernetes-replicator', '--apply']);
     assert.deepEqual(lines, [
       'difference home/pushed',
-      'leftover other/pushed',
-      'leftover team-a/pulls-not',
+      'manual other/pushed',
+      'manual team-a/pulls-not',
       'manual team-b/pushed',
       'unsupported home/robot',
       'written home/open',
@@ -279,13 +223,13 @@ describe('kubernetes-replicator', () => {
       'written team-a/pulls',
       'written team-a/pushed',
     ]);
-    assert.match(textOf('leftover team-a/pulls-not'), /home\/half-open.* does not allow it/);
-    await withOperator(async () => {
-      await change('home/pushed', { a: '2' });
-      const copy = await holds('team-a/pushed', 'a', '2');
+    assert.match(textOf('manual team-a/pulls-not'), /home\/half-open.* does not allow it/);
+    await scene.withOperator(async () => {
+      await scene.change('home/pushed', { a: '2' });
+      const copy = await scene.holds('team-a/pushed', 'a', '2');
       assert.equal(copy.metadata.labels.app, 'x', 'labels that the copy has stay');
-      await change('home/open', { b: '2' });
-      await holds('team-a/pulls', 'b', '2');
+      await scene.change('home/open', { b: '2' });
+      await scene.holds('team-a/pulls', 'b', '2');
       assert.deepEqual((await plane.api.get(path('team-b/pushed'))).data, merged.data, 'keys of others stay');
     });
   });
@@ -295,23 +239,23 @@ describe('config-syncer', () => {
   it('goes on with copies in all namespaces', async () => {
     const SYNC = 'kubed.appscode.com/sync';
     const origin = { 'kubed.appscode.com/origin.name': 'omni', 'kubed.appscode.com/origin.namespace': 'home' };
-    await secret('home/omni', { you: 'only' }, { [SYNC]: '' });
-    await secret('team-a/omni', { you: 'only' }, {}, origin);
-    await secret('team-b/forgotten', { you: 'only' }, {}, { ...origin, 'kubed.appscode.com/origin.name': 'gone' });
-    await secret('home/selected', { you: 'only' }, { [SYNC]: 'app=kubed' });
-    await secret('home/far', { you: 'only' }, { 'kubed.appscode.com/sync-contexts': 'context-1' });
-    const { lines } = await migrate('--from', 'config-syncer', '--apply');
+    await scene.secret('home/omni', { you: 'only' }, { [SYNC]: '' });
+    await scene.secret('team-a/omni', { you: 'only' }, {}, origin);
+    await scene.secret('team-b/gone', { you: 'only' }, {}, { ...origin, 'kubed.appscode.com/origin.name': 'gone' });
+    await scene.secret('home/selected', { you: 'only' }, { [SYNC]: 'app=kubed' });
+    await scene.secret('home/far', { you: 'only' }, { 'kubed.appscode.com/sync-contexts': 'context-1' });
+    const { lines } = await scene.migrate(['--from', 'config-syncer', '--apply']);
     assert.deepEqual(lines, [
-      'leftover team-b/forgotten',
+      'manual team-b/gone',
       'unsupported home/far',
       'unsupported home/selected',
       'written home/omni',
       'written team-a/omni',
     ]);
-    await withOperator(async () => {
-      await change('home/omni', { you: 'twice' });
-      await holds('team-a/omni', 'you', 'twice');
-      await holds('other/omni', 'you', 'twice');
+    await scene.withOperator(async () => {
+      await scene.change('home/omni', { you: 'twice' });
+      await scene.holds('team-a/omni', 'you', 'twice');
+      await scene.holds('other/omni', 'you', 'twice');
     });
   });
 });

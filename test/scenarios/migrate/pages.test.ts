@@ -203,14 +203,16 @@ describe('from k8s-replicator', () => {
     const seen = await run(look);
     assert.match(seen, /^k8s-replicator: 1 object requests copies, 2 copies$/m);
     assert.match(seen, /^update +Secret +team-b +pushed +.*data differ/m);
-    const [stop = '', status = ''] = blocks('k8s-replicator', 'Switch over');
+    const [stop = '', status = '', leftovers = ''] = blocks('k8s-replicator', 'Switch over');
     await run(stop);
     assert.equal(await replicas('kube-system', 'k8s-replicator'), 0);
+    await secret('team-b/gone', 'one', { ...marks, 'k8s-replicator/replicated-by': 'home/gone' });
     await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath, command: 'replicator' });
     await keyferry.ready();
     await holds('team-b/pushed', 'one');
     assert.equal((await plane.api.get(secretPath('team-a/pushed'))).metadata.uid, copy.metadata.uid);
-    await run(status);
+    assert.match(await run(status), /team-b +gone\b|team-b\/gone\b/);
+    assert.match(await run(leftovers), /^deleted +Secret +team-b +gone /m);
     await keyferryDeployment();
     const [back = ''] = blocks('k8s-replicator', 'Go back');
     await run(back);

@@ -47,6 +47,20 @@ describe('a mirror with Vault', () => {
     await mirrors.copied('target', 'gone', { a: '2' });
   });
 
+  it('is for its author to repair where Vault refuses a path, whatever words are in the path', async () => {
+    await scene.tokenSecret('little', 'path "secret/data/other" { capabilities = ["read"] }');
+    for (const [name, path] of [
+      ['plain', 'secret/data/plain'],
+      ['odd', 'secret/data/no permission to'],
+    ] as const) {
+      await scene.fromVault(name, scene.block(path, 'little'), ['target']);
+      await scene.mirrors.ready(name, 'VaultError', /permission denied/);
+      const labels = { rule: `${HOME}/${name}`, reason: 'VaultError' };
+      assert.equal(await operator.metric('keyferry_rule_ready', { ...labels, fault: 'user' }), 0, path);
+      assert.equal(await operator.metric('keyferry_rule_ready', { ...labels, fault: 'operator' }), undefined, path);
+    }
+  });
+
   it('names keys that are invalid in a Secret, and values that are not base64', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/keys', { 'a/b': '1', '': '2', good: '3' });

@@ -55,6 +55,20 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/both');
   });
 
+  it('do not overwrite each other either with two names of loopback', async () => {
+    const { mirrors } = scene;
+    const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
+    assert.notEqual(addr, scene.vault.addr);
+    await mirrors.secret(HOME, 'here', { a: '1' });
+    await mirrors.secret(HOME, 'there', { b: '2' });
+    const { metadata } = await scene.toVault('here', { name: 'here' }, block('secret/data/names'));
+    await scene.holds('secret/data/names', { a: '1' });
+    await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
+    await scene.toVault('there', { name: 'there' }, block('secret/data/names', { addr }));
+    await mirrors.ready('there', 'Conflict', /SecretMirror default\/here/);
+    await assertNoNewVersions('secret/data/names');
+  });
+
   it('are two entries in KV 1', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'old-one', { a: '1' });

@@ -134,6 +134,19 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.gone(secretPath('rename-a', 'renamed'), secretPath('rename-b', 'renamed'));
   });
 
+  it('deletes the copies of its old source when it no longer retains them, without a restart', async () => {
+    await settled('kept');
+    await scene.secret(HOME, 'kept-v2', { a: '2' });
+    await spec('kept', { source: { name: 'kept-v2' }, deletePolicy: 'retain' });
+    await scene.copied('kept-a', 'kept-v2', { a: '2' });
+    await scene.ready('kept', 'Synced', /^2 copies/);
+    await staysTrue(() => isThere(copies('kept')[0]), 500, 'the copy of the old source');
+    await spec('kept', { deletePolicy: 'delete' });
+    await scene.gone(...copies('kept'));
+    assert.ok(await isThere(secretPath(HOME, 'kept')), 'the old source stays');
+    assert.ok(await isThere(secretPath('kept-a', 'kept-v2')), 'the new copy stays');
+  });
+
   it('gets a new status for every generation, and no write where nothing changes', async () => {
     const [copy] = await settled('period');
     await spec('period', { pollPeriodSeconds: 60 });

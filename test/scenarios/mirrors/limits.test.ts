@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { staysResponsive } from '../../support/probe-watch.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { HOME, labels, MirrorScene, secretPath } from './support.ts';
 
 const MIRRORS = 20;
@@ -45,7 +46,8 @@ async function assertOthersServed(): Promise<void> {
 describe('an author of SecretMirrors', () => {
   it('keeps its copies when its list grows too long', async () => {
     await scene.secret(HOME, 'grown', { a: '1' });
-    await scene.mirror('grown', ['team-1']);
+    await scene.mirror('grown', ['team-1', 'team-2']);
+    await scene.copied('team-2', 'grown', { a: '1' });
     const { metadata } = await scene.copied('team-1', 'grown', { a: '1' });
     const list = ['team-1', ...Array.from({ length: 30 }, (_, index) => `${'x'.repeat(4000)}${index}`)];
     await scene.api.patch('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/grown', {
@@ -53,6 +55,14 @@ describe('an author of SecretMirrors', () => {
     });
     await scene.ready('grown', 'InvalidSpec');
     assert.equal((await scene.find('team-1', 'grown')).metadata.uid, metadata.uid);
+    // A copy that is deleted meanwhile leaves no claim behind.
+    const left = async (count: number): Promise<unknown> =>
+      await waitFor(async () => (await operator.metric('keyferry_claims', { system: 'mirrors' })) === count, {
+        message: `${count} claims`,
+      });
+    await left(2);
+    await scene.api.delete(secretPath('team-2', 'grown'));
+    await left(1);
     await scene.api.patch('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/grown', {
       spec: { destination: { namespaces: ['team-2'] } },
     });

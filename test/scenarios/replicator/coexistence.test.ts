@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
-import { staysTrue } from '../../support/wait-for.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import type { WatchEvent } from '../../support/watcher.ts';
 import { FakeReplicator } from './fake-replicator.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
@@ -106,7 +106,8 @@ describe('the replicator and the original on one cluster', () => {
       await using original = await FakeReplicator.start(scene.api);
       await secrets.change('source/both', { a: 'by the original' });
       for (const target of targets) await secrets.holds(target, { a: 'by the original' });
-      assert.ok(original.writes >= targets.length);
+      // The original counts a write once it is answered, which is after it can be seen.
+      await waitFor(() => original.writes >= targets.length, { message: 'the writes of the original' });
     }
     const versions = await Promise.all(targets.map((target) => secrets.version(target)));
     const operator = await scene.operator();

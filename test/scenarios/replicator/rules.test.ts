@@ -3,14 +3,16 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
 import { waitForStable, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotate, annotation, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 let scene: ReplicatorScene;
+let operator: Keyferry;
 before(async () => {
   scene = await ReplicatorScene.open({ controllerManager: false });
   await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
-  await scene.operator();
+  operator = await scene.operator();
 });
 after(() => scene.close());
 
@@ -162,6 +164,50 @@ for (const kind of KINDS) {
         await users.annotate('source/typo', good);
         await users.holds('team-b/kept', { a: `${reason} ${JSON.stringify(bad)}` });
       }
+    });
+
+    it('keeps no claim on a copy that is deleted meanwhile', async () => {
+      const users = scene.of(kind);
+      const failing = async (): Promise<number> => {
+        return (await operator.metric('keyferry_claims', { system: 'replicator', state: 'error' })) ?? 0;
+      };
+      await users.create('source/left', { a: '1' }, { 'replicate-to': 'team-b/left,team-c/left' });
+      for (const name of ['team-b/left', 'team-c/left']) await users.holds(name, { a: '1' });
+      await waitForStable(async () => String(await failing()), SETTLE_MS, 'the failures of other rules');
+      const before = await failing();
+      await users.annotate('source/left', { 'replicate-to': 'NOT GOOD' });
+      const becomes = async (count: number): Promise<unknown> =>
+        await waitFor(async () => (await failing()) - before === count, { message: `${count} claims more` });
+      await becomes(2);
+      await users.delete('team-b/left');
+      await becomes(1);
+      await users.delete('source/left');
+    });
+
+    it('that looks like a glob or a list with blanks is reported while it matches no namespace', async () => {
+      const users = scene.of(kind);
+      const misread = async (name: string): Promise<string[]> => {
+        await users.warning(`source/${name}`, 'MisreadPattern');
+        const events: Json[] = await scene.api.list('/api/v1/namespaces/source/events');
+        return events
+          .filter(({ reason, involvedObject: { kind: on, name: of } }) => {
+            return reason === 'MisreadPattern' && on === kind.kind && of === name;
+          })
+          .map(({ message }) => String(message))
+          .toSorted((a, b) => a.localeCompare(b));
+      };
+      await users.create('source/misread', { a: '1' }, { 'replicate-to-namespaces': 'project-*, team-b,team-a' });
+      await users.holds('team-a/misread', { a: '1' });
+      const [space = '', glob = '', ...more] = await misread('misread');
+      assert.match(
+        space,
+        /^annotation k8s-replicator\/replicate-to-namespaces: " team-b" matches no namespace: .* spaces/,
+      );
+      assert.match(glob, /: "project-\*" matches no namespace: .* write project-\.\*$/);
+      assert.deepEqual(more, []);
+      await users.create('source/named', { a: '1' }, { 'replicate-to': 'project-*/x,tea*/x,team-a/named' });
+      await users.holds('team-a/named', { a: '1' });
+      assert.equal((await misread('named')).length, 2);
     });
 
     it('on a pull or on its source clears nothing', async () => {

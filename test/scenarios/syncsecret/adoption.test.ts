@@ -136,7 +136,8 @@ describe('objects of KubeLB', () => {
     made.set('documented', await madeByKubelb(tenant, objects['documented'], DOCUMENTED));
     await using gone = await deletions(tenant);
 
-    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    const allowed = { args: ['--propagate-labels=app', '--propagate-annotations=note'] };
+    await Promise.all([scene.ccm(tenant, allowed), scene.manager(allowed)]);
     for (const [name, object] of Object.entries(objects)) {
       const wanted = { tls: { 'tls.crt': 'one', 'tls.key': 'two' }, changed: { a: 'three' } }[name] ?? VALUES;
       await scene.arrived(tenant, object, wanted);

@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
+import { ALL_TRAVEL, SyncSecretScene, pathOf, syncSecretPath, syncSecretsPath } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -28,7 +28,7 @@ function originLabels(name: string, namespace: string): Record<string, string> {
   };
 }
 
-/** Keys of labels and annotations that never travel. */
+/** Keys of labels and annotations that are not allowed, and of some that nobody can allow. */
 const STAYING = [
   'kubelb.k8c.io/managed-by',
   'keyferry.dev/own',
@@ -100,8 +100,10 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal((await find()).stringData, undefined);
   });
 
-  it('follows every change of keys, labels and annotations, but for those that never travel', async () => {
-    const { tenant } = await scene.running();
+  it('follows every change of keys, and of the labels and annotations that are allowed', async () => {
+    const { tenant } = await scene.running({
+      args: ['--propagate-labels=app|tier|team,example\\.com/.*', '--propagate-annotations=note,text,more'],
+    });
     const staying = Object.fromEntries(STAYING.map((key) => [key, 'x']));
     const metadata = {
       labels: { ...staying, app: 'web', tier: 'a', 'example.com/empty': '' },
@@ -155,6 +157,30 @@ describe('a SyncSecret of a tenant', () => {
     await follows({}, {});
     const settled = await scene.phase(object, 'Synced');
     assert.equal(settled.metadata.labels, undefined);
+  });
+
+  it('loses a label that is removed, or no longer allowed, while no program runs', async () => {
+    const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
+    const metadata = { labels: { app: 'web', tier: 'a' }, annotations: { note: 'x', text: 'y' } };
+    const object = await scene.create('default', 'away', { a: 'one' }, { metadata });
+    const keysOf = async (): Promise<string[]> => {
+      const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
+      return [copy, secret].map(({ metadata: { labels, annotations } }) =>
+        ['app', 'tier', 'note', 'text'].filter((key) => key in labels || key in annotations).join(' '),
+      );
+    };
+    const have = async (keys: string): Promise<void> => {
+      const message = (): string => `copy and Secret to have ${keys}\n${scene.tail()}`;
+      await waitFor(async () => (await keysOf()).every((seen) => seen === keys), { message });
+    };
+    await have('app tier note text');
+    await Promise.all([ccm.kill9(), manager.kill9()]);
+    await scene.tenantApi.patch(pathOf(object), { metadata: { labels: { tier: null }, annotations: { text: null } } });
+    const restarted = await Promise.all([scene.ccm(tenant, ALL_TRAVEL), scene.manager(ALL_TRAVEL)]);
+    await have('app note');
+    await Promise.all(restarted.map(async (program) => await program.kill9()));
+    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    await have('');
   });
 
   it('has the texts of stringData in place of data, while they are there', async () => {

@@ -66,7 +66,10 @@ it('both commands take the flags and environment of KubeLB, listen on their addr
 });
 
 it('under `run` the manager makes the Secret of a SyncSecret that is created in its cluster, and says so in the status', async () => {
-  await scene.manager({ inRun: true });
+  await scene.manager({
+    inRun: true,
+    args: ['--syncsecret-propagate-labels=app', '--syncsecret-propagate-annotations=note'],
+  });
   const api = scene.managementApi;
   const metadata = { labels: { app: 'web' }, annotations: { note: 'x' } };
   const object = await scene.create('default', 'direct', { a: 'one', b: 'two' }, { metadata }, api);

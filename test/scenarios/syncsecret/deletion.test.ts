@@ -101,7 +101,7 @@ describe('the deletion of a SyncSecret', () => {
     using client = scene.clusters.managementPlane.client({ token });
     await waitFor(async () => (await client.raw('GET', syncSecretsPath(namespace))).status === 403);
     await remove(run.object);
-    const refusal = 'the API server refused it \\(Forbidden\\); see the log of the operator$';
+    const refusal = 'the operator has no permission to delete syncsecrets$';
     await says(run.object, new RegExp(`^SyncSecret is being deleted; ${refusal}`));
     await abandoned(run, new RegExp(`Last state: ${refusal}`));
     await installTenant(scene.clusters.managementPlane, namespace);

@@ -42,10 +42,10 @@ after(async () => {
 afterEach(() => scene.clear());
 
 /** All that manager, mirrors and replicator may do, they do. */
-async function startAll(): Promise<void> {
+async function startAll(...args: readonly string[]): Promise<void> {
   await scene.manager({
     inRun: true,
-    args: ['--controllers=mirrors,replicator,syncsecret-manager'],
+    args: ['--controllers=mirrors,replicator,syncsecret-manager', ...args],
     kubeconfig: scene.clusters.managementPlane.kubeconfigPath,
   });
 }
@@ -100,6 +100,32 @@ const REPLICATION = {
 const withPrefix = (prefix: string): Record<string, string> =>
   Object.fromEntries(Object.entries(REPLICATION).map(([key, value]) => [`${prefix}${key}`, value]));
 
+/** With these, a webhook of bank-vaults logs in at the address of the annotation, and fills the Secret. */
+const BANK_VAULTS = {
+  'secrets-webhook.security.bank-vaults.io/vault-addr': 'https://evil.example',
+  'secrets-webhook.security.bank-vaults.io/vault-role': 'admin',
+};
+/** What travels of the labels and annotations in the test below, if all are allowed. */
+const FREE_LABELS = [
+  'app',
+  'owner',
+  'grafana_datasource',
+  'app.kubernetes.io/managed-by',
+  'app.kubernetes.io/instance',
+  'app.kubernetes.io/name',
+  'argocd.argoproj.io/secret-type',
+  'kustomize.toolkit.fluxcd.io/name',
+];
+const FREE_ANNOTATIONS = [
+  'note',
+  ...Object.keys(BANK_VAULTS),
+  'meta.helm.sh/release-name',
+  'helm.sh/resource-policy',
+  'argocd.argoproj.io/tracking-id',
+];
+const pick = (map: Record<string, string>, keys: readonly string[]): Record<string, string> =>
+  Object.fromEntries(Object.entries(map).filter(([key]) => keys.includes(key)));
+
 /** What another tenant has, and an administrator. @returns all objects, and the SyncSecret */
 async function victims(): Promise<{ readonly objects: readonly Json[]; readonly chain: Json }> {
   const other = await scene.tenant();
@@ -137,82 +163,92 @@ async function refusesSecrets(namespace: string, status: number, path: string): 
 }
 
 describe('labels and annotations', () => {
-  it('that any controller obeys reach no Secret, and nothing reaches another namespace', async () => {
-    await startAll();
-    const { objects } = await victims();
-    const before = await everything();
-    const object = await attack('attack', {
-      metadata: {
-        labels: {
-          app: 'web',
-          owner: 'helm',
-          grafana_datasource: '1',
-          'app.kubernetes.io/managed-by': 'Helm',
-          'app.kubernetes.io/instance': 'x',
-          'app.kubernetes.io/name': 'web',
-          'argocd.argoproj.io/secret-type': 'cluster',
-          'kustomize.toolkit.fluxcd.io/name': 'x',
-          'keyferry.dev/copy': 'mirrors',
-          'kubelb.k8c.io/managed-by': 'kubelb',
-          'kubelb.k8c.io/origin-name': 'victim',
-          'kubelb.k8c.io/origin-ns': 'elsewhere',
+  for (const [title, args, labels, annotations] of [
+    ['reach no Secret, and nothing reaches another namespace', [], [], []],
+    [
+      'reach no other namespace, where all are allowed but marks',
+      ['--syncsecret-propagate-labels=.*', '--syncsecret-propagate-annotations=.*'],
+      FREE_LABELS,
+      FREE_ANNOTATIONS,
+    ],
+  ] as const) {
+    it(title, async () => {
+      await startAll(...args);
+      const { objects } = await victims();
+      const before = await everything();
+      const object = await attack('attack', {
+        metadata: {
+          labels: {
+            app: 'web',
+            owner: 'helm',
+            grafana_datasource: '1',
+            'app.kubernetes.io/managed-by': 'Helm',
+            'app.kubernetes.io/instance': 'x',
+            'app.kubernetes.io/name': 'web',
+            'argocd.argoproj.io/secret-type': 'cluster',
+            'kustomize.toolkit.fluxcd.io/name': 'x',
+            'keyferry.dev/copy': 'mirrors',
+            'kubelb.k8c.io/managed-by': 'kubelb',
+            'kubelb.k8c.io/origin-name': 'victim',
+            'kubelb.k8c.io/origin-ns': 'elsewhere',
+          },
+          annotations: {
+            note: 'x',
+            ...BANK_VAULTS,
+            ...withPrefix('k8s-replicator/'),
+            ...withPrefix('other.example.com/'),
+            ...withPrefix(''),
+            'replicator.v1.mittwald.de/replicate-to': '.*',
+            'reflector.v1.k8s.emberstack.com/reflection-allowed': 'true',
+            'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true',
+            'kubed.appscode.com/sync': '',
+            'mirrors.kts.studio/owned-by': 'default/gone',
+            'meta.helm.sh/release-name': 'x',
+            'helm.sh/resource-policy': 'keep',
+            'argocd.argoproj.io/tracking-id': 'x',
+            'kubernetes.io/service-account.name': 'default',
+            'kubectl.kubernetes.io/last-applied-configuration': '{}',
+            'keyferry.dev/origin': `x/elsewhere/victim`,
+            'keyferry.dev/target': 'elsewhere/victim',
+            'keyferry.dev/syncsecret': 'victim',
+            'keyferry.dev/secret': 'victim',
+            'keyferry.dev/source-version': '1',
+            'keyferry.dev/original-type': 'kubernetes.io/service-account-token',
+            'keyferry.dev/overwritten': 'true',
+            'keyferry.dev/retain': 'true',
+            'keyferry.dev/anything': 'x',
+          },
         },
-        annotations: {
-          note: 'x',
-          ...withPrefix('k8s-replicator/'),
-          ...withPrefix('other.example.com/'),
-          ...withPrefix(''),
-          'replicator.v1.mittwald.de/replicate-to': '.*',
-          'reflector.v1.k8s.emberstack.com/reflection-allowed': 'true',
-          'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true',
-          'kubed.appscode.com/sync': '',
-          'mirrors.kts.studio/owned-by': 'default/gone',
-          'meta.helm.sh/release-name': 'x',
-          'helm.sh/resource-policy': 'keep',
-          'argocd.argoproj.io/tracking-id': 'x',
-          'kubernetes.io/service-account.name': 'default',
-          'kubectl.kubernetes.io/last-applied-configuration': '{}',
-          'keyferry.dev/origin': `x/elsewhere/victim`,
-          'keyferry.dev/target': 'elsewhere/victim',
-          'keyferry.dev/syncsecret': 'victim',
-          'keyferry.dev/secret': 'victim',
-          'keyferry.dev/source-version': '1',
-          'keyferry.dev/original-type': 'kubernetes.io/service-account-token',
-          'keyferry.dev/overwritten': 'true',
-          'keyferry.dev/retain': 'true',
-          'keyferry.dev/anything': 'x',
-        },
-      },
+      });
+      const { secret } = await scene.made(object, { a: 'mine' });
+      await scene.phase(object, 'Synced', { api: user });
+      await sentinel();
+      assert.deepEqual(secret.metadata.labels, {
+        ...pick(object.metadata.labels, labels),
+        // Where a copy comes from: any tenant says so of its own Secrets.
+        'kubelb.k8c.io/origin-name': 'victim',
+        'kubelb.k8c.io/origin-ns': 'elsewhere',
+        'keyferry.dev/copy': 'syncsecret',
+      });
+      const { 'keyferry.dev/source-version': version, ...others } = secret.metadata.annotations;
+      assert.match(version, new RegExp(`^${object.metadata.uid}:`));
+      assert.deepEqual(others, {
+        ...pick(object.metadata.annotations, annotations),
+        'keyferry.dev/syncsecret': 'attack',
+        'keyferry.dev/target': `${tenant.namespace}/${object.metadata.uid}`,
+      });
+      assert.deepEqual(await everything(), [...before, placeOf(secret)].toSorted());
+      await assertUnharmed(objects);
+      await user.delete(syncSecretPath(tenant.namespace, 'attack'));
+      await scene.gone(admin, object, secret);
+      await sentinel();
+      assert.deepEqual(await everything(), before);
+      await assertUnharmed(objects);
     });
-    const { secret } = await scene.made(object, { a: 'mine' });
-    await scene.phase(object, 'Synced', { api: user });
-    await sentinel();
-    assert.deepEqual(secret.metadata.labels, {
-      app: 'web',
-      'app.kubernetes.io/name': 'web',
-      // Where a copy comes from: any tenant says so of its own Secrets.
-      'kubelb.k8c.io/origin-name': 'victim',
-      'kubelb.k8c.io/origin-ns': 'elsewhere',
-      'keyferry.dev/copy': 'syncsecret',
-    });
-    const { 'keyferry.dev/source-version': version, ...annotations } = secret.metadata.annotations;
-    assert.match(version, new RegExp(`^${object.metadata.uid}:`));
-    assert.deepEqual(annotations, {
-      note: 'x',
-      'keyferry.dev/syncsecret': 'attack',
-      'keyferry.dev/target': `${tenant.namespace}/${object.metadata.uid}`,
-    });
-    assert.deepEqual(await everything(), [...before, placeOf(secret)].toSorted());
-    await assertUnharmed(objects);
-    await user.delete(syncSecretPath(tenant.namespace, 'attack'));
-    await scene.gone(admin, object, secret);
-    await sentinel();
-    assert.deepEqual(await everything(), before);
-    await assertUnharmed(objects);
-  });
+  }
 
   it('are the same after a change, and in another spelling of the object', async () => {
-    await startAll();
+    await startAll('--syncsecret-propagate-annotations=note');
     const object = await attack('attack');
     await scene.made(object, { a: 'mine' });
     const before = await everything();

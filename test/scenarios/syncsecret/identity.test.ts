@@ -194,3 +194,63 @@ it('an orphan is deleted although the identity of the cluster is read last, and 
   resolve();
   await scene.gone(scene.managementApi, copy, secret);
 });
+
+describe('namespaces of a tenant that are named as those of a management cluster', () => {
+  const OTHER = 'tenant-other';
+  const forgedLabels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
+
+  it('are served, and a forged copy in one of them changes nothing for others', async () => {
+    const { tenant } = await scene.running();
+    await scene.namespaces(tenant.namespace, OTHER);
+    const object = await scene.create(OTHER, 'served', VALUES);
+    const before = await scene.arrived(tenant, object, VALUES);
+    for (const namespace of [tenant.namespace, OTHER]) {
+      await scene.create(namespace, randomUUID(), VALUES, { metadata: { labels: forgedLabels } });
+    }
+    for (const namespace of [tenant.namespace, OTHER]) {
+      await scene.arrived(tenant, await scene.create(namespace, 'later', VALUES), VALUES);
+    }
+    await scene.requests(tenant).settled();
+    const { copy, secret } = await scene.arrived(tenant, object, VALUES);
+    const uids = [copy.metadata.uid, secret.metadata.uid];
+    assert.deepEqual(uids, [before.copy.metadata.uid, before.secret.metadata.uid]);
+  });
+
+  it('keep their copies as they are while the CCM may not read the identity of the management cluster', async () => {
+    const { tenant, ccm } = await scene.running();
+    await scene.namespaces(OTHER);
+    const [object, deleted] = await Promise.all(
+      ['served', 'deleted'].map(async (name) => await scene.create(OTHER, name, VALUES)),
+    );
+    assert.ok(object !== undefined && deleted !== undefined);
+    const { copy } = await scene.arrived(tenant, object, VALUES);
+    const chain = await scene.arrived(tenant, deleted, VALUES);
+    await ccm.kill9();
+    const binding = `/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/keyferry-syncsecret-${tenant.namespace}`;
+    const { subjects } = await scene.managementApi.get(binding);
+    await scene.managementApi.patch(binding, { subjects: null });
+    using client = scene.clusters.managementPlane.client({ token: tenant.token });
+    await waitFor(async () => (await client.raw('GET', '/api/v1/namespaces/kube-system')).status === 403);
+    const restarted = await scene.ccm(tenant);
+    const warning = 'the identity of the management cluster cannot be read';
+    await waitFor(() => restarted.logs().some(({ msg, level }) => msg === warning && level === 'warn'));
+
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    const later = await scene.create(OTHER, 'later', VALUES);
+    await scene.tenantApi.delete(syncSecretPath(OTHER, 'deleted'));
+    await scene.gone(scene.tenantApi, deleted);
+    await scene.gone(scene.managementApi, chain.copy, chain.secret);
+    const elsewhere = await scene.create('default', 'elsewhere', VALUES);
+    await scene.arrived(tenant, elsewhere, VALUES);
+    await scene.requests(tenant).settled();
+    const kept = await scene.findCopy(tenant, object);
+    assert.deepEqual([kept.data, kept.metadata.uid], [copy.data, copy.metadata.uid]);
+    assert.equal(await scene.findCopy(tenant, later), undefined);
+    const { metadata, status } = await scene.tenantApi.get(syncSecretPath(OTHER, 'later'));
+    assert.deepEqual([metadata.finalizers, status], [undefined, undefined]);
+
+    await scene.managementApi.patch(binding, { subjects });
+    await scene.arrived(tenant, object, { a: 'two' });
+    await scene.arrived(tenant, later, VALUES);
+  });
+});

@@ -109,7 +109,17 @@ const ccmAndManager = {
     Keyferry.start({
       command: 'syncsecret-manager',
       kubeconfig: kubeconfigs.manager,
-      args: ['--enable-leader-election=false'],
+      args: ['--enable-leader-election=false', '--served-namespaces=tenant-.*'],
+    }),
+} satisfies Programs;
+
+/** A manager of all namespaces: it does not know that a CCM may be there. */
+const anyManager = {
+  manager: () =>
+    Keyferry.start({
+      command: 'syncsecret-manager',
+      kubeconfig: kubeconfigs.manager,
+      args: ['--enable-leader-election=false', '--deletion-timeout=2s'],
     }),
 } satisfies Programs;
 
@@ -160,6 +170,9 @@ async function offered(name: string, more: Json = {}): Promise<Json> {
   return await api.create({ apiVersion: 'v1', kind: 'Secret', data: { a: VALUE }, ...more, metadata });
 }
 
+/** Above the time that it takes to make a Secret, and below any wait for another program. */
+const AT_ONCE_MS = 1500;
+
 const uidOf = ({ metadata }: Json): string => metadata.uid;
 
 /** Waits until the chain of a SyncSecret is complete, in the phase `Synced`, with this value. @returns copy and Secret */
@@ -176,13 +189,6 @@ async function synced(name: string, value = VALUE): Promise<{ object: Json; copy
 
 const isSynced = ({ metadata, status }: Json): boolean =>
   status?.phase === 'Synced' && status.observedGeneration === metadata.generation;
-
-/** Until now this cluster shows neither a CCM nor a manager to the other one. */
-async function introduce(): Promise<void> {
-  await syncSecret(APP, 'first');
-  await synced('first');
-  await requests().settled();
-}
 
 /** Records which SyncSecrets and Secrets are created or deleted. */
 class History implements AsyncDisposable {
@@ -223,8 +229,8 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
   describe(`one cluster for both roles, ${title}`, () => {
     it('has one copy, one Secret and one writer of each status, and no requests once settled', async () => {
       await start(kind);
-      await introduce();
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+      await requests().settled();
       const later = requests().fromNow();
       await using history = await History.begin();
       const labels = { labels: { 'kubelb.k8c.io/managed-by': 'kubelb' } };
@@ -257,7 +263,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       await api.patch(syncSecretPath(APP, 'n0'), { data: { a: CHANGED } });
       await api.patch(secretPath(APP, 's-n0'), { data: { a: CHANGED } });
       await Promise.all(['n0', 's-n0'].map(async (name) => await synced(name, CHANGED)));
-      for (const name of [...names, 'first']) await api.delete(syncSecretPath(APP, name));
+      for (const name of names) await api.delete(syncSecretPath(APP, name));
       for (const name of names) await api.delete(secretPath(APP, `s-${name}`));
       const left = async (): Promise<number> =>
         (await api.list(API)).length + (await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length;
@@ -314,7 +320,6 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
 
     it('leaves the SyncSecrets in the namespaces of tenants to the manager', async () => {
       await start(kind);
-      await introduce();
       await using history = await History.begin();
       const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
       const isDone = async (object: Json): Promise<boolean> => isSynced(await api.get(pathOf(object)));
@@ -345,14 +350,10 @@ async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: 
 }
 
 describe('a manager', () => {
-  /** Below the time for which a manager waits for a CCM, and above the time that it takes to make a Secret. */
-  const AT_ONCE_MS = 10_000;
-  const secretIn = async (object: Json): Promise<Json> => await api.find(secretPath(APP, uidOf(object)));
+  const secretIn = async (object: Json): Promise<Json> =>
+    await api.find(secretPath(object.metadata.namespace, uidOf(object)));
 
-  it('leaves a new SyncSecret to the CCM, if that has served others and does not run now', async () => {
-    await start(ccmAndManager);
-    await introduce();
-    await stop('kill9');
+  it('of the namespaces of tenants leaves a new SyncSecret to the CCM, also while that does not run', async () => {
     await start({ manager: ccmAndManager.manager });
     await using history = await History.begin();
     const object = await syncSecret(APP, 'new');
@@ -364,22 +365,76 @@ describe('a manager', () => {
     await history.assertCreated(object, copy, secret);
   });
 
-  it('serves SyncSecrets of any namespace without delay in a cluster without a CCM', async () => {
-    await start({ manager: ccmAndManager.manager });
-    const first = await syncSecret(APP, 'first');
-    await waitFor(async () => await secretIn(first), { message: () => `the first Secret\n${tail()}` });
-    await within(AT_ONCE_MS, 'the second Secret', async () => {
-      const second = await syncSecret(APP, 'second');
-      await waitFor(async () => await secretIn(second), { message: () => `the second Secret\n${tail()}` });
-    });
-  });
-
-  it('hands its SyncSecrets over to a CCM that is added later', async () => {
-    await start({ manager: ccmAndManager.manager });
+  it('serves SyncSecrets of any namespace at once, and hands them over to a CCM that is added later', async () => {
+    await start(anyManager);
     const object = await syncSecret(APP, 'one');
-    await waitFor(async () => await secretIn(object), { message: () => `the Secret\n${tail()}` });
+    await within(AT_ONCE_MS, 'the Secret', async () => {
+      await waitFor(async () => await secretIn(object), { message: () => `the Secret\n${tail()}` });
+    });
     await start({ ccm: ccmAndManager.ccm });
     await synced('one');
     await waitFor(async () => (await secretIn(object)) === undefined, { message: () => `the old Secret\n${tail()}` });
+  });
+
+  it('leaves a forged propagated SyncSecret alone, and serves others at once', async () => {
+    await start(anyManager);
+    const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
+    const forged = await Promise.all(
+      [APP, AWAY].map((namespace) =>
+        syncSecret(namespace, 'forged', { metadata: { annotations, finalizers: [FINALIZER] } }),
+      ),
+    );
+    await requests().settled();
+    await within(AT_ONCE_MS, 'other Secrets', async () => {
+      const others = await Promise.all([APP, AWAY, OTHER_AWAY].map((namespace) => syncSecret(namespace, 'other')));
+      for (const other of others) {
+        await waitFor(async () => await secretIn(other), { message: () => `the Secret\n${tail()}` });
+      }
+    });
+    for (const object of forged) {
+      assert.equal(await secretIn(object), undefined);
+      assert.equal((await api.get(pathOf(object))).metadata.resourceVersion, object.metadata.resourceVersion);
+    }
+  });
+
+  it('lets clones of propagated SyncSecrets go when the CCM has had its time, and not before', async () => {
+    await start(anyManager);
+    const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
+    const metadata = { annotations, finalizers: [FINALIZER] };
+    const clones = await Promise.all([APP, AWAY].map((namespace) => syncSecret(namespace, 'clone', { metadata })));
+    const deletedAt = Date.now();
+    await Promise.all(clones.map((clone) => api.delete(pathOf(clone))));
+    for (const clone of clones) {
+      const isGone = async (): Promise<boolean> => (await api.find(pathOf(clone))) === undefined;
+      await waitFor(isGone, { message: () => `${pathOf(clone)} to be gone\n${tail()}` });
+      // Twice --deletion-timeout.
+      assert.ok(Date.now() - deletedAt >= 4000, 'the manager leaves the deletion to a CCM');
+    }
+  });
+});
+
+describe('a CCM in one cluster', () => {
+  it('leaves propagated on a SyncSecret whose deletion a foreign finalizer holds, so that no manager takes it', async () => {
+    await start({ ccm: ccmAndManager.ccm, ...anyManager });
+    const object = await syncSecret(APP, 'held');
+    const { copy, secret } = await synced('held');
+    await requests().settled();
+    const finalizers = [FINALIZER, 'example.com/foreign'];
+    await api.patch(pathOf(object), { metadata: { finalizers } });
+    await api.delete(pathOf(object));
+    for (const one of [copy, secret]) {
+      const isGone = async (): Promise<boolean> => (await api.find(pathOf(one))) === undefined;
+      await waitFor(isGone, { message: () => `${pathOf(one)} to be gone\n${tail()}` });
+    }
+    const later = requests().fromNow();
+    const left = await waitFor(async () => {
+      const { metadata, status } = await api.get(pathOf(object));
+      return metadata.finalizers.length === 1 && status.phase === 'Terminating' && metadata;
+    });
+    await requests().settled();
+    assert.deepEqual(left.finalizers, ['example.com/foreign']);
+    assert.equal(left.annotations['keyferry.dev/propagated'], AWAY);
+    assert.equal(await api.find(secretPath(APP, uidOf(object))), undefined);
+    assert.ok(!writersOf(later(), 'syncsecrets/status', APP).includes(MANAGER), 'one writer of the status');
   });
 });

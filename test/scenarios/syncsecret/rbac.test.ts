@@ -21,6 +21,8 @@ const CCM = [
 ];
 const SYNCHRONIZER = ['core/secrets: get list watch patch', 'kubelb.k8c.io/syncsecrets: create delete'];
 const TENANT = ['kubelb.k8c.io/syncsecrets: get list watch create patch delete'];
+/** The uid tells a CCM whether this is its own cluster. */
+const IDENTITY = ['core/namespaces kube-system: get'];
 const MANAGER = [
   'kubelb.k8c.io/syncsecrets: get list watch patch',
   'kubelb.k8c.io/syncsecrets/status: patch',
@@ -36,7 +38,10 @@ const GOLDEN: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     'Role keyferry-syncsecret-ccm': LEASES,
   },
   'rbac-syncsecret-synchronizer.yaml': { 'ClusterRole keyferry-syncsecret-synchronizer': SYNCHRONIZER },
-  'rbac-syncsecret-tenant.yaml': { 'Role keyferry-syncsecret-ccm': TENANT },
+  'rbac-syncsecret-tenant.yaml': {
+    'ClusterRole keyferry-syncsecret-tenant': IDENTITY,
+    'Role keyferry-syncsecret-ccm': TENANT,
+  },
   'rbac-syncsecret-manager.yaml': {
     'ClusterRole keyferry-syncsecret-manager': MANAGER,
     'Role keyferry-syncsecret-manager': LEASES,
@@ -111,15 +116,15 @@ describe('on real clusters', () => {
       'ccm at home': [...CCM, ...SYNCHRONIZER, ...LEASES],
       manager: MANAGER,
       'manager at home': [...MANAGER, ...LEASES],
-      tenant: TENANT,
-      'tenant elsewhere': [],
+      tenant: [...TENANT, ...IDENTITY],
+      'tenant elsewhere': IDENTITY,
     };
     const sorted = (one: typeof rights): Json =>
       Object.fromEntries(Object.entries(one).map(([who, list]) => [who, list.toSorted()]));
     assert.deepEqual(sorted(rights), sorted(expected));
   });
 
-  it('the token of a tenant reads and writes SyncSecrets of its namespace, and nothing else', async () => {
+  it('the token of a tenant reads and writes SyncSecrets of its namespace, and nothing else but the identity of the cluster', async () => {
     const { managementApi: admin } = scene;
     for (const { namespace } of [tenant, other]) {
       await scene.create(namespace, 'one', { a: '1' }, {}, admin);

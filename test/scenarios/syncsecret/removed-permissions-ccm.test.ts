@@ -19,7 +19,7 @@ const TENANT_FILE = 'rbac-syncsecret-tenant.yaml';
 const trial = new Trial();
 let scene: SyncSecretScene;
 let tenant: Tenant;
-let roles: Readonly<Record<'role' | 'home' | 'synchronizer' | 'remote', Role>>;
+let roles: Readonly<Record<'role' | 'home' | 'synchronizer' | 'remote' | 'identity', Role>>;
 let one: Json;
 const at = (name: string): string => syncSecretPath('default', name);
 
@@ -33,6 +33,7 @@ before(async () => {
     home: roleOf(FILE, name, tenantPlane, ccmUser, HOME),
     synchronizer: roleOf(SYNCHRONIZER_FILE, 'keyferry-syncsecret-synchronizer', tenantPlane, ccmUser),
     remote: roleOf(TENANT_FILE, name, managementPlane, tenant.user, tenant.namespace),
+    identity: roleOf(TENANT_FILE, 'keyferry-syncsecret-tenant', managementPlane, tenant.user),
   };
   await scene.manager();
 });
@@ -118,6 +119,19 @@ it('at the start: it waits for lists and the Lease, and keeps orphans if it does
   await trial.start(start());
   await scene.gone(managementApi, again);
   await scene.phase(one, 'Synced');
+});
+
+it('namespaces get in the management cluster: only SyncSecrets in namespaces tenant-* wait', async () => {
+  await scene.namespaces('tenant-named');
+  await trial.program.stop();
+  const missing = await trial.take(roles.identity, 'namespaces get');
+  await trial.start(start());
+  await missing.isNamed();
+  const object = await scene.create('tenant-named', 'named', { a: '1' });
+  await scene.arrived(tenant, await create('unnamed'), { a: '1' });
+  assert.equal(await scene.findCopy(tenant, object), undefined);
+  await missing.giveBack();
+  await scene.arrived(tenant, object, { a: '1' });
 });
 
 it('syncsecrets patch: no copy is made without the finalizer', async () => {

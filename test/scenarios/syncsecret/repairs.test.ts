@@ -7,7 +7,7 @@ import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import type { Chain } from './support.ts';
-import { essence, pathOf, SyncSecretScene } from './support.ts';
+import { ALL_TRAVEL, essence, pathOf, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -37,6 +37,10 @@ const EDITS: Edits = {
   'no labels': { metadata: { labels: null } },
   'an annotation': { metadata: { annotations: { note: 'other' } } },
   'a removed annotation': { metadata: { annotations: { note: null } } },
+  'a label that the source does not have': { metadata: { labels: { [FOREIGN]: 'x' } } },
+  'annotations that the source does not have': {
+    metadata: { annotations: { [FOREIGN]: 'x', 'keyferry.dev/retain': 'true', 'k8s-replicator/replicate-to': 'a' } },
+  },
   immutable: { immutable: true },
   'immutable with other data': { immutable: true, data: { a: edited } },
   deleted: 'delete',
@@ -94,14 +98,14 @@ async function prepare(tenant: Tenant, namespace: string, edits: Edits): Promise
   const objects = await Promise.all(
     Object.keys(edits).map(async (_, index) => await scene.create(namespace, `n${index}`, VALUES, { metadata })),
   );
-  return await Promise.all(
-    Object.entries(edits).map(async ([title, edit], index) => {
-      const object = objects[index];
-      await scene.arrived(tenant, object, VALUES);
-      await scene.phase(object, 'Synced');
-      return { title, edit, object, chain: await scene.arrived(tenant, object, VALUES) };
-    }),
-  );
+  const cases: Case[] = [];
+  // Only one of them is polled at a time: each look is several requests.
+  for (const [index, [title, edit]] of Object.entries(edits).entries()) {
+    const object = objects[index];
+    await scene.phase(object, 'Synced');
+    cases.push({ title, edit, object, chain: await scene.arrived(tenant, object, VALUES) });
+  }
+  return cases;
 }
 
 /** Waits until copy and Secret of each SyncSecret are as before. */
@@ -127,7 +131,7 @@ for (const [hop, edits] of Object.entries(hops)) {
 
   describe(`a ${hop} that another client changes`, () => {
     it('is restored at once', async () => {
-      const { tenant } = await scene.running();
+      const { tenant } = await scene.running(ALL_TRAVEL);
       const cases = await prepare(tenant, `live-${hop.toLowerCase()}`, edits);
       await within(REPAIRED_MS, 'the repairs', async () => {
         await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -136,20 +140,20 @@ for (const [hop, edits] of Object.entries(hops)) {
     });
 
     it('is restored after the next start, if the change was made in between', async () => {
-      const { tenant, ccm, manager } = await scene.running();
+      const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
       const cases = await prepare(tenant, `later-${hop.toLowerCase()}`, edits);
       await Promise.all([ccm.kill9(), manager.kill9()]);
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-      await Promise.all([scene.ccm(tenant), scene.manager()]);
+      await Promise.all([scene.ccm(tenant, ALL_TRAVEL), scene.manager(ALL_TRAVEL)]);
       await restored(tenant, cases);
     });
 
     it('is restored after the next start of that program alone', async () => {
-      const { tenant, ccm, manager } = await scene.running();
+      const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
       const cases = await prepare(tenant, `alone-${hop.toLowerCase()}`, edits);
       await (hop === 'Secret' ? manager : ccm).kill9();
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-      await (hop === 'Secret' ? scene.manager() : scene.ccm(tenant));
+      await (hop === 'Secret' ? scene.manager(ALL_TRAVEL) : scene.ccm(tenant, ALL_TRAVEL));
       await restored(tenant, cases);
     });
   });

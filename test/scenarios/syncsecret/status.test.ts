@@ -146,7 +146,7 @@ describe('the status in the tenant’s cluster', () => {
     await manager.kill9();
     await scene.tenantApi.patch(path, { type: null });
     const pending = await scene.phase(object, 'Pending', { reason: 'Pending' });
-    const message = 'the management cluster has not made the Secret yet';
+    const message = 'the Secret in the management cluster is not made yet';
     assert.deepEqual(statusOf(pending), expected('Pending', 'False', 'Pending', message, 3));
     await scene.manager();
     await scene.phase(object, 'Synced');
@@ -162,7 +162,7 @@ describe('the status in the tenant’s cluster', () => {
     await using history = await phases(scene.tenantApi, object);
     await scene.change(scene.tenantApi, object, { a: 'two' });
     await waitFor(() => rule.hits > 0, { message: 'the write of the copy' });
-    await scene.phase(object, 'Pending', { message: /^the copy in the management cluster is being made$/ });
+    await scene.phase(object, 'Pending', { message: /^the Secret in the management cluster is not made yet$/ });
     assert.ok(!history.seen.includes('Synced 2'), history.seen.join());
     release.resolve();
     await scene.phase(object, 'Synced');
@@ -193,6 +193,40 @@ describe('the status in the tenant’s cluster', () => {
     assert.equal(held.status.conditions[0].status, 'True');
     await scene.tenantApi.patch(syncSecretPath('default', 'held'), { metadata: { finalizers: null } });
     await scene.gone(scene.tenantApi, object);
+  });
+});
+
+describe('a status that somebody else has written', () => {
+  /** What another client makes of a status. */
+  const FORGERIES: readonly Json[] = [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null];
+
+  it('is replaced in both clusters', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'forged', { a: 'one' });
+    await scene.phase(object, 'Synced');
+    const { copy } = await scene.arrived(tenant, object, { a: 'one' });
+    for (const status of FORGERIES) {
+      for (const [api, one] of [
+        [scene.tenantApi, object],
+        [scene.managementApi, copy],
+      ] as const) {
+        await api.patch(`${syncSecretPath(one.metadata.namespace, one.metadata.name)}/status`, { status });
+        await scene.phase(one, 'Synced', { api, reason: 'Synced' });
+      }
+    }
+  });
+
+  it('never makes a failure Synced for a tenant', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'spoofed', { a: 'x' }, { type: 'kubernetes.io/tls' });
+    await scene.phase(object, 'Failed');
+    const copy = await scene.findCopy(tenant, object);
+    const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
+    await scene.managementApi.patch(`${path}/status`, { status: { phase: 'Synced', conditions: [] } });
+    await scene.phase(copy, 'Failed', { api: scene.managementApi });
+    await scene.phase(object, 'Failed');
+    await scene.tenantApi.patch(`${syncSecretPath('default', 'spoofed')}/status`, { status: { phase: 'Synced' } });
+    await scene.phase(object, 'Failed');
   });
 });
 

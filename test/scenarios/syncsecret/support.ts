@@ -17,10 +17,16 @@ export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
 /** The label that offers a Secret to the synchronizer. */
 export const OFFERED = { 'kubelb.k8c.io/managed-by': 'kubelb' };
 
+/** All labels and annotations travel, as with KubeLB. */
+export const ALL_TRAVEL = { args: ['--propagate-labels=.*', '--propagate-annotations=.*'] };
+
 const API = '/apis/kubelb.k8c.io/v1alpha1';
 const OFFERED_SELECTOR = Object.entries(OFFERED)
   .map(([key, value]) => `${key}=${value}`)
   .join(',');
+
+/** Requests of `clear` at the same time, for each cluster. */
+const CLEAR_PARALLEL = 8;
 
 /** The label of Secrets that the manager has made. */
 const MADE_SELECTOR = 'keyferry.dev/copy=syncsecret';
@@ -81,10 +87,12 @@ export class SyncSecretScene {
     return await this.#ready(await this.clusters.manager(options));
   }
 
-  /** A new tenant with its CCM, and a manager. */
-  async running(): Promise<{ readonly tenant: Tenant; readonly ccm: Keyferry; readonly manager: Keyferry }> {
+  /** A new tenant with its CCM, and a manager. @param options of both programs */
+  async running(
+    options: ProgramOptions = {},
+  ): Promise<{ readonly tenant: Tenant; readonly ccm: Keyferry; readonly manager: Keyferry }> {
     const tenant = await this.tenant();
-    const [ccm, manager] = await Promise.all([this.ccm(tenant), this.manager()]);
+    const [ccm, manager] = await Promise.all([this.ccm(tenant, options), this.manager(options)]);
     return { tenant, ccm, manager };
   }
 
@@ -245,10 +253,8 @@ export class SyncSecretScene {
    */
   async clear(): Promise<void> {
     const { link, tenantProxy, managerProxy } = this.clusters;
-    for (const operator of this.#operators) {
-      await operator.kill9();
-      this.#outputs.push(operator.output);
-    }
+    await Promise.all(this.#operators.map((operator) => operator.kill9()));
+    this.#outputs.push(...this.#operators.map(({ output }) => output));
     this.#operators = [];
     for (const proxy of [link, tenantProxy, managerProxy]) {
       proxy.clearRules();
@@ -256,13 +262,7 @@ export class SyncSecretScene {
       await proxy.accept();
       proxy.reset();
     }
-    for (const api of [this.tenantApi, this.managementApi]) {
-      for (const object of await api.list(`${API}/syncsecrets`)) await remove(api, { ...object, kind: 'SyncSecret' });
-      for (const labelSelector of [OFFERED_SELECTOR, MADE_SELECTOR]) {
-        const secrets = await api.list('/api/v1/secrets', { labelSelector });
-        for (const object of secrets) await remove(api, { ...object, kind: 'Secret' });
-      }
-    }
+    await Promise.all([this.tenantApi, this.managementApi].map(clearCluster));
   }
 
   /** Checks that no value leaked, then stops all. */
@@ -310,16 +310,31 @@ export function essence({ data, stringData, type, immutable, metadata: meta }: J
   return { data, stringData, type, immutable, labels, annotations: lasting, owners, finalizers, deletionTimestamp };
 }
 
+async function clearCluster(api: TestApi): Promise<void> {
+  const syncSecrets = await api.list(`${API}/syncsecrets`);
+  await removeAll(api, 'SyncSecret', syncSecrets);
+  for (const labelSelector of [OFFERED_SELECTOR, MADE_SELECTOR]) {
+    await removeAll(api, 'Secret', await api.list('/api/v1/secrets', { labelSelector }));
+  }
+}
+
+async function removeAll(api: TestApi, kind: string, objects: readonly Json[]): Promise<void> {
+  const rest = objects.values();
+  const worker = async (): Promise<void> => {
+    for (const object of rest) await remove(api, { ...object, kind });
+  };
+  await Promise.all(Array.from({ length: CLEAR_PARALLEL }, worker));
+}
+
 /** Deletes an object at once, whatever finalizers it has. */
 async function remove(api: TestApi, object: Json): Promise<void> {
   const path = pathOf(object);
-  if (!(await api.delete(path))) return;
+  if (!(await api.delete(path)) || object.metadata.finalizers === undefined) return;
   // It may have been gone already.
-  if ((await api.find(path)) !== undefined)
-    await api.raw('PATCH', path, {
-      body: { metadata: { finalizers: null } },
-      contentType: 'application/merge-patch+json',
-    });
+  await api.raw('PATCH', path, {
+    body: { metadata: { finalizers: null } },
+    contentType: 'application/merge-patch+json',
+  });
 }
 
 function sameData(actual: Values, wanted: Values): boolean {

@@ -6,13 +6,13 @@ import type { Json } from '../../support/api.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { Chain } from './support.ts';
-import { syncSecretPath, SyncSecretScene } from './support.ts';
+import { ALL_TRAVEL, syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 let tenant: Tenant;
 before(async () => {
   scene = await SyncSecretScene.open();
-  ({ tenant } = await scene.running());
+  ({ tenant } = await scene.running(ALL_TRAVEL));
 });
 after(async () => await scene.close());
 

@@ -1,4 +1,4 @@
-/** A webhook of the management cluster that refuses writes, and quotes what it refuses. */
+/** A webhook of the management cluster that refuses writes, and quotes what it refuses, or accepts them after some time. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
@@ -17,11 +17,15 @@ export interface Denial {
 export interface Webhook extends AsyncDisposable {
   /** The refusal from now on. */
   deny(denial: Denial): void;
+  /** Accepts all from now on, after this time, ms. */
+  acceptAfter(ms: number): void;
   /** Refused writes so far. */
   readonly refused: number;
+  /** Writes that wait for an answer. */
+  readonly waiting: number;
 }
 
-/** Refuses all new and changed objects of one kind in a namespace until it is disposed. Settles when it is in force. */
+/** Refuses all new and changed objects of one kind in a namespace, until told otherwise or disposed. Settles when it is in force. */
 export async function startWebhook(
   api: TestApi,
   name: string,
@@ -31,12 +35,23 @@ export async function startWebhook(
   const { certPem: cert, keyPem: key } = await authority.server('localhost');
   let denial: Denial = { code: 403, reason: 'Forbidden' };
   let refused = 0;
+  let acceptAfterMs: number | undefined;
+  const waiting = new Set<NodeJS.Timeout>();
   const server = createServer({ cert, key }, (request, response) => {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
       const review: Json = JSON.parse(Buffer.concat(parts).toString('utf8'));
       const { uid, object, oldObject } = review.request;
+      response.setHeader('content-type', 'application/json');
+      if (acceptAfterMs !== undefined) {
+        const timer = setTimeout(() => {
+          waiting.delete(timer);
+          response.end(JSON.stringify({ ...review, request: undefined, response: { uid, allowed: true } }));
+        }, acceptAfterMs);
+        waiting.add(timer);
+        return;
+      }
       refused += 1;
       const { code, reason } = denial;
       const words = { new: object?.data, text: object?.stringData, old: oldObject?.data };
@@ -46,7 +61,6 @@ export async function startWebhook(
         message: `not this: ${JSON.stringify(words)}`,
         details: { retryAfterSeconds: 30 },
       };
-      response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ ...review, request: undefined, response: { uid, allowed: false, status } }));
     });
   });
@@ -84,12 +98,17 @@ export async function startWebhook(
   refused = 0;
   return {
     deny: (next) => (denial = next),
+    acceptAfter: (ms) => (acceptAfterMs = ms),
     get refused() {
       return refused;
+    },
+    get waiting() {
+      return waiting.size;
     },
     async [Symbol.asyncDispose]() {
       await api.delete(`${CONFIGURATIONS}/${name}`);
       await waitFor(async () => !(await isInForce()), { message: `the webhook ${name} to be gone` });
+      for (const timer of waiting) clearTimeout(timer);
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     },

@@ -59,6 +59,7 @@ before(async () => {
   vault = await DevVault.start();
   sessions = new VaultSessions({ clock: systemClock });
   await vault.write('sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
+  await vault.write('sys/mounts/kv', { type: 'kv', options: { version: '1' } });
   await vault.write('sys/mounts/team/store', { type: 'kv', options: { version: '2' } });
   await vault.write('sys/mounts/pki', { type: 'pki' });
   await waitFor(
@@ -239,6 +240,14 @@ describe('KV 1', () => {
     assert.equal(found(await root.read('kv1/data/app')).values.get('k'), 'inner');
     assert.deepEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
     assert.equal((await root.read('kv1/none')).state, 'missing');
+  });
+
+  it('is not taken for a mount whose name begins with its name', async () => {
+    const root = entriesFor(vault.rootToken);
+    assert.deepEqual((await root.resolve('kv/app')).mount, { path: 'kv/', kind: 'kv1' });
+    assert.deepEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
+    await root.update('kv1/beside', () => values({ k: 'v' }));
+    assert.equal(found(await root.read('kv1/beside')).values.get('k'), 'v');
   });
 
   it('is compared before it is written', async () => {

@@ -4,6 +4,10 @@ import { createSign, generateKeyPairSync } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
+import { VaultAccess, type VaultLogin } from '../../../src/copy/vault/access.ts';
+import type { VaultCredentials } from '../../../src/copy/vault/credentials.ts';
+import { type VaultLocation, VaultLocations, vaultTargetKey } from '../../../src/copy/vault/locations.ts';
+import { VaultTargets, type VaultTargetsOptions } from '../../../src/copy/vault/targets.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
 import { VaultEntries } from '../../../src/vault/kv/entries.ts';
@@ -13,13 +17,17 @@ import type { SessionEvent } from '../../../src/vault/session/session-events.ts'
 import type { VaultSession } from '../../../src/vault/session/session.ts';
 import { VaultSessions } from '../../../src/vault/session/sessions.ts';
 import { type AppRole, DevVault } from './dev-vault.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
 let events: SessionEvent[];
 let roles = 0;
+
+/** No test of these is about the time limit of a call, which includes its wait for a slot behind a thousand others. */
+const CALL = { timeoutMs: PATIENCE_MS };
 
 const text = (value: string): SecretBytes => SecretBytes.fromUtf8(value);
 
@@ -68,9 +76,9 @@ beforeEach(() => {
   events = [];
   mark = vault.audited().length;
   sessions = new VaultSessions({
+    ...CALL,
     clock: systemClock,
     onEvent: (event) => events.push(event),
-    refusedDelaysMs: [400, 800, 60_000],
     lingerMs: 200,
   });
 });
@@ -305,6 +313,19 @@ describe('a token that is no longer valid', () => {
 });
 
 describe('a login that is refused', () => {
+  /** Only the test moves it: however slow the machine is, no pause ends during many attempts. */
+  let clock: ManualClock;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    sessions = new VaultSessions({
+      ...CALL,
+      clock,
+      onEvent: (event) => events.push(event),
+      refusedDelaysMs: [400, 800, 60_000],
+    });
+  });
+
   it('is retried with growing pauses for all users, and its error has Vault’s message but no credential', async () => {
     const role = await newRole();
     const session = open(appRole({ ...role, secretId: 'wrong-secret-id' }));
@@ -316,17 +337,17 @@ describe('a login that is refused', () => {
         return true;
       });
     };
-    await Promise.all(Array.from({ length: 50 }, attempt));
-    assert.equal(calls('auth/approle/login'), 1);
-    await waitFor(
-      async () => {
-        await attempt();
-        return calls('auth/approle/login') === 3;
-      },
-      { message: 'the third attempt' },
-    );
-    await Promise.all(Array.from({ length: 50 }, attempt));
-    assert.equal(calls('auth/approle/login'), 3);
+    let expected = 1;
+    // A pause is longer by a tenth at most.
+    for (const pauseMs of [400, 800, 60_000]) {
+      await Promise.all(Array.from({ length: 50 }, attempt));
+      await clock.advance(pauseMs - 1);
+      await attempt();
+      assert.equal(calls('auth/approle/login'), expected);
+      await clock.advance(pauseMs / 10 + 1);
+      await Promise.all(Array.from({ length: 50 }, attempt));
+      assert.equal(calls('auth/approle/login'), ++expected);
+    }
     const failed = events.filter((event) => event.type === 'loginFailed');
     assert.ok(failed.every((event) => event.retryAfterMs >= 400));
   });
@@ -404,5 +425,50 @@ describe('a credential', () => {
     });
     for (const secret of [role.roleId, role.secretId, 'hvs.']) assert.ok(!printed.includes(secret), printed);
     assert.ok(!JSON.stringify([hold, events]).includes('hvs.'));
+  });
+});
+
+describe('a location', () => {
+  const { signal } = new AbortController();
+  const login: VaultLogin = { server: { addr: '' }, auth: { method: 'environment' } };
+  const accessWith = (identity: () => VaultIdentity): VaultAccess => {
+    const credentials = { identity: async () => await Promise.resolve(identity()) } as unknown as VaultCredentials;
+    return new VaultAccess({ sessions, credentials, clock: systemClock });
+  };
+  const unused = async (): Promise<void> => {
+    await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
+  };
+
+  it('with a rotated credential closes the session of the old one, and revokes its token', async () => {
+    const [before, after] = [appRole(await newRole()), appRole(await newRole())];
+    let identity = before;
+    const access = accessWith(() => identity);
+    const at = { ...login, server: { addr: vault.addr } };
+    const old = await access.open('vault:x', at, signal);
+    await read(old.session);
+    identity = after;
+    const current = await access.open('vault:x', at, signal);
+    await read(current.session);
+    await unused();
+    assert.deepEqual([old.session.state, current.session.state, sessions.size], ['closed', 'live', 1]);
+  });
+
+  it('whose entry was read back has no session any more', async () => {
+    const role = appRole(await newRole());
+    const location: VaultLocation = {
+      ...login,
+      server: { addr: vault.addr },
+      path: 'secret/data/app',
+      encoding: 'plain',
+      secretType: undefined,
+    };
+    const target = vaultTargetKey(location);
+    const locations = new VaultLocations(() => undefined);
+    locations.set('mirrors:a/b', [{ key: target, location, pollSeconds: 1 }]);
+    const options = { access: accessWith(() => role), locations } as unknown as VaultTargetsOptions;
+    await new VaultTargets(options).readBack(target, 'mirrors:a/b', 'another version', signal);
+    assert.equal(seen('login'), 1);
+    await unused();
+    assert.equal(sessions.size, 0);
   });
 });

@@ -127,6 +127,13 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- $args = concat $args (list (printf "--syncsecret-cluster-name=%s" .clusterName) "--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig") }}
 {{- if .secretSynchronizer }}{{ $args = append $args "--syncsecret-enable-secret-synchronizer" }}{{ end }}
 {{- end }}{{ end }}
+{{- with .Values.syncSecret.manager }}{{ if .enabled }}
+{{- with .servedNamespaces }}{{ $args = append $args (printf "--syncsecret-served-namespaces=%s" (join "," .)) }}{{ end }}
+{{- end }}{{ end }}
+{{- if or .Values.syncSecret.manager.enabled $systems.ccm.enabled }}
+{{- with .Values.syncSecret.propagateLabels }}{{ $args = append $args (printf "--syncsecret-propagate-labels=%s" (join "," .)) }}{{ end }}
+{{- with .Values.syncSecret.propagateAnnotations }}{{ $args = append $args (printf "--syncsecret-propagate-annotations=%s" (join "," .)) }}{{ end }}
+{{- end }}
 {{- if .Values.generator.enabled }}
 {{- if .Values.generator.all }}{{ $args = append $args "--generator-all" }}{{ end }}
 {{- with .Values.generator.namespaces }}{{ $args = append $args (printf "--generator-namespaces=%s" (join "," .)) }}{{ end }}

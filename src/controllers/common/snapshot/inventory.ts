@@ -1,5 +1,6 @@
 /** The objects of a cluster as lists showed them at one time: metadata of Secrets, ConfigMaps and namespaces, and the rules of controllers. */
 import { Namespaces } from '../../../copy/cluster/namespaces.ts';
+import { nobodyCause } from '../../../copy/model/cause.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
 import { sourceView } from '../../../copy/model/source-view.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
@@ -17,8 +18,7 @@ const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural
 /** The view of a source in Vault. The commands do not read Vault, because that needs the mirror's login and creates dynamic credentials. */
 export const VAULT_NOT_READ = {
   state: 'missing',
-  reason: 'Vault',
-  message: 'this command does not read Vault',
+  ...nobodyCause('Vault', 'this command does not read Vault'),
 } as const satisfies SourceView;
 
 /** For each changed object: its state after the change, from its state on the server. `undefined`: it does not exist, and the change does not create it. */

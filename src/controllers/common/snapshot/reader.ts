@@ -50,6 +50,8 @@ export interface RuleReader {
   problemsOf(object: ResourceKey): readonly string[];
   /** Remarks on an object that is not a rule here. */
   notesOf?(object: ResourceKey): readonly string[];
+  /** The rule of another program that makes, fills or uses an object, where this controller reads its annotations. */
+  heldBy?(object: ResourceKey): string | undefined;
   /** A remark on a valid rule. @param claims the number of its claims */
   noteOn?(rule: RuleKey, claims: number): string | undefined;
   /**

@@ -57,6 +57,8 @@ export interface OrphanStatus extends CopyStatus {
   /** The rule in its mark: `default/mysecret-mirror`. */
   readonly owner: string;
   readonly reason: string;
+  /** Of a copy of an original that Keyferry does not decide on: what `keyferry migrate` says of it. */
+  readonly verdict?: 'leftover' | 'manual' | undefined;
 }
 
 export interface ControllerStatus {

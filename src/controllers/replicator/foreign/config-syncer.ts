@@ -1,17 +1,18 @@
 /** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
-import { foreignReader, type ForeignSource, type Remark } from './foreign.ts';
 import { EVERYWHERE } from './namespace-lists.ts';
+import type { Foreign, ForeignSource, Remark } from './requests.ts';
 
 const PREFIX = 'kubed.appscode.com/';
 const NAMES = {
   sync: `${PREFIX}sync`,
   contexts: `${PREFIX}sync-contexts`,
-  /** Labels on a copy. */
+  /** Labels on a copy, and on a source at each start of the program: there they name the source itself. */
   originName: `${PREFIX}origin.name`,
   originNamespace: `${PREFIX}origin.namespace`,
+  originCluster: `${PREFIX}origin.cluster`,
 } as const;
 
-export const configSyncer = foreignReader({
+export const configSyncer: Foreign = {
   program: 'config-syncer',
   image: /^(kubed|config-syncer)$/,
   sourceOf: ({ annotations }) => {
@@ -22,9 +23,9 @@ export const configSyncer = foreignReader({
     const name = labels[NAMES.originName];
     const namespace = labels[NAMES.originNamespace];
     if (name === undefined || namespace === undefined) return undefined;
-    return { mode: 'push', source: `${namespace}/${name}` };
+    return { mode: 'push', source: `${namespace}/${name}`, cluster: labels[NAMES.originCluster] ?? '' };
   },
-});
+};
 
 /** @param selector of the labels of namespaces; empty, or `true` as in old versions: all namespaces */
 function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSource {
@@ -35,6 +36,6 @@ function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSo
   }
   if (selector === undefined) return { remarks };
   if (selector === '' || selector === 'true') return { pushesTo: [EVERYWHERE], remarks };
-  const text = `${NAMES.sync}: "${selector}" selects namespaces by labels, and Keyferry by names; name them in the annotation replicate-to-namespaces`;
-  return { remarks: [...remarks, { verdict: 'unsupported', text }] };
+  const text = `${NAMES.sync}: "${selector}" selects namespaces by labels, and Keyferry by names`;
+  return { remarks: [...remarks, { verdict: 'unsupported', text, answer: 'toNamespaces' }] };
 }

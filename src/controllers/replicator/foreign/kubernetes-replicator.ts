@@ -1,10 +1,11 @@
 /** The annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
 import type { Annotations } from '../annotations.ts';
 import { parseBool } from '../../../runtime/go-bool.ts';
-import { foreignReader, type ForeignSource, type Remark } from './foreign.ts';
+import { foreignReader } from './foreign.ts';
 import type { ProgramReader } from '../../common/migration.ts';
 import { namespaceList } from './namespace-lists.ts';
 import { otherKinds } from './other-kinds.ts';
+import type { Foreign, ForeignSource, Remark } from './requests.ts';
 
 const PREFIX = 'replicator.v1.mittwald.de/';
 const NAMES = {
@@ -19,20 +20,23 @@ const NAMES = {
   version: `${PREFIX}replicated-from-version`,
 } as const;
 
-const annotated = foreignReader({
+export const mittwald: Foreign = {
   program: 'kubernetes-replicator',
   image: /^kubernetes-replicator$/,
   sourceOf: ({ annotations, labels }) => {
-    const pushes = NAMES.to in annotations || NAMES.toMatching in annotations;
+    // An object that is filled is not pushed.
+    const pushes = !(NAMES.from in annotations) && (NAMES.to in annotations || NAMES.toMatching in annotations);
     if (!pushes && !(NAMES.allowed in annotations)) return undefined;
-    return sourceBy(annotations, Object.keys(labels).length > 0);
+    return sourceBy(annotations, pushes, Object.keys(labels).length > 0);
   },
   copyOf: ({ annotations }) => {
     const source = annotations[NAMES.from];
     if (source !== undefined) return { mode: 'pull', source };
     return NAMES.version in annotations ? { mode: 'push', source: undefined } : undefined;
   },
-});
+};
+
+const annotated = foreignReader(mittwald);
 
 export const kubernetesReplicator: ProgramReader = {
   ...annotated,
@@ -43,22 +47,21 @@ export const kubernetesReplicator: ProgramReader = {
   },
 };
 
-function sourceBy(annotations: Annotations, hasLabels: boolean): ForeignSource {
+function sourceBy(annotations: Annotations, pushes: boolean, hasLabels: boolean): ForeignSource {
   const remarks: Remark[] = [];
   const remark = (verdict: Remark['verdict'], text: string): number => remarks.push({ verdict, text });
-  const list = (name: string): readonly string[] => {
-    const { items, invalid } = namespaceList(annotations[name] ?? '');
-    for (const why of invalid) remark('manual', `${name}: ${why}`);
-    for (const item of items) if (isPartlyAnchored(item)) remark('difference', partlyAnchored(name, item));
+  const list = (name: string, answer: Remark['answer'] & string): readonly string[] => {
+    const { items, invalid } = namespaceList(withoutLeadingStar(annotations[name] ?? ''));
+    for (const why of invalid) remarks.push({ verdict: 'manual', text: `${name}: ${why}`, answer });
+    for (const item of items.filter((one) => isPartlyAnchored(one)))
+      remarks.push({ verdict: 'difference', text: partlyAnchored(name, item), answer });
     return items;
   };
-  if (NAMES.toMatching in annotations) {
-    remark(
-      'unsupported',
-      `${NAMES.toMatching}: Keyferry selects namespaces by their names, not by labels; name them in the annotation replicate-to-namespaces`,
-    );
+  if (pushes && NAMES.toMatching in annotations) {
+    const text = `${NAMES.toMatching}: Keyferry selects namespaces by their names, not by labels`;
+    remarks.push({ verdict: 'unsupported', text, answer: 'toNamespaces' });
   }
-  const pushesTo = NAMES.to in annotations ? list(NAMES.to) : undefined;
+  const pushesTo = pushes && NAMES.to in annotations ? list(NAMES.to, 'toNamespaces') : undefined;
   if (pushesTo !== undefined && isTrue(annotations[NAMES.keepOwners])) {
     remark(
       'unsupported',
@@ -72,8 +75,13 @@ function sourceBy(annotations: Annotations, hasLabels: boolean): ForeignSource {
   if (!isTrue(annotations[NAMES.allowed]) || !(NAMES.allowedNamespaces in annotations)) {
     return pushesTo === undefined ? { remarks } : { pushesTo, remarks };
   }
-  const allows = list(NAMES.allowedNamespaces);
+  const allows = list(NAMES.allowedNamespaces, 'allowedNamespaces');
   return pushesTo === undefined ? { allows, remarks } : { allows, pushesTo, remarks };
+}
+
+/** `*-x` becomes `^*-x$` there, which matches every name that ends with `-x`; `*` alone matches every name. */
+function withoutLeadingStar(list: string): string {
+  return list.replaceAll(/(^|,)(\s*)\*/g, '$1$2.*');
 }
 
 /** `a|b` becomes `^a|b$` there, which matches every name that starts with `a`. */

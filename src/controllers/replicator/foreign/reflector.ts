@@ -1,7 +1,7 @@
 /** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
 import type { Annotations } from '../annotations.ts';
-import { foreignReader, type ForeignSource, type Remark } from './foreign.ts';
 import { EVERYWHERE, intersection, namespaceList } from './namespace-lists.ts';
+import type { Foreign, ForeignSource, Remark } from './requests.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';
 const NAMES = {
@@ -17,41 +17,51 @@ const NAMES = {
   autoReflects: `${PREFIX}auto-reflects`,
 } as const;
 
-export const reflector = foreignReader({
+export const reflector: Foreign = {
   program: 'reflector',
   image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
-  sourceOf: ({ annotations }) => (isTrue(annotations[NAMES.allowed]) ? sourceBy(annotations) : undefined),
+  sourceOf: ({ annotations }) => {
+    const isMirror = isSet(annotations[NAMES.reflects]);
+    // It pushes no mirror on, but others may be filled from one that a user made.
+    if (!isTrue(annotations[NAMES.allowed]) || (isMirror && isTrue(annotations[NAMES.autoReflects]))) return undefined;
+    return sourceBy(annotations, !isMirror && isTrue(annotations[NAMES.auto]));
+  },
   copyOf: ({ annotations }) => {
     const source = annotations[NAMES.reflects];
-    if (source === undefined || source === '') return undefined;
+    if (!isSet(source)) return undefined;
     return { mode: isTrue(annotations[NAMES.autoReflects]) ? 'push' : 'pull', source };
   },
-});
+};
 
-function sourceBy(annotations: Annotations): ForeignSource {
+function sourceBy(annotations: Annotations, isAuto: boolean): ForeignSource {
   const remarks: Remark[] = [];
-  const allowed = listIn(annotations, NAMES.allowedNamespaces, remarks);
+  const answer = isAuto ? 'toNamespaces' : 'allowedNamespaces';
+  const allowed = listIn(annotations, NAMES.allowedNamespaces, answer, remarks);
   const hasAllowedSelector = isSet(annotations[NAMES.allowedSelector]);
-  const isAuto = isTrue(annotations[NAMES.auto]);
   if (hasAllowedSelector || (isAuto && isSet(annotations[NAMES.autoSelector]))) {
     const name = hasAllowedSelector ? NAMES.allowedSelector : NAMES.autoSelector;
-    const text = `${name}: Keyferry selects namespaces by their names, not by labels; name them in the annotation replicate-to-namespaces`;
-    return { remarks: [...remarks, { verdict: 'unsupported', text }] };
+    const text = `${name}: Keyferry selects namespaces by their names, not by labels`;
+    return { remarks: [...remarks, { verdict: 'unsupported', text, answer }] };
   }
   const allows = allowed.includes(EVERYWHERE) ? 'all' : allowed;
   if (!isAuto) return { allows, remarks };
-  const pushesTo = intersection(listIn(annotations, NAMES.autoNamespaces, remarks), allowed);
+  const pushesTo = intersection(listIn(annotations, NAMES.autoNamespaces, answer, remarks), allowed);
   if (pushesTo !== undefined) return { allows, pushesTo, remarks };
-  const text = `${NAMES.autoNamespaces} and ${NAMES.allowedNamespaces} are different expressions; write the namespaces that both select into replicate-to-namespaces`;
-  return { allows, pushesTo: [], remarks: [...remarks, { verdict: 'manual', text }] };
+  const text = `${NAMES.autoNamespaces} and ${NAMES.allowedNamespaces} are different expressions, which have no common one`;
+  return { allows, pushesTo: [], remarks: [...remarks, { verdict: 'manual', text, answer }] };
 }
 
 /** Without the annotation, or with an empty one, every namespace. */
-function listIn(annotations: Annotations, name: string, remarks: Remark[]): readonly string[] {
+function listIn(
+  annotations: Annotations,
+  name: string,
+  answer: Remark['answer'] & string,
+  remarks: Remark[],
+): readonly string[] {
   const text = annotations[name];
   if (!isSet(text)) return [EVERYWHERE];
   const { items, invalid } = namespaceList(text);
-  remarks.push(...invalid.map((why) => ({ verdict: 'manual', text: `${name}: ${why}` }) as const));
+  remarks.push(...invalid.map((why) => ({ verdict: 'manual', text: `${name}: ${why}`, answer }) as const));
   return items;
 }
 

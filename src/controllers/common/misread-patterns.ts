@@ -1,18 +1,18 @@
 /**
  * Finds patterns that match no namespace because they are a glob (`team-*`) or a list (`a,b`) instead of a regular expression. They
- * are still regular expressions, as in the original; a condition and an event report them. Pure.
+ * are still regular expressions, as in the originals; conditions and events report them. Pure.
  */
 import { clipped } from '../../runtime/clipped.ts';
-import type { NamespacePattern } from '../common/namespace-patterns.ts';
+import type { NamespacePattern } from './namespace-patterns.ts';
 
 /** A pattern that looks like a glob or a list. */
 export interface SuspectPattern {
-  /** Path of the field, pattern and advice. */
+  /** Path of the field or name of the annotation, pattern and advice. */
   readonly message: string;
   readonly pattern: NamespacePattern;
 }
 
-/** Maximum number of reported patterns of one mirror. */
+/** Maximum number of reported patterns of one rule. */
 const MAX_REPORTED = 3;
 /** Maximum number of suspects to match: there may be 1,000 of them, and 5,000 namespaces. */
 const MAX_TRIED = 20;
@@ -46,6 +46,9 @@ export function unservedNamespace(
 }
 
 function adviceFor(literal: string, shown: string): string | undefined {
+  if (/^ | $/.test(literal) && !/[, ]/.test(literal.trim())) {
+    return 'namespace names contain no spaces; remove those around it';
+  }
   if (/[, ]/.test(literal)) {
     return 'namespace names contain no commas or spaces; write each pattern as a separate list item';
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PatternCache } from '../common/namespace-patterns.ts';
+import { PatternCache } from './namespace-patterns.ts';
 import { misreadPatterns, type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 
 const NAMESPACES = ['default', 'team-a', 'team-b', 'db1'];
@@ -28,6 +28,11 @@ test('a glob that matches no namespace is reported with the regular expression t
 test('a list in one pattern is reported', () => {
   for (const text of ['team-a,team-b', 'team-a, team-b', 'team-a team-b'])
     assert.match(messages(text).join(), /comma/, text);
+});
+
+test('a space around a pattern is reported', () => {
+  for (const text of [' team-a', 'team-a ', ' team-.*'])
+    assert.match(messages(text).join(), /namespace names contain no spaces; remove those around it$/, text);
 });
 
 test('patterns that match, and regular expressions that match no namespace yet, are not reported', () => {

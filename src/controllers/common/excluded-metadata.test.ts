@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { isCopied } from './excluded-metadata.ts';
+
+/** Keys by what they would do to a copy, or by it. */
+const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
+  'copies to other namespaces': [
+    'k8s-replicator/replicate-to',
+    'any.prefix.example/replicate-to-namespaces',
+    'replicate-to',
+    'replicator.v1.mittwald.de/replicate-to',
+    'reflector.v1.k8s.emberstack.com/reflection-auto-enabled',
+    'kubed.appscode.com/sync',
+    'hnc.x-k8s.io/inherited-from',
+    'synator/sync',
+    'clustersecret.io/last-sync',
+    'field.cattle.io/projectId',
+    'skupper.io/type',
+  ],
+  'fills the copy with something else': [
+    'kubernetes.io/service-account.name',
+    'serviceaccount.resources.gardener.cloud/name',
+    'secretgen.carvel.dev/image-pull-secret',
+    'k8s-replicator/replicate-from',
+    'secrets-webhook.security.bank-vaults.io/vault-addr',
+    'cert-utils-operator.redhat-cop.io/generate-java-keystores',
+    'vault.security.banzaicloud.io/vault-role',
+  ],
+  'deletes or overwrites the copy, or what it names': [
+    'argocd.argoproj.io/tracking-id',
+    'app.kubernetes.io/instance',
+    'app.kubernetes.io/managed-by',
+    'meta.helm.sh/release-name',
+    'helm.sh/resource-policy',
+    'kustomize.toolkit.fluxcd.io/prune',
+    'cleanup.kyverno.io/ttl',
+    'kapp.k14s.io/app',
+    'kluctl.io/discriminator',
+    'applyset.kubernetes.io/part-of',
+    'addonmanager.kubernetes.io/mode',
+    'janitor/ttl',
+    'olm.owner',
+    'mirrors.kts.studio/owned-by',
+    'reconcile.external-secrets.io/managed',
+  ],
+  'makes others trust the copy': [
+    'argocd.argoproj.io/secret-type',
+    'cert-manager.io/allow-direct-injection',
+    'controller.cert-manager.io/fao',
+    'strimzi.io/cluster',
+    'postgres-operator.crunchydata.com/cluster',
+    'istio/multiCluster',
+    'authorino.kuadrant.io/managed-by',
+    'konghq.com/ca-cert',
+    'jenkins.io/credentials-type',
+    'sealedsecrets.bitnami.com/sealed-secrets-key',
+    'sealedsecrets.bitnami.com/managed',
+    'grafana_datasource',
+    'alertmanager_config',
+    'k8s-sidecar-target-directory',
+    'admissions.enforcer/disabled',
+  ],
+  'is a mark of Keyferry or KubeLB, or holds values': [
+    'keyferry.dev/origin',
+    'keyferry.dev/target',
+    'keyferry.dev/anything',
+    'kubelb.k8c.io/origin-name',
+    'kubelb.k8c.io/managed-by',
+    'kubectl.kubernetes.io/last-applied-configuration',
+  ],
+};
+
+for (const [what, keys] of Object.entries(EXCLUDED)) {
+  test(`a key that ${what} is not copied`, () => {
+    assert.deepEqual(
+      keys.filter((key) => isCopied(key)),
+      [],
+    );
+  });
+}
+
+test('all other keys are copied', () => {
+  const keys = [
+    'app',
+    'app.kubernetes.io/name',
+    'app.kubernetes.io/part-of',
+    'example.com/note',
+    'notcert-manager.io/note',
+    'com/note',
+    'constructor',
+    'kubernetes.io/description',
+  ];
+  assert.deepEqual(
+    keys.filter((key) => !isCopied(key)),
+    [],
+  );
+});
+
+test('the label of a Helm release is not copied', () => {
+  const copied = (key: string, value: string): boolean => isCopied(key, value);
+  assert.deepEqual(
+    [copied('owner', 'helm'), copied('OWNER', 'TILLER'), copied('owner', 'team-a')],
+    [false, false, true],
+  );
+});

@@ -1,0 +1,211 @@
+/** Whose fault an answer of the API server is, and what a tenant reads of it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import * as fc from 'fast-check';
+
+import { ApiError, apiErrorOf, ConnectionError } from '../../kube/errors.ts';
+import type { Cause, Fault } from './cause.ts';
+import { failureOf } from './failure.ts';
+
+/** Names that no tenant may learn. */
+const INTERNAL = /internal/i;
+const CALL = { cluster: 'management', method: 'POST', path: '/api/v1/namespaces/tenant-a/secrets' };
+
+function causeOf(status: number, reason: string, message: string): Cause {
+  const body = { kind: 'Status', status: 'Failure', reason, message, code: status };
+  return failureOf(apiErrorOf(CALL, status, Buffer.from(JSON.stringify(body)), undefined, 0));
+}
+
+/** What the API server answers, whose fault that is, and what a tenant reads. */
+const ANSWERS: readonly (readonly [status: number, reason: string, message: string, fault: Fault, read: string])[] = [
+  [
+    403,
+    'Forbidden',
+    'secrets "u" is forbidden: exceeded quota: internal-quota, requested: secrets=1, used: secrets=9, limited: secrets=9',
+    'user',
+    'a quota of the namespace is used up',
+  ],
+  [
+    403,
+    'Forbidden',
+    'syncsecrets.kubelb.k8c.io "u" is forbidden: status unknown for quota: internal-quota, resources: count/syncsecrets',
+    'user',
+    'a quota of the namespace is used up',
+  ],
+  [
+    409,
+    'Conflict',
+    'Operation cannot be fulfilled on resourcequotas "internal-quota": the object has been modified; please apply your changes',
+    'user',
+    'an object of another owner is in its place, or it keeps changing',
+  ],
+  [
+    400,
+    'BadRequest',
+    'admission webhook "deny.internal.example" denied the request: no',
+    'user',
+    'an admission policy or webhook refused it',
+  ],
+  // A webhook chooses the reason.
+  [
+    409,
+    'Conflict',
+    'admission webhook "deny.internal.example" denied the request: no',
+    'user',
+    'an admission policy or webhook refused it',
+  ],
+  [
+    422,
+    'Immutable',
+    'admission webhook "deny.internal.example" denied the request: Secret "u" is invalid: x',
+    'user',
+    'an admission policy or webhook refused it',
+  ],
+  [
+    422,
+    'Invalid',
+    `secrets "u" is forbidden: ValidatingAdmissionPolicy 'internal' with binding 'internal' denied request: no`,
+    'user',
+    'an admission policy or webhook refused it',
+  ],
+  [
+    500,
+    'InternalError',
+    'Internal error occurred: failed calling webhook "deny.internal.example": Post "https://internal.internal.svc:443/x": EOF',
+    'operator',
+    'the API server refused it (InternalError); see the log of the operator',
+  ],
+  [
+    403,
+    'Forbidden',
+    'secrets is forbidden: User "system:serviceaccount:internal:manager" cannot create resource "secrets" in API group "" in the namespace "tenant-a"',
+    'operator',
+    'the operator has no permission to create secrets',
+  ],
+  [
+    403,
+    'Forbidden',
+    'secrets "u" is forbidden: User "system:serviceaccount:internal:manager" cannot delete resource "secrets" in API group "" in the namespace "tenant-a"',
+    'operator',
+    'the operator has no permission to delete secrets',
+  ],
+  [
+    422,
+    'Invalid',
+    'Secret "u" is invalid: data[tls.crt]: Required value',
+    'user',
+    'Secret "u" is invalid: data[tls.crt]: Required value',
+  ],
+  [
+    413,
+    'RequestEntityTooLarge',
+    'Request entity too large: limit is 3145728',
+    'user',
+    'it is too large for the cluster',
+  ],
+  [500, '', 'etcdserver: request is too large', 'user', 'it is too large for the cluster'],
+  [404, 'NotFound', 'the server could not find the requested resource', 'operator', REFUSED('NotFound')],
+  [403, 'a reason with internal words', 'x', 'operator', REFUSED('Forbidden')],
+  [401, 'Unauthorized', 'Unauthorized', 'operator', REFUSED('Unauthorized')],
+];
+
+function REFUSED(reason: string): string {
+  return `the API server refused it (${reason}); see the log of the operator`;
+}
+
+for (const [status, reason, message, fault, read] of ANSWERS) {
+  test(`${fault}: ${status} "${message.slice(0, 60)}", and a tenant reads: ${read}`, () => {
+    const cause = causeOf(status, reason, message);
+    assert.equal(cause.fault, fault);
+    assert.equal(cause.publicMessage, read);
+    assert.doesNotMatch(cause.publicMessage.replace('InternalError', ''), INTERNAL);
+  });
+}
+
+test('a server that does not answer is the fault of the operator, and a tenant reads no address', () => {
+  for (const error of [new Error('POST /api: connect ECONNREFUSED 10.0.0.1:6443'), new ConnectionError('E', 'x')]) {
+    const { fault, publicMessage } = failureOf(error);
+    assert.deepEqual([fault, publicMessage], ['operator', 'the API server did not answer']);
+  }
+});
+
+/** Go's %q, by which the API server quotes names and values. */
+const quoted = JSON.stringify;
+
+/** The messages of the API server, with the texts that others choose: the name of the object, and any other text. */
+const MESSAGES: readonly (readonly [number, string, (name: string, text: string) => string])[] = [
+  [
+    403,
+    'Forbidden',
+    (name) => `secrets ${quoted(name)} is forbidden: User "keyferry" cannot patch resource "secrets" in API group ""`,
+  ],
+  [403, 'Forbidden', (name, text) => `secrets ${quoted(name)} is forbidden: exceeded quota: q, requested: ${text}`],
+  [403, 'Forbidden', (name, text) => `secrets ${quoted(name)} is forbidden: unable to do it: ${text}`],
+  [
+    403,
+    'Forbidden',
+    (name, text) =>
+      `secrets ${quoted(name)} is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ${text}`,
+  ],
+  [400, 'BadRequest', (_, text) => `admission webhook "w" denied the request: ${text}`],
+  [403, 'Forbidden', (_, text) => `admission webhook "w" denied the request: ${text}`],
+  [
+    422,
+    'Invalid',
+    (name, text) => `Secret ${quoted(name)} is invalid: data[${text}]: Invalid value: ${quoted(text)}: ${text}`,
+  ],
+  [409, 'Conflict', (name, text) => `Operation cannot be fulfilled on secrets ${quoted(name)}: ${text}`],
+  [400, 'BadRequest', (_, text) => `the object provided is unrecognized: ${text}`],
+  [404, 'NotFound', (name) => `secrets ${quoted(name)} not found`],
+  [413, 'RequestEntityTooLarge', (_, text) => `Request entity too large: ${text}`],
+  [500, 'InternalError', (name, text) => `Internal error occurred: failed calling webhook ${quoted(name)}: ${text}`],
+  [503, 'ServiceUnavailable', (_, text) => `error trying to reach service: ${text}`],
+];
+
+/** Beginnings that decide, where they are the server's own. */
+const PHRASES = [
+  'no permission to',
+  'permission denied',
+  'cannot create resource "secrets"',
+  'User "x" cannot create resource "secrets"',
+  '" is forbidden: User "x" cannot create resource "secrets"',
+  'exceeded quota: ',
+  '" is forbidden: exceeded quota: q',
+  'secrets "x" is forbidden: exceeded quota: q',
+  'admission webhook "w" denied the request: ',
+  `" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request`,
+  'Secret "x" is invalid: ',
+  'etcdserver: request is too large',
+  'because it is being terminated',
+  'too long',
+  '$VAULT_TOKEN',
+  '\\',
+  '"',
+  '\n',
+];
+
+test('property: no name, value or message changes whose fault an answer is, and whether a tenant reads its text', () => {
+  const text = fc
+    .array(fc.oneof(fc.constantFrom(...PHRASES), fc.string({ maxLength: 12 })), { maxLength: 5 })
+    .map((parts) => parts.join(''));
+  fc.assert(
+    fc.property(fc.constantFrom(...MESSAGES), text, text, ([status, reason, message], name, other) => {
+      const judge = (words: string): unknown => {
+        const { fault, publicMessage } = causeOf(status, reason, words);
+        return [fault, publicMessage === words ? 'shown' : publicMessage];
+      };
+      assert.deepEqual(judge(message(name, other)), judge(message('x', 'y')));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('property: without the words of the API server, a text decides nothing', () => {
+  fc.assert(
+    fc.property(fc.string(), (message) => {
+      const error = new ApiError(CALL, 403, { reason: 'Forbidden', message, causes: [] });
+      assert.equal(failureOf(error).fault, 'operator');
+    }),
+  );
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+
+import { LargeAnswers, largeAnswerSlots } from './large-answers.ts';
+
+const never = new AbortController().signal;
+
+describe('the large answers of all servers', () => {
+  it('are four at a time, and two of servers that are not proven', async () => {
+    const slots = largeAnswerSlots();
+    const proven = new LargeAnswers(slots);
+    (await proven.begin(never)).end(true);
+    const held = [];
+    for (let i = 0; i < 2; i++) held.push(await new LargeAnswers(slots).begin(never));
+    void new LargeAnswers(slots).begin(never);
+    for (let i = 0; i < 2; i++) held.push(await proven.begin(never));
+    void proven.begin(never);
+    await setImmediate();
+    assert.deepEqual([slots.all.taken, slots.all.waiting], [4, 1]);
+    assert.deepEqual([slots.unproven.taken, slots.unproven.waiting], [2, 1]);
+  });
+
+  it('of a server that stalls again and again wait for more and more prompt ones of it', async () => {
+    const slots = largeAnswerSlots();
+    const server = new LargeAnswers(slots);
+    const needed: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      for (let finished = 0; ; finished++) {
+        const answer = await server.begin(never);
+        const isProven = slots.unproven.taken === 0;
+        answer.end(!isProven);
+        if (!isProven) continue;
+        needed.push(finished);
+        break;
+      }
+    }
+    assert.deepEqual(needed, [1, 2, 4, 8]);
+  });
+
+  it('of a server without a slow one go before those of servers that were slow', async (t) => {
+    const slots = largeAnswerSlots();
+    const now = t.mock.method(performance, 'now', () => 0);
+    const slow = new LargeAnswers(slots);
+    const first = await slow.begin(never);
+    now.mock.mockImplementation(() => 5000);
+    first.end(false);
+    const held = [await new LargeAnswers(slots).begin(never), await new LargeAnswers(slots).begin(never)];
+    const order: string[] = [];
+    const waits = [slow, new LargeAnswers(slots)].map(async (server, index) => {
+      const answer = await server.begin(never);
+      order.push(index === 0 ? 'slow' : 'new');
+      answer.end(true);
+    });
+    held[0]?.end(true);
+    await Promise.all(waits);
+    assert.deepEqual(order, ['new', 'slow']);
+  });
+});

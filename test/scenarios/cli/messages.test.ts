@@ -1,0 +1,107 @@
+/** A command that cannot do its work says so in one line: no class of an error, no frame of a stack, and no value of a Secret or login. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
+import { runProgram } from './program.ts';
+
+const CANARY = makeCanary('message');
+const SECRET = 'apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: home}\n';
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'keyferry-messages-'));
+  await file('kubeconfig', kubeconfig({}));
+});
+after(() => rm(folder, { recursive: true }));
+
+async function file(name: string, content: string | Uint8Array): Promise<string> {
+  const place = path.join(folder, name);
+  await writeFile(place, content);
+  return place;
+}
+
+/** No server has port 1. */
+function kubeconfig(user: object, cluster: object = { server: 'http://127.0.0.1:1' }): string {
+  return JSON.stringify({
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user }],
+  });
+}
+
+/** Runs a command that fails. @returns what it printed */
+async function failed(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await runProgram(args);
+  assert.equal(code, 1, stderr);
+  assert.equal(stdout, '');
+  assert.doesNotMatch(stderr, /\b[A-Z]\w*(?:Error|Exception)\b|\[ERR_|\n\s+at |node:/);
+  assertNoCanaries({ stderr }, { value: CANARY });
+  assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+  return stderr;
+}
+
+const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array, message: RegExp])[] = [
+  ['too many aliases', `${SECRET}x: &a [1]\ny: [${'*a, '.repeat(2000)}]\n`, /document 1: .*aliases/],
+  ['an alias without an anchor', `${SECRET}stringData:\n  password: *${CANARY}\n`, /document 1: .*alias/],
+  ['an alias that contains itself', `${SECRET}data: &a\n  b: *a\n  c: {d: *a}\n`, /./],
+  ['a merge of a text', `${SECRET}stringData:\n  <<: ${CANARY}\n`, /document 1: .*merge/],
+  ['deep nesting', `${SECRET}x: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`, /./],
+  ['a mistake in YAML', `${SECRET}stringData: {password: "${CANARY}\n`, /invalid YAML/],
+  ['a mistake in JSON', `{"kind": "Secret", "stringData": {"a": "${CANARY}" "b"}}`, /invalid YAML/],
+  ['an unknown tag', `${SECRET}stringData: !!js/function "${CANARY}"\n`, /./],
+  ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x00, 0x80]), /./],
+  ['a text', CANARY, /must be an object/],
+  ['a number as a label', `${SECRET.replace('}', ', labels: {a: 1}}')}\n`, /metadata\.labels\.a is not a string/],
+  ['a list as metadata', 'apiVersion: v1\nkind: Secret\nmetadata: [1]\n', /metadata\.name/],
+];
+
+describe('keyferry plan of a manifest with', { concurrency: 2 }, () => {
+  for (const [title, content, message] of MANIFESTS) {
+    it(title, async () => {
+      const manifest = await file(`${title}.yaml`, content);
+      const stderr = await failed('plan', manifest, '--kubeconfig', path.join(folder, 'kubeconfig'));
+      assert.match(stderr, message);
+    });
+  }
+});
+
+const exec = (command: string, ...args: readonly string[]): object => ({
+  exec: { apiVersion: 'client.authentication.k8s.io/v1', command, args, interactiveMode: 'Never' },
+});
+const TLS = { server: 'https://127.0.0.1:1' };
+const KUBECONFIGS: readonly (readonly [title: string, content: string, message: RegExp])[] = [
+  ['a mistake in YAML', `users: {token: "${CANARY}\n`, /is not YAML/],
+  ['an alias without an anchor', `users: [{name: u, user: {token: *${CANARY}}}]\n`, /alias/],
+  ['deep nesting', `users: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`, /./],
+  ['a text', CANARY, /mapping/],
+  ['a token that is no text', kubeconfig({ token: 1 }), /token: must be a string/],
+  ['a token file that does not exist', kubeconfig({ tokenFile: '/nowhere/token' }), /tokenFile: .*ENOENT/],
+  ['a token that no header can hold', kubeconfig({ token: `${CANARY}\nx` }), /./],
+  [
+    'a certificate that is none',
+    kubeconfig({ 'client-certificate-data': 'AAAA', 'client-key-data': 'AAAA' }, TLS),
+    /./,
+  ],
+  ['an authority that is none', kubeconfig({}, { ...TLS, 'certificate-authority-data': 'AAAA' }), /./],
+  ['a plugin that does not exist', kubeconfig(exec('/nowhere/plugin')), /was not found/],
+  ['a plugin with a null byte', kubeconfig(exec('true', `${CANARY}\u0000`)), /null bytes/],
+  ['a plugin that prints nothing', kubeconfig(exec('true')), /./],
+  ['a plugin that prints a text', kubeconfig(exec('echo', CANARY)), /./],
+  ['a server that refuses the connection', kubeconfig({}), /cannot use the cluster at http:\/\/127\.0\.0\.1:1/],
+];
+
+describe('keyferry status with a kubeconfig with', { concurrency: 2 }, () => {
+  for (const [title, content, message] of KUBECONFIGS) {
+    it(title, async () => {
+      const place = await file(`${title}.config`, content);
+      const stderr = await failed('status', '--kubeconfig', place);
+      assert.match(stderr, message);
+      assert.ok(stderr.includes(place), stderr);
+    });
+  }
+});
