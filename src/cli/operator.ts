@@ -9,7 +9,6 @@ import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import type { ClusterBackend } from '../copy/cluster/backend.ts';
-import type { Controller } from '../copy/controller.ts';
 import { Manager } from '../copy/manager.ts';
 import { controllerOf, namespaceOf } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
@@ -18,6 +17,7 @@ import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/environment-token.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { CheckResult } from '../observe/checks.ts';
+import type { Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { RuleSnapshot } from '../observe/rule-metrics.ts';
@@ -57,6 +57,8 @@ export class Operator {
   readonly #options: OperatorOptions;
   readonly #manager: Manager;
   readonly #events: Events;
+  readonly #entries: typeof CONTROLLER_LIST;
+  readonly #cluster: ClusterBackend;
   #leading = false;
 
   constructor(options: OperatorOptions) {
@@ -74,7 +76,7 @@ export class Operator {
       },
     });
     const { engine } = this.#manager;
-    const entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name));
+    const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
     const kinds = [SECRET, CONFIG_MAP, ...extraKinds, ...entries.flatMap((entry) => entry.kinds ?? [])];
     const addCluster = (connected: KubeApi): ClusterBackend =>
       this.#manager.addBackend(
@@ -89,7 +91,7 @@ export class Operator {
           onRollback: options.onRollback,
         }),
       );
-    const cluster = addCluster(api);
+    const cluster = (this.#cluster = addCluster(api));
     const { environment } = config.vault;
     const vault = this.#manager.addBackend(
       new VaultBackend({
@@ -104,6 +106,11 @@ export class Operator {
         ...vaultHooks(log, metrics),
       }),
     );
+    // Credentials are Secrets.
+    this.#manager.onObjects({
+      objectChanged: (key) => vault.objectKnown(key),
+      objectKnown: (key) => vault.objectKnown(key),
+    });
     const context: ControllerContext = {
       config,
       engine,
@@ -115,6 +122,7 @@ export class Operator {
       log,
       metrics,
       clock: systemClock,
+      onObjectChange: (handler) => this.#manager.onObjects({ objectChanged: handler }),
       recordEvent: (...event) => {
         this.#events.record(...event);
       },
@@ -165,8 +173,11 @@ export class Operator {
   }
 
   /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
-  get healthz(): Controller['healthz'] {
-    return this.#options.config.controllersNamed ? this.#manager.healthz : undefined;
+  get healthz(): ((stuck: readonly string[]) => Reply) | undefined {
+    const { config } = this.#options;
+    const [only, ...others] = this.#entries;
+    if (only?.healthz === undefined || others.length > 0 || !config.controllersNamed) return undefined;
+    return only.healthz.bind(only, { cluster: this.#cluster, config });
   }
 
   #addMetrics(): void {
@@ -174,7 +185,7 @@ export class Operator {
     const { engine } = this.#manager;
     metrics.queues.add(() => {
       const queues = this.#manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
-      const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues ?? [])];
+      const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues)];
       return all.map(({ name, depth, oldestWaitingMs, retries }) => {
         return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
       });

@@ -16,39 +16,41 @@ import type { SourceReader } from './sources.ts';
 export interface Backend {
   /** First part of its resource keys: a cluster's name, or `vault`. */
   readonly name: string;
-  /** The name of its queues of targets, for metrics. Default `targets`. */
-  readonly queueName?: string;
+  readonly queueing: TargetQueueing;
   sourcesOf(source: ResourceKey): SourceProvider;
   targetsOf(target: ResourceKey): TargetWriter;
-  /** Targets that are reconciled at once in each lane. */
-  readonly concurrency: number;
-  /** The queue lane of a target. Lanes do not wait for each other. Without this method all targets share one lane. */
-  laneOf?(target: ResourceKey): string;
-  /**
-   * In each lane the targets of different namespaces share the workers: the namespaces of their rules, which costs memory for each target
-   * that waits. Default: their own namespaces.
-   */
-  readonly sharesByRule?: boolean;
-  /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
-  readonly retryAfterMs?: (error: unknown) => number | undefined;
-  /** The longest wait after a transient error of this backend, ms. */
-  readonly longestWaitMs?: (error: unknown) => number | undefined;
-  /** Of any cluster, because credentials may be there. */
-  objectChanged?: ObjectEvents['objectChanged'];
-  objectKnown?: ObjectEvents['objectKnown'];
   /** Settles when every watch that was opened so far is listed. Rejects if the backend is stopped before. */
   synced(): Promise<void>;
-  /** Settles when targets can be reconciled. Rejects as `synced`, which replaces it by default. */
-  ready?(): Promise<void>;
+  /** Settles when targets can be reconciled. Rejects as `synced`. */
+  ready(): Promise<void>;
   readonly watches: readonly BackendWatch[];
   /** Queues besides the engine's. */
-  readonly queues?: readonly QueueFigures[];
+  readonly queues: readonly QueueFigures[];
   /** Size of the contents in the cache. */
   readonly cachedBytes: number;
   /** First part of a stop: lets running work end. */
-  drain?(): Promise<void>;
+  drain(): Promise<void>;
   /** Second part, after the queues have stopped. */
   stop(limitMs: number): Promise<void>;
+}
+
+/** How the targets of a backend are queued. */
+export interface TargetQueueing {
+  /** For metrics: `targets`. */
+  readonly name: string;
+  /** Targets that are reconciled at once in each lane. */
+  readonly concurrency: number;
+  /** The lane of a target. Lanes do not wait for each other. `undefined`: all targets share one lane. */
+  readonly laneOf: ((target: ResourceKey) => string) | undefined;
+  /**
+   * The namespaces that share the workers of a lane: those of the targets, or those of their rules, which costs memory for each target that
+   * waits.
+   */
+  readonly shareBy: 'target' | 'rule';
+  /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
+  readonly retryAfterMs: (error: unknown) => number | undefined;
+  /** The longest wait after a transient error of this backend, ms. */
+  readonly longestWaitMs: (error: unknown) => number | undefined;
 }
 
 /**

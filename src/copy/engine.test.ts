@@ -42,7 +42,7 @@ test('a backend that is not synced delays no other', async () => {
 });
 
 test('targets of rules in different namespaces take turns, whatever namespace the targets are in', async () => {
-  const backend = stubBackend('c', Promise.resolve(), { sharesByRule: true });
+  const backend = stubBackend('c', Promise.resolve(), 'rule');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(backend);
   const claim = (namespace: string, name: string): string => {

@@ -7,7 +7,7 @@ import type { Controller } from './controller.ts';
 import { Manager } from './manager.ts';
 import { parseResourceKey, resourceKey } from './model/keys.ts';
 
-function controller(name: string, log: string[], installed?: Promise<void>): Controller {
+function controller(name: string, log: string[], manager: Manager, installed?: Promise<void>): Controller {
   return {
     reconciler: {
       name,
@@ -18,8 +18,10 @@ function controller(name: string, log: string[], installed?: Promise<void>): Con
       updateStatus: async () => await Promise.resolve(undefined),
     },
     ...(installed === undefined ? {} : { installed: async () => await installed }),
-    open: () => log.push(`${name} open`),
-    objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`),
+    open: () => {
+      log.push(`${name} open`);
+      manager.onObjects({ objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`) });
+    },
     stop: () => log.push(`${name} stop`),
   };
 }
@@ -30,8 +32,8 @@ test('a controller that waits for its API delays no other, nor does a remote bac
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
   manager.addBackend(stubBackend('local', Promise.resolve()));
   manager.addBackend(stubBackend('away', new Promise(() => undefined)));
-  manager.addController(controller('late', log, installed.promise));
-  manager.addController(controller('first', log));
+  manager.addController(controller('late', log, manager, installed.promise));
+  manager.addController(controller('first', log, manager));
   const change = (name: string): void => {
     manager.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
   };
@@ -45,7 +47,6 @@ test('a controller that waits for its API delays no other, nor does a remote bac
   change('b');
   assert.deepEqual(log.splice(0), ['late open', 'first b', 'late b']);
   await manager.drain(0);
-  change('c');
   assert.deepEqual(log, ['first stop', 'late stop']);
   await manager.stop(0);
 });
@@ -54,7 +55,7 @@ test('the start waits for the watches of the home cluster, and ends with its sig
   const stop = new AbortController();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
   manager.addBackend(stubBackend('local', new Promise(() => undefined)));
-  manager.addController(controller('first', []));
+  manager.addController(controller('first', [], manager));
   const opening = manager.open(stop.signal);
   stop.abort(new Error('stopped'));
   await assert.rejects(opening);

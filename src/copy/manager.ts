@@ -3,7 +3,7 @@
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
- * - Events of objects go to the engine, to the backends, and to the controllers that are open.
+ * - Events of objects go to the engine, and then to those that asked for them (`onObjects`).
  * - A controller that waits for its API delays no other.
  * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
  *   delays only its own targets (`TargetQueues.start`).
@@ -35,6 +35,7 @@ export class Manager implements ObjectEvents {
   readonly #home: string;
   readonly #controllers: Controller[] = [];
   readonly #open: Controller[] = [];
+  readonly #listeners: Partial<ObjectEvents>[] = [];
   #started = false;
 
   constructor({ home, ...options }: ManagerOptions) {
@@ -45,6 +46,11 @@ export class Manager implements ObjectEvents {
   addBackend<B extends Backend>(backend: B): B {
     this.engine.addBackend(backend);
     return backend;
+  }
+
+  /** Calls `listener` for the objects of all clusters from now on. The key of an object has the cluster. */
+  onObjects(listener: Partial<ObjectEvents>): void {
+    this.#listeners.push(listener);
   }
 
   addController(controller: Controller): void {
@@ -58,7 +64,7 @@ export class Manager implements ObjectEvents {
       if (controller.reconciler !== undefined) this.engine.claims.add(controller.reconciler);
       this.#open.push(controller);
       controller.open();
-      if (this.#started) controller.start?.();
+      if (this.#started) controller.work?.start();
     });
     const all = Promise.all(opening);
     // Also after the start: any error but an abort is a bug, and ends the process.
@@ -74,7 +80,7 @@ export class Manager implements ObjectEvents {
   async start(signal: AbortSignal): Promise<void> {
     await this.engine.start(signal);
     this.#started = true;
-    for (const controller of this.#open) controller.start?.();
+    for (const { work } of this.#open) work?.start();
   }
 
   /** First part of a stop: running work may end within `drainMs`, then the controllers receive no more events. */
@@ -83,8 +89,8 @@ export class Manager implements ObjectEvents {
     this.#started = false;
     await Promise.all([
       this.engine.stop(drainMs),
-      ...backends.map(async (backend) => await backend.drain?.()),
-      ...this.#open.map(async (controller) => await controller.drain?.(drainMs)),
+      ...backends.map(async (backend) => await backend.drain()),
+      ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
     ]);
     for (const controller of this.#open.splice(0)) controller.stop();
   }
@@ -95,15 +101,14 @@ export class Manager implements ObjectEvents {
   }
 
   objectChanged(...change: Parameters<OnObjectChange>): void {
-    for (const backend of this.engine.backends) backend.objectChanged?.(...change);
     this.engine.objectChanged(...change);
-    for (const controller of this.#open) controller.objectChanged?.(...change);
+    for (const { objectChanged } of this.#listeners) objectChanged?.(...change);
   }
 
   objectKnown(key: ResourceKey): void {
     this.engine.enqueueSource(key);
     this.engine.enqueueTarget(key);
-    for (const backend of this.engine.backends) backend.objectKnown?.(key);
+    for (const { objectKnown } of this.#listeners) objectKnown?.(key);
   }
 
   /** Whether the caches are complete and fresh. */
@@ -120,14 +125,14 @@ export class Manager implements ObjectEvents {
 
   /** Those of the engine and of controllers with their own. */
   get queues(): readonly NamedQueue[] {
-    return [...this.engine.queues, ...this.#open.flatMap(({ queues = [] }) => queues)];
+    return [...this.engine.queues, ...this.#open.flatMap(({ work }) => work?.queues ?? [])];
   }
 
   /** Whether the rules of all controllers are ready; none before the start. */
   *ruleReadiness(): Iterable<RuleReadiness> {
     if (!this.#started) return;
     yield* this.engine.readiness();
-    for (const controller of this.#open) yield* controller.readiness?.() ?? [];
+    for (const { work } of this.#open) yield* work?.readiness() ?? [];
   }
 
   /** Whether no worker is stuck. */
@@ -139,12 +144,6 @@ export class Manager implements ObjectEvents {
       }
     }
     return { ok: true };
-  }
-
-  /** @see Controller.healthz */
-  get healthz(): Controller['healthz'] {
-    const [only, ...others] = this.#controllers;
-    return others.length === 0 ? only?.healthz?.bind(only) : undefined;
   }
 
   #homeBackend(): Backend {

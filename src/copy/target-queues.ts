@@ -12,7 +12,7 @@ import { backendOf, namespaceOf, type ResourceKey } from './model/keys.ts';
 export interface TargetQueuesOptions extends Required<
   Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>
 > {
-  /** The namespace of the rule of a target. It may change. @see Backend.sharesByRule */
+  /** The namespace of the rule of a target. It may change. @see TargetQueueing.shareBy */
   readonly groupOf: GroupOf;
   readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions['onError']>) => void;
 }
@@ -41,19 +41,20 @@ export class TargetQueues {
 
   add(backend: Backend): void {
     const { clock, retryAfterMs, retryMaxMsOf, groupOf, onError } = this.#options;
+    const { name, concurrency, laneOf, shareBy, ...limits } = backend.queueing;
     const lanes = new QueueLanes({
-      name: backend.queueName ?? 'targets',
-      concurrency: backend.concurrency,
+      name,
+      concurrency,
       clock,
-      ...(backend.sharesByRule === true ? { groupOf, groupsChange: true } : { groupOf: namespaceOf }),
-      retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),
-      retryMaxMsOf: (error) => retryMaxMsOf(error) ?? backend.longestWaitMs?.(error),
+      ...(shareBy === 'rule' ? { groupOf, groupsChange: true } : { groupOf: namespaceOf }),
+      retryAfterMs: (error) => retryAfterMs(error) ?? limits.retryAfterMs(error),
+      retryMaxMsOf: (error) => retryMaxMsOf(error) ?? limits.longestWaitMs(error),
       onError: (...failure) => {
         onError(backend, ...failure);
       },
     });
     // A single lane exists from the beginning, for the metrics.
-    if (backend.laneOf === undefined) lanes.of('');
+    if (laneOf === undefined) lanes.of('');
     this.#backends.set(backend.name, { backend, lanes });
   }
 
@@ -65,7 +66,7 @@ export class TargetQueues {
   /** The queue of a target. @throws as `backendOf` */
   of(target: ResourceKey): KeyedQueue {
     const { backend, lanes } = this.#of(target);
-    return lanes.of(backend.laneOf?.(target) ?? '');
+    return lanes.of(backend.queueing.laneOf?.(target) ?? '');
   }
 
   get all(): QueueLanes['all'] {
@@ -76,7 +77,7 @@ export class TargetQueues {
   start(worker: TargetWorker): void {
     const startOne = async ({ backend, lanes }: BackendQueues): Promise<void> => {
       try {
-        await (backend.ready?.() ?? backend.synced());
+        await backend.ready();
       } catch (error) {
         // A stop closes the watches of a backend, also if they were never listed.
         if (this.#stopped) return;

@@ -1,17 +1,16 @@
-import type { Backend } from '../../src/copy/backend.ts';
+import type { Backend, TargetQueueing } from '../../src/copy/backend.ts';
 
 /** A backend without sources, whose targets are always synced. */
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
-  options: Pick<Backend, 'sharesByRule'> = {},
+  shareBy: TargetQueueing['shareBy'] = 'target',
 ): Backend & {
   /** The reconciled targets. */
   readonly reconciled: string[];
 } {
   const reconciled: string[] = [];
   return {
-    ...options,
     name,
     reconciled,
     sourcesOf: () => ({
@@ -29,10 +28,20 @@ export function stubBackend(
       failed: () => undefined,
       flowOf: () => 'inactive',
     }),
-    concurrency: 1,
+    queueing: {
+      name: 'targets',
+      concurrency: 1,
+      laneOf: undefined,
+      shareBy,
+      retryAfterMs: () => undefined,
+      longestWaitMs: () => undefined,
+    },
+    ready: async () => await synced,
     synced: async () => await synced,
     watches: [],
+    queues: [],
     cachedBytes: 0,
+    drain: async () => await Promise.resolve(),
     stop: async () => await Promise.resolve(),
   };
 }

@@ -2,6 +2,7 @@
 import type { IsRead } from '../../copy/model/observed.ts';
 import type { Config, ControllerName } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
+import type { OnObjectChange } from '../../copy/backend.ts';
 import type { Controller } from '../../copy/controller.ts';
 import type { Engine } from '../../copy/engine.ts';
 import type { Kind } from '../../copy/model/kind.ts';
@@ -10,6 +11,7 @@ import type { EventInput } from '../../kube/event-correlator.ts';
 import type { LogFields } from '../../observe/log-fields.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
+import type { Reply } from '../../observe/routes.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { ProgramReader } from './migration.ts';
 import type { ControllerReader } from './snapshot/reader.ts';
@@ -29,6 +31,8 @@ export interface ControllerContext {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
+  /** Calls the handler for the objects of all clusters from now on. */
+  readonly onObjectChange: (handler: OnObjectChange) => void;
   /**
    * Writes an Event and a log line.
    * @param component the source of the Event: each controller reports under the name of its original
@@ -46,6 +50,11 @@ export interface ControllerEntry {
   /** Selects the annotations that the controller reads. They are kept at any length: see `cli/read-annotations.ts`. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
+  /**
+   * The answer to `/healthz` of the program that the controller replaces, served where the controller was started alone under its own name.
+   * @param stuck the liveness checks that fail
+   */
+  healthz?(context: Pick<ControllerContext, 'cluster' | 'config'>, stuck: readonly string[]): Reply;
   /** For `status` and `plan`. It is loaded on demand, so that the operator does not hold its code. */
   reader?(): Promise<ControllerReader>;
   /** For `migrate`: the programs whose objects it can go on with. Loaded on demand. */

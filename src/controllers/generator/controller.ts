@@ -2,7 +2,7 @@
  * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. It does not copy, so it has no claims, but a
  * queue for each Vault server and one worker (`worker.ts`).
  */
-import type { Controller } from '../../copy/controller.ts';
+import type { Controller, OwnWork } from '../../copy/controller.ts';
 import type { NamedQueue } from '../../copy/engine.ts';
 import { nobodyCause, userCause } from '../../copy/model/cause.ts';
 import { PENDING } from '../../copy/model/claim.ts';
@@ -54,7 +54,8 @@ const DISCOVERY_RETRY_MS = 2000;
 /** Between two looks whether ExternalSecrets may be listed, ms. */
 const PERMISSION_RETRY_MS = 15_000;
 
-class Generator implements Controller {
+class Generator implements Controller, OwnWork {
+  readonly work = this;
   readonly #context: ControllerContext;
   readonly #versions: ServedVersions;
   readonly #rules: RuleStore<ExternalSecretRule>;

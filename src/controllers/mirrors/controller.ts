@@ -125,8 +125,11 @@ class MirrorsController implements Controller {
   }
 
   open(): void {
-    const { cluster, config } = this.#context;
+    const { cluster, config, onObjectChange } = this.#context;
     const { served } = cluster;
+    onObjectChange((key, before, after) => {
+      this.#objectChanged(key, before, after);
+    });
     cluster.watchNamespaces((...change) => this.#changes.add(...change));
     const mirrorWatch = cluster.watch(
       { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
@@ -157,7 +160,7 @@ class MirrorsController implements Controller {
   }
 
   /** A refused mirror claims the copies that it has. */
-  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
+  #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
     const owner = after === undefined && before !== undefined ? this.reconciler.ownerOf(before, key) : undefined;
     if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) this.#context.engine.enqueueRule(owner);
   }

@@ -3,7 +3,6 @@ import type { Controller } from '../../copy/controller.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Reply } from '../../observe/routes.ts';
 import type { Timer } from '../../runtime/clock.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
@@ -21,6 +20,14 @@ export const replicator: ControllerEntry = {
     return (annotation) => isReplicatorAnnotation(names, annotation);
   },
   create: (context) => new ReplicatorController(context),
+  // A kind is ready when the first lists of its objects and of the namespaces are complete.
+  healthz: ({ cluster, config }, stuck) => {
+    const synced = new Set(cluster.watches.filter((watch) => watch.synced).map(({ name }) => name));
+    const unsynced = config.replicator.runReplicators.filter((kind) => {
+      return !synced.has('namespaces') || !synced.has(`${kind}s/all`);
+    });
+    return replicatorHealth(unsynced, stuck);
+  },
   reader: async () => (await import('./reader.ts')).replicatorReader,
   programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
@@ -73,14 +80,17 @@ class ReplicatorController implements Controller {
   }
 
   open(): void {
-    const { cluster, config } = this.#context;
+    const { cluster, config, onObjectChange } = this.#context;
     const names = annotationNames(config.replicator.annotationsPrefix);
+    onObjectChange((key, before, after, initial) => {
+      this.#objectChanged(key, before, after, initial);
+    });
     cluster.watchNamespaces((...change) => this.#changes.add(...change));
     for (const kind of this.#kinds) cluster.watchAll(kind, ({ annotations }) => isAnnotated(names, annotations));
     this.#armResync();
   }
 
-  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
+  #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
     const { engine } = this.#context;
     const rule = this.reconciler.ruleOf(key);
     if (rule === undefined) return;
@@ -90,16 +100,6 @@ class ReplicatorController implements Controller {
     if (was !== is) engine.enqueueRule(rule, priority);
     const owner = before && this.reconciler.ownerOf(before, key);
     if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
-  }
-
-  /** A kind is ready when the first lists of its objects and of the namespaces are complete. */
-  healthz(stuck: readonly string[]): Reply {
-    const { cluster, config } = this.#context;
-    const synced = new Set(cluster.watches.filter((watch) => watch.synced).map(({ name }) => name));
-    const unsynced = config.replicator.runReplicators.filter((kind) => {
-      return !synced.has('namespaces') || !synced.has(`${kind}s/all`);
-    });
-    return replicatorHealth(unsynced, stuck);
   }
 
   stop(): void {

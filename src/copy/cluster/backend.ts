@@ -1,8 +1,8 @@
 /** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
-import type { Backend, TargetWriter } from '../backend.ts';
+import type { Backend, OnObjectChange, TargetQueueing, TargetWriter } from '../backend.ts';
 import type { Engine } from '../engine.ts';
-import { backendOf, parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { Cluster, type ClusterOptions } from './cluster.ts';
@@ -26,9 +26,8 @@ const REFUSED_WAIT_MS = 30_000;
 
 export class ClusterBackend extends Cluster implements Backend {
   readonly name: string;
-  readonly queueName: string;
-  readonly concurrency: number;
-  readonly sharesByRule: boolean;
+  readonly queueing: TargetQueueing;
+  readonly queues = [];
   readonly #options: ClusterBackendOptions;
   readonly #reconcilers = new Map<string, TargetReconciler>();
   /** The reconcilers, with `RemoteTargets` before them if this is not the home cluster. */
@@ -36,13 +35,25 @@ export class ClusterBackend extends Cluster implements Backend {
   #isListed = false;
 
   constructor(options: ClusterBackendOptions) {
-    super(options);
+    const { events, isHome } = options;
+    const objectChanged: OnObjectChange = (key, before, after, ...how) => {
+      this.#objectChanged(key, before, after);
+      events.objectChanged(key, before, after, ...how);
+    };
+    super({ ...options, events: { objectChanged, objectKnown: (key) => events.objectKnown(key) } });
     this.#options = options;
     this.name = options.api.cluster;
-    this.queueName = options.isHome ? 'targets' : `targets ${this.name}`;
-    this.concurrency = options.concurrency;
-    // All copies of a tenant are in one namespace of another cluster.
-    this.sharesByRule = !options.isHome;
+    this.queueing = {
+      name: isHome ? 'targets' : `targets ${this.name}`,
+      concurrency: options.concurrency,
+      laneOf: undefined,
+      // All copies of a tenant are in one namespace of another cluster.
+      shareBy: isHome ? 'target' : 'rule',
+      retryAfterMs: () => undefined,
+      // An administrator of the other cluster may give the permission at any time.
+      longestWaitMs: (error) =>
+        !isHome && (isForbidden(error) || isUnauthorized(error)) ? REFUSED_WAIT_MS : undefined,
+    };
     this.onReachableChange(() => this.#retryWaiting());
   }
 
@@ -52,9 +63,8 @@ export class ClusterBackend extends Cluster implements Backend {
     await (this.#options.isHome ? listed : Promise.race([listed, this.#foundUnreachable()]));
   }
 
-  /** An administrator of the other cluster may give the permission at any time. */
-  longestWaitMs(error: unknown): number | undefined {
-    return !this.#options.isHome && (isForbidden(error) || isUnauthorized(error)) ? REFUSED_WAIT_MS : undefined;
+  async drain(): Promise<void> {
+    // Its work is in the queues of the engine.
   }
 
   sourcesOf(source: ResourceKey): KubeStore {
@@ -69,8 +79,7 @@ export class ClusterBackend extends Cluster implements Backend {
     return this.#writers.get(kind) ?? this.#openWriter(kind, this.sourcesOf(target));
   }
 
-  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
-    if (backendOf(key) !== this.name) return;
+  #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
     if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
     this.#reconcilers.get(parseResourceKey(key).kind)?.objectGone(key);
   }

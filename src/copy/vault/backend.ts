@@ -4,7 +4,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { VaultAddresses } from '../../vault/client/addresses.ts';
 import { revokeLease } from '../../vault/lease-calls.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
-import type { Backend, QueueFigures } from '../backend.ts';
+import type { Backend, TargetQueueing, QueueFigures } from '../backend.ts';
 import type { KubeStore } from '../cluster/store.ts';
 import type { Engine } from '../engine.ts';
 import type { Content } from '../model/content.ts';
@@ -58,11 +58,15 @@ export interface LeaseObserver {
 
 export class VaultBackend implements Backend {
   readonly name = VAULT_BACKEND;
-  readonly concurrency = CONCURRENCY;
-  readonly sharesByRule = true;
+  readonly queueing: TargetQueueing = {
+    name: 'targets',
+    concurrency: CONCURRENCY,
+    laneOf: (target) => `vault ${laneOf(target)}`,
+    shareBy: 'rule',
+    retryAfterMs: vaultRetryAfterMs,
+    longestWaitMs: vaultLongestWaitMs,
+  };
   readonly watches = [];
-  readonly retryAfterMs = vaultRetryAfterMs;
-  readonly longestWaitMs = vaultLongestWaitMs;
   readonly addresses: VaultAddresses;
   readonly locations: VaultLocations;
   readonly sources: VaultSources;
@@ -145,8 +149,8 @@ export class VaultBackend implements Backend {
     return this.sources.cachedBytes;
   }
 
-  laneOf(target: ResourceKey): string {
-    return `vault ${laneOf(target)}`;
+  async ready(): Promise<void> {
+    // A target waits for its own login.
   }
 
   async synced(): Promise<void> {
@@ -166,10 +170,6 @@ export class VaultBackend implements Backend {
 
   trouble(key: ResourceKey): VaultTrouble | undefined {
     return isVaultKey(key) ? this.sources.trouble(key) : undefined;
-  }
-
-  objectChanged(key: ResourceKey): void {
-    this.objectKnown(key);
   }
 
   /** Retries the sources and targets with this object as credential. */

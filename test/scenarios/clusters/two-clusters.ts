@@ -5,6 +5,7 @@
 import { userCause } from '../../../src/copy/model/cause.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { ClusterBackend } from '../../../src/copy/cluster/backend.ts';
+import type { OnObjectChange } from '../../../src/copy/backend.ts';
 import type { Controller } from '../../../src/copy/controller.ts';
 import { Manager } from '../../../src/copy/manager.ts';
 import type { Claim, Outcome, Shape } from '../../../src/copy/model/claim.ts';
@@ -155,6 +156,11 @@ export class TwoClusters implements AsyncDisposable {
     return {
       reconciler: this.#reconciler(),
       open: () => {
+        const objectChanged: OnObjectChange = (key) => {
+          const { cluster, namespace, name } = parseResourceKey(key);
+          if (cluster === HOME && namespace === 'default') engine.enqueueRule(`copier:default/${name}`);
+        };
+        this.manager.onObjects({ objectChanged });
         const secrets = { path: '/api/v1/secrets', metadataOnly: true };
         home.watch({ ...secrets, name: 'secrets/sources', labelSelector: 'copy' }, sources.sink);
         home.watch({ ...secrets, name: 'secrets/copies', labelSelector: LABEL }, copies.sink);
@@ -162,10 +168,6 @@ export class TwoClusters implements AsyncDisposable {
           { path: `/api/v1/namespaces/${NAMESPACE}/secrets`, metadataOnly: true, name: 'secrets/copies' },
           away.store(SECRET).index.feed().sink,
         );
-      },
-      objectChanged: (key) => {
-        const { cluster, namespace, name } = parseResourceKey(key);
-        if (cluster === HOME && namespace === 'default') engine.enqueueRule(`copier:default/${name}`);
       },
       stop: () => undefined,
     };
