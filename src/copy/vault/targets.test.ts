@@ -2,7 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { Claim, SourceView } from '../model/claim.ts';
+import { asKey } from '../../../test/support/keys.ts';
+
+import { userCause } from '../model/cause.ts';
+import type { Claim, Shape, SourceView } from '../model/claim.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { ClaimBook } from '../plan/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
@@ -97,4 +101,76 @@ test('an entry is written again if it was recreated, though it has the same vers
   await run();
   await run();
   assert.deepEqual([updates, looks], [6, before + 1]);
+});
+
+test('the rule that holds an entry keeps it; a free entry goes to the oldest rule that can make it', async () => {
+  const written: string[] = [];
+  const entries = {
+    resolve: async () =>
+      await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
+    readVersion: async () => await Promise.resolve({ head: { state: 'missing' } }),
+    update: async () => await Promise.resolve({ written: true, version: 1, createdTime: '' }),
+  };
+  const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
+  const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
+  const present: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+  const absent: SourceView = { state: 'missing', ...userCause('NoSecret', 'not found') };
+  const sourceless = new Set<string>();
+  const shape: Shape = {
+    id: '',
+    desiredState: (view) =>
+      view.state === 'present'
+        ? { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' }
+        : { kind: 'wait', for: 'source', ...userCause('NoSecret', 'not found') },
+    heldVersion: () => undefined,
+  };
+  const book = new ClaimBook();
+  const locations = new VaultLocations(() => undefined);
+  const claimed = (name: string, rank: string): void => {
+    const rule: RuleKey = asKey(`mirrors:default/${name}`);
+    const source: ResourceKey = asKey(`c:Secret/default/${name}`);
+    const owner = { key: rule, title: name, rank };
+    book.replace(rule, [{ owner, target: TARGET, mode: 'own', source, shape }], [source]);
+    locations.set(rule, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
+  };
+  const gone = (name: string): void => {
+    book.replace(asKey(`mirrors:default/${name}`), [], []);
+    locations.set(asKey(`mirrors:default/${name}`), []);
+  };
+  const targets = new VaultTargets({
+    book,
+    sources: {
+      view: (source) => (sourceless.has(source ?? '') ? absent : present),
+      fingerprint: () => fingerprintOf(content),
+      load: async () => await Promise.resolve(content),
+    },
+    cycles: { of: () => undefined },
+    locations,
+    access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
+    credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+    random: () => 0,
+    now: () => 0,
+    onOutcome: () => undefined,
+    onWrite: (_target, _addr, { claim }) => written.push(claim.owner.title),
+  });
+  const { signal } = new AbortController();
+  const run = async (): Promise<readonly string[]> => {
+    await targets.reconcile(TARGET, signal);
+    return written.splice(0);
+  };
+  const outcomes = (): readonly string[] =>
+    book.on(TARGET).map(({ claim, outcome }) => `${claim.owner.title} ${outcome.state}`);
+  claimed('young', '2');
+  assert.deepEqual(await run(), ['young']);
+  claimed('old', '1');
+  assert.deepEqual(await run(), ['young'], 'an older rule does not take it');
+  assert.deepEqual(outcomes().toSorted(), ['old conflict', 'young synced']);
+  gone('young');
+  assert.deepEqual(await run(), ['old']);
+  gone('old');
+  await run();
+  sourceless.add('c:Secret/default/old');
+  claimed('old', '1');
+  claimed('young', '2');
+  assert.deepEqual(await run(), ['young'], 'the older rule has no source');
 });

@@ -1,9 +1,11 @@
 /**
  * Reconciles entries in Vault as targets: compares, and writes one version if the content differs.
  *
- * An entry in Vault has no mark, so it is never deleted, and any rule may write it; of several claims the oldest wins. The digest and version
- * of the last write or read (`held`) save reading: while both are unchanged, one read of the metadata every poll period is enough. `held`
- * may be lost at any time; then the entry is read and compared.
+ * An entry in Vault has no mark, so it is never deleted, and any rule may write it. Of several claims one wins as in a cluster (`winnerOf`), where
+ * the rule that last wrote or compared the entry holds it. After a restart nothing shows who held it.
+ *
+ * The digest and version of the last write or read (`lastWrite`) save reading: while both are unchanged, one read of the metadata every poll
+ * period is enough. `lastWrite` may be lost at any time; then the entry is read and compared.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -12,12 +14,13 @@ import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValu
 import { causeOf, operatorCause, userCause } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, SYNCED } from '../model/claim.ts';
 import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
+import type { Contest } from '../plan/facts.ts';
 import type { Content } from '../model/content.ts';
 import type { Cycles, Flow } from '../plan/cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import { oldestOf } from '../plan/contest.ts';
-import { conflictWithRule, outcomeOf } from '../plan/outcomes.ts';
+import { winnerOf } from '../plan/contest.ts';
+import { outcomeOf, outcomesOf } from '../plan/outcomes.ts';
 import { planWithoutWrite } from '../plan/plan-write.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
@@ -60,6 +63,8 @@ export interface LastWrite {
 
 interface Memory {
   lastWrite?: LastWrite;
+  /** The rule whose content the entry had when it was last written or read. */
+  holder?: RuleKey;
   /** The followed credential. */
   auth?: VaultAuthRef;
   /** The credential changed during a run. */
@@ -86,8 +91,8 @@ export class VaultTargets implements TargetWriter {
 
   /** One run of the target loop. @throws VaultError, to be called again */
   async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const { book, locations, random } = this.#options;
-    const winner = oldestOf(book.on(target));
+    const { locations, random } = this.#options;
+    const winner = winnerOf(this.#contestOn(target));
     const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
     if (winner === undefined || location === undefined) {
       this.#release(target);
@@ -98,6 +103,7 @@ export class VaultTargets implements TargetWriter {
     try {
       const verdict = await this.#write(target, winner, location, memory, signal);
       if (verdict === undefined) return { requeueAfterMs: LATER_MS };
+      if (verdict.outcome.state === 'synced') memory.holder = winner.claim.owner.key;
       this.#settle(target, verdict.outcome, verdict.wrote ?? false);
       const pollMs = locations.pollMs(target);
       // Without users the engine requests another run.
@@ -124,8 +130,10 @@ export class VaultTargets implements TargetWriter {
 
   /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
-    const { book, sources, now } = this.#options;
-    if (oldestOf(book.on(claim.target))?.claim !== claim) return 'inactive';
+    const { sources, now } = this.#options;
+    // Without cycles, because these are derived from flows.
+    const contest = { ...this.#contestOn(claim.target), viewOf: (one: Claim) => sources.view(one.source) };
+    if (winnerOf(contest)?.claim !== claim) return 'inactive';
     const view = sources.view(claim.source);
     if (view.state === 'unknown') return 'unknown';
     return claim.shape.desiredState(view, undefined, now()).kind === 'be' ? 'active' : 'inactive';
@@ -183,12 +191,13 @@ export class VaultTargets implements TargetWriter {
   /** Writes the entry if it differs. @returns `undefined` while the content of the source is not loaded */
   async #write(
     target: ResourceKey,
-    { claim }: Entry,
+    winner: Entry,
     location: VaultLocation,
     memory: Memory,
     signal: AbortSignal,
   ): Promise<Verdict | undefined> {
-    const { access, book, cycles, locations, now, onWrite, sources } = this.#options;
+    const { access, cycles, locations, now, onWrite, sources } = this.#options;
+    const { claim } = winner;
     const { source } = claim;
     const view = cycles.of(claim) ?? sources.view(source);
     const desired = claim.shape.desiredState(view, undefined, now());
@@ -231,8 +240,7 @@ export class VaultTargets implements TargetWriter {
     const versions = { entryVersion: versionOf(update), distinctVersion: distinctVersionOf(update, askedAt) };
     memory.lastWrite = { digest, sourceVersion, ...versions, encoding };
     const { written } = update;
-    const winner = oldestOf(book.on(target));
-    if (written && winner !== undefined) onWrite(target, connection.session.addr, winner);
+    if (written) onWrite(target, connection.session.addr, winner);
     return { outcome: SYNCED, wrote: written };
   }
 
@@ -253,11 +261,20 @@ export class VaultTargets implements TargetWriter {
     this.#options.access.close(target);
   }
 
+  #contestOn(target: ResourceKey): Contest {
+    const { book, cycles, sources, now } = this.#options;
+    return {
+      entries: book.on(target),
+      markedBy: this.#memory.get(target)?.holder,
+      viewOf: (claim) => cycles.of(claim) ?? sources.view(claim.source),
+      now: now(),
+    };
+  }
+
   #settle(target: ResourceKey, outcome: Outcome, wrote: boolean): void {
-    const entries = this.#options.book.on(target);
-    const winner = oldestOf(entries);
-    for (const entry of entries) {
-      const own = entry === winner ? outcome : lost(winner);
+    const contest = this.#contestOn(target);
+    const winner = winnerOf(contest);
+    for (const [entry, own] of outcomesOf({ ...contest, presence: 'present' }, outcome)) {
       const changed = this.#options.book.settle(entry, own);
       const wroteForIt = wrote && entry === winner;
       if (changed || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
@@ -273,11 +290,6 @@ function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | un
     if (!(error instanceof ValueConversionError)) throw error;
     return undefined;
   }
-}
-
-function lost(winner: Entry | undefined): Outcome {
-  const title = winner?.claim.owner.title ?? 'another rule';
-  return conflictWithRule(`${title} claims the same vault entry and is older`);
 }
 
 /** Whether the entry still has the held version. Always false where that version may not be distinct. */
