@@ -130,7 +130,7 @@ export class Operator {
     for (const entry of entries) {
       const controller = entry.create(context);
       this.#manager.addController(controller);
-      if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.name });
+      if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.rules.name });
     }
     this.#addMetrics();
     metrics.leases.add(() => vault.leases.figures());

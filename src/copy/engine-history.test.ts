@@ -15,7 +15,8 @@ import type { ResourceKey, RuleKey } from './model/keys.ts';
 import { leavingClaims } from './model/leave-shape.ts';
 import { observe, type Observed } from './model/observed.ts';
 import { decide, type FactSource, type TargetState } from './plan/decide.ts';
-import type { Evaluation, RuleReconciler } from './rule-reconciler.ts';
+import type { Evaluation } from './rule-set.ts';
+import { reconcilerOf, type WholeReconciler } from '../../test/support/reconciler.ts';
 
 const TARGETS: readonly ResourceKey[] = ['a', 'b', 'c'].map((namespace) => `c:Secret/${namespace}/x`);
 const RULES: readonly RuleKey[] = ['rules:n/0', 'rules:n/1'];
@@ -80,7 +81,7 @@ class Process {
       reconcile: async (target, signal) => await this.#reconcile(target, signal),
     };
     this.engine.addBackend({ ...backend, targetsOf: () => writer });
-    this.engine.claims.add(reconcilerOn(cluster));
+    this.engine.addReconciler(reconcilerOf(reconcilerOn(cluster)));
     for (const [key, object] of cluster.objects) this.engine.objectChanged(key, undefined, object, true);
     for (const rule of cluster.specs.keys()) this.engine.enqueueRule(rule);
   }
@@ -143,7 +144,7 @@ function objectAt(target: ResourceKey, annotations: Record<string, string>, reso
   return observe({ uid: target, name, namespace, resourceVersion, creationTimestamp: '', annotations });
 }
 
-function reconcilerOn({ specs }: Cluster): RuleReconciler {
+function reconcilerOn({ specs }: Cluster): WholeReconciler {
   return {
     name: 'rules',
     // oxlint-disable-next-line require-yield -- one step is enough

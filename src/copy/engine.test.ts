@@ -10,7 +10,7 @@ import { Engine } from './engine.ts';
 import type { Cause } from './model/cause.ts';
 import { LeaveShape } from './model/leave-shape.ts';
 import { observe } from './model/observed.ts';
-import type { RuleReconciler } from './rule-reconciler.ts';
+import { reconcilerOf, type WholeReconciler } from '../../test/support/reconciler.ts';
 
 const RULE = 'rules:a/rule';
 const TARGET = 'c:Secret/b/copy';
@@ -75,20 +75,22 @@ test('changes of thousands of rules that claim one target are decided together',
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(backend);
   let specs = 0;
-  engine.claims.add({
-    name: 'rules',
-    ownerOf: () => undefined,
-    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
-    orphanPolicy: () => 'keep',
-    updateStatus: async () => await Promise.resolve(undefined),
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule) {
-      const owner = { key: rule, title: rule, rank: rule };
-      const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
-      const target = 'c:Secret/all/one';
-      return { owner, version: '1', claims: [{ owner, target, mode: 'own', source: undefined, shape }], sources: [] };
-    },
-  });
+  engine.addReconciler(
+    reconcilerOf({
+      name: 'rules',
+      ownerOf: () => undefined,
+      getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async () => await Promise.resolve(undefined),
+      // oxlint-disable-next-line require-yield -- one step is enough
+      *evaluate(rule) {
+        const owner = { key: rule, title: rule, rank: rule };
+        const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
+        const target = 'c:Secret/all/one';
+        return { owner, version: '1', claims: [{ owner, target, mode: 'own', source: undefined, shape }], sources: [] };
+      },
+    }),
+  );
   const rules = Array.from({ length: 2000 }, (_, index) => `rules:n/${index}`);
   const changeAll = async (): Promise<number> => {
     backend.reconciled.length = 0;
@@ -123,7 +125,7 @@ test('a stop before a backend is synced causes no error', async () => {
 test('a copy is an orphan only if its rule was evaluated after its last change', async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     listed: async () => await gates.at(-1)?.promise,
     // oxlint-disable-next-line require-yield -- one step is enough
@@ -139,7 +141,7 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   const orphanAction = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -161,7 +163,7 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
 test('a rule that cannot be evaluated is not read from the server for each of its copies', async () => {
   let liveGets = 0;
   const tried = Promise.withResolvers<void>();
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     listed: async () => await Promise.reject(new Error('refused')),
     evaluate: () => assert.fail('the lists are not known'),
@@ -175,7 +177,7 @@ test('a rule that cannot be evaluated is not read from the server for each of it
   };
   const engine = new Engine({ onError: () => tried.resolve() });
   const { signal } = new AbortController();
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -190,7 +192,7 @@ test('a rule that cannot be evaluated is not read from the server for each of it
 test('while a rule is evaluated in steps none of its copies is an orphan, and a change during the evaluation is not lost', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     *evaluate(rule) {
       evaluations += 1;
@@ -209,7 +211,7 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -226,7 +228,7 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
 test('a heavy rule delays neither other rules nor the start, and none of its copies is an orphan until it is evaluated', async () => {
   const gate = { open: false };
   let done = false;
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     *evaluate(rule) {
       const until = performance.now() + 60;
@@ -241,7 +243,7 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   engine.enqueueRule('rules:n/quick');
   try {
@@ -260,7 +262,7 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
 
 test('a copy that its rule claims is never an orphan', async () => {
   const target = TARGET;
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
@@ -281,7 +283,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.addBackend(stubBackend('c'));
   engine.enqueueRule(RULE);
   try {
@@ -298,7 +300,7 @@ test('the failure to prepare a rule is reported until that succeeds, also over e
   let isRefused = true;
   let isPrepared = false;
   let tries = 0;
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     preparationOf: () => (isPrepared ? undefined : 'first'),
     prepare: async () => {
@@ -320,7 +322,7 @@ test('the failure to prepare a rule is reported until that succeeds, also over e
     },
   };
   const engine = new Engine({ onError: () => undefined });
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(new AbortController().signal);
@@ -339,7 +341,7 @@ test('the failure to prepare a rule is reported until that succeeds, also over e
 test('a rule is ready when it was evaluated and nothing is wrong; a failure, a problem of the rule, and its claims say what is', async () => {
   const problems = new Map<string, Cause>();
   let isRefused = true;
-  const reconciler: RuleReconciler = {
+  const reconciler: WholeReconciler = {
     name: 'rules',
     preparationOf: (rule) => (isRefused && rule === RULE ? 'first' : undefined),
     prepare: async () => await Promise.reject(new Error('refused')),
@@ -362,7 +364,7 @@ test('a rule is ready when it was evaluated and nothing is wrong; a failure, a p
     updateStatus: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: () => undefined });
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.addBackend(stubBackend('c'));
   for (const rule of [RULE, 'rules:a/claims', 'rules:a/empty']) engine.enqueueRule(rule);
   const state = (): Record<string, string | undefined> =>
@@ -428,7 +430,7 @@ test('the latency of a write counts from the request, also over failed runs', as
 function unpreparedRules(
   prepare: (rule: string) => Promise<void>,
   prepared: ReadonlySet<string>,
-): RuleReconciler & { readonly reported: (readonly [string, string | undefined])[] } {
+): WholeReconciler & { readonly reported: (readonly [string, string | undefined])[] } {
   const reported: (readonly [string, string | undefined])[] = [];
   return {
     name: 'rules',
@@ -470,7 +472,7 @@ test('no start and no other rule waits for the preparation of a rule; its copies
   const backend = stubBackend('c');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(backend);
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   const { signal } = new AbortController();
   for (const rule of [...Array.from({ length: 100 }, (_, index) => `rules:a/${index}`), 'rules:z/ready'])
     engine.enqueueRule(rule);
@@ -507,7 +509,7 @@ test('rules are prepared in turns between namespaces, and one namespace does not
   }, prepared);
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(stubBackend('c'));
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   for (let index = 0; index < 100; index += 1) engine.enqueueRule(`rules:noisy/${index}`);
   engine.enqueueRule('rules:quiet/one');
   try {
@@ -531,7 +533,7 @@ test('a server that does not store the finalizer is asked with a back-off, and t
   }, new Set());
   const engine = new Engine({ clock, onError: () => undefined });
   engine.addBackend(stubBackend('c'));
-  engine.claims.add(reconciler);
+  engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(new AbortController().signal);

@@ -19,7 +19,7 @@ import type { Backend, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from './plan/claims.ts';
 import type { Entry } from './plan/claim-book.ts';
 import { type Cause, sameCause } from './model/cause.ts';
-import { namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
+import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
 import { failureOf, isPassing } from './model/failure.ts';
 import type { FactSource } from './plan/decide.ts';
 import type { RuleReadiness, RuleReconciler } from './rule-reconciler.ts';
@@ -87,6 +87,7 @@ export class Engine {
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
   readonly backends: Backend[] = [];
+  readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
   readonly #finalizers: KeyedQueue;
@@ -145,6 +146,17 @@ export class Engine {
     this.backends.push(backend);
     this.#targets.add(backend);
     this.sources.add(backend);
+  }
+
+  addReconciler(reconciler: RuleReconciler): void {
+    this.claims.add(reconciler.rules);
+    this.#reconcilers.set(reconciler.rules.name, reconciler);
+  }
+
+  #reconcilerOf(rule: RuleKey): RuleReconciler {
+    const reconciler = this.#reconcilers.get(controllerOf(rule));
+    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
+    return reconciler;
   }
 
   get queues(): readonly NamedQueue[] {
@@ -265,7 +277,7 @@ export class Engine {
     for (const [rule, cause] of this.#failures) yield { rule, cause };
     for (const rule of this.claims.rules) {
       if (this.#failures.has(rule)) continue;
-      yield { rule, cause: this.claims.reconcilerOf(rule).problemOf?.(rule) ?? worstOutcome(this.book.of(rule)) };
+      yield { rule, cause: this.claims.ruleSetOf(rule).problemOf?.(rule) ?? worstOutcome(this.book.of(rule)) };
     }
   }
 
@@ -276,7 +288,7 @@ export class Engine {
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
     return this.claims.orphanActionOf(rule, target, observed, {
       isOutdated: () => this.#changedRules.has(rule) || this.#evaluatingRules.has(rule),
-      getLive: () => this.claims.reconcilerOf(rule).getLive(rule, signal),
+      getLive: () => this.#reconcilerOf(rule).getLive(rule, signal),
     });
   };
 
@@ -286,12 +298,13 @@ export class Engine {
       this.#heavyRules.add(rule);
       return undefined;
     }
-    const reconciler = this.claims.reconcilerOf(rule);
+    const reconciler = this.#reconcilerOf(rule);
     let change: ClaimsChange;
     let again: RunResult | undefined | void;
     try {
       await this.slices.pause();
-      if (reconciler.warmUp !== undefined) await this.slices.run(reconciler.warmUp(rule), signal, limitMs);
+      const steps = reconciler.rules.warmUp?.(rule);
+      if (steps !== undefined) await this.slices.run(steps, signal, limitMs);
       again = await reconciler.listed?.(rule, signal);
       change = await this.#claim(reconciler, rule, signal, limitMs);
     } catch (error) {
@@ -322,7 +335,7 @@ export class Engine {
 
   /** The change of the rule object enqueues the rule again. */
   async #runFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const reconciler = this.claims.reconcilerOf(rule);
+    const reconciler = this.#reconcilerOf(rule);
     if (reconciler.preparationOf?.(rule) !== undefined) await reconciler.prepare?.(rule, signal);
     if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
     if (this.#failures.delete(rule)) this.enqueueStatus(rule);
@@ -333,7 +346,8 @@ export class Engine {
     this.#changedRules.delete(rule);
     this.#evaluatingRules.add(rule);
     try {
-      const evaluation = await this.slices.run(reconciler.evaluate(rule, this.claims), signal, limitMs);
+      const evaluation = await this.slices.run(reconciler.rules.evaluate(rule, this.claims), signal, limitMs);
+      reconciler.evaluated?.(rule);
       return this.claims.put(rule, evaluation, reconciler.preparationOf?.(rule) !== 'first');
     } catch (error) {
       this.#changedRules.add(rule);
@@ -375,7 +389,7 @@ export class Engine {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
     const progress = { writes, evaluated: this.claims.versionOf(rule), failure: this.#failures.get(rule) };
-    const result = await this.claims.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
+    const result = await this.#reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
     const left = (this.#writes.get(rule) ?? 0) - writes;
     if (left > 0) this.#writes.set(rule, left);
     else this.#writes.delete(rule);

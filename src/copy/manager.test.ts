@@ -1,6 +1,7 @@
 /** The manager opens controllers and backends independently of each other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { reconcilerOf } from '../../test/support/reconciler.ts';
 import { stubBackend } from '../../test/support/stub-backend.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import type { Controller } from './controller.ts';
@@ -9,14 +10,14 @@ import { parseResourceKey, resourceKey } from './model/keys.ts';
 
 function controller(name: string, log: string[], manager: Manager, installed?: Promise<void>): Controller {
   return {
-    reconciler: {
+    reconciler: reconcilerOf({
       name,
       evaluate: () => assert.fail('no rule was touched'),
       ownerOf: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'gone' }),
       orphanPolicy: () => 'keep',
       updateStatus: async () => await Promise.resolve(undefined),
-    },
+    }),
     ...(installed === undefined ? {} : { installed: async () => await installed }),
     open: () => {
       log.push(`${name} open`);

@@ -61,7 +61,7 @@ export class Manager implements ObjectEvents {
   async open(signal: AbortSignal): Promise<void> {
     const opening = this.#controllers.map(async (controller) => {
       await controller.installed?.(signal);
-      if (controller.reconciler !== undefined) this.engine.claims.add(controller.reconciler);
+      if (controller.reconciler !== undefined) this.engine.addReconciler(controller.reconciler);
       this.#open.push(controller);
       controller.open();
       if (this.#started) controller.work?.start();

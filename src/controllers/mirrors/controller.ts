@@ -26,6 +26,7 @@ import { MirrorMetrics } from './metrics.ts';
 import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
+import { MirrorRules } from './rules.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
 
 export const mirrors: ControllerEntry = {
@@ -38,6 +39,7 @@ export const mirrors: ControllerEntry = {
 
 class MirrorsController implements Controller {
   readonly reconciler: MirrorReconciler;
+  readonly #rules: MirrorRules;
   readonly #context: ControllerContext;
   readonly #mirrors: MirrorStore;
   readonly #changes: NamespaceChanges;
@@ -56,7 +58,7 @@ class MirrorsController implements Controller {
       context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });
     };
     this.#mirrors = createMirrorStore((rule, initial) => {
-      engine.expectSources(rule, this.reconciler.secretsOf(rule));
+      engine.expectSources(rule, this.#rules.secretsOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     });
     const specOptions = {
@@ -78,15 +80,23 @@ class MirrorsController implements Controller {
         log.warn('cannot revoke a Vault lease, it stays valid until it expires', { mirror, lease, error });
       },
     });
-    this.reconciler = new MirrorReconciler({
-      api: cluster.api,
+    const common = {
       mirrors: this.#mirrors,
       namespaces: cluster.namespaces,
+      viewOf: (source: ResourceKey | undefined) => engine.sources.view(source),
+      vault,
+    };
+    const rules = (this.#rules = new MirrorRules({
+      ...common,
       patterns,
       secretKey: (namespace, name) => secrets.key(namespace, name),
-      viewOf: (source) => engine.sources.view(source),
-      vault,
       specOptions,
+      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
+    }));
+    this.reconciler = new MirrorReconciler({
+      ...common,
+      api: cluster.api,
+      rules,
       recordEvent,
       onSynced: (mirror, spec, namespaces) => {
         metrics.synced(mirror, spec.sourceType, spec.destinationType);
@@ -98,14 +108,12 @@ class MirrorsController implements Controller {
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
       monotonic: () => clock.monotonic(),
-      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
       now: () => clock.now(),
     });
-    const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
-      for (const rule of yield* reconciler.rulesFor(name)) engine.enqueueRule(rule, initial ? 'low' : 'normal');
-      reconciler.recount();
+      for (const rule of yield* rules.rulesFor(name)) engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      rules.recount();
       if (!there) patterns.deleteNamespace(name);
     });
   }
@@ -161,8 +169,8 @@ class MirrorsController implements Controller {
 
   /** A refused mirror claims the copies that it has. */
   #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
-    const owner = after === undefined && before !== undefined ? this.reconciler.ownerOf(before, key) : undefined;
-    if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) this.#context.engine.enqueueRule(owner);
+    const owner = after === undefined && before !== undefined ? this.#rules.ownerOf(before, key) : undefined;
+    if (owner !== undefined && this.#rules.refusalOf(owner) !== undefined) this.#context.engine.enqueueRule(owner);
   }
 
   stop(): void {

@@ -12,6 +12,7 @@ import { SECRET_MIRROR_FINALIZER, type SecretMirror } from './api.ts';
 import { createMirrorStore } from './mirror-store.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
 import { MirrorReconciler } from './reconciler.ts';
+import { MirrorRules } from './rules.ts';
 
 const RULE = 'mirrors:default/db';
 
@@ -60,8 +61,13 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
       },
       mirrors,
       namespaces: new Namespaces(),
-      patterns: new PatternCache('full'),
-      secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
+      rules: new MirrorRules({
+        mirrors,
+        namespaces: new Namespaces(),
+        patterns: new PatternCache('full'),
+        secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
+        viewOf: unused,
+      }),
       viewOf: unused,
       recordEvent: (_mirror, { reason }) => events.push(reason),
       onSynced: unused,

@@ -36,9 +36,9 @@ import {
 } from './api.ts';
 import { misreadPatterns } from '../common/misread-patterns.ts';
 import { createMirrorStore } from './mirror-store.ts';
-import { MirrorReconciler } from './reconciler.ts';
+import { MirrorRules } from './rules.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
-import { effectiveSpec, type EffectiveSpec } from './spec.ts';
+import { type EffectiveSpec } from './spec.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SECRET_MIRROR_KIND,
@@ -59,30 +59,22 @@ export const mirrorsReader: ControllerReader = {
 
 class MirrorReader implements RuleReader {
   readonly ruleNames = 'SecretMirrors';
-  readonly reconciler: MirrorReconciler;
+  readonly ruleSet: MirrorRules;
   readonly #mirrors = createMirrorStore();
   readonly #namespaces: Namespaces;
   readonly #patterns: PatternCache;
 
-  constructor({ api, config, inventory, now, onLimitChange }: ReaderContext) {
+  constructor({ api, config, inventory, onLimitChange }: ReaderContext) {
     inventory.include(COLLECTION, (item) => this.#mirrors.put(item));
     this.#namespaces = inventory.namespaces;
     this.#patterns = new PatternCache(config.mirrors.regexMode);
-    this.reconciler = new MirrorReconciler({
-      api,
+    this.ruleSet = new MirrorRules({
       mirrors: this.#mirrors,
       namespaces: inventory.namespaces,
       patterns: this.#patterns,
       secretKey: (namespace, name) => resourceKey(api.cluster, SECRET.kind, namespace, name),
       viewOf: () => ({ state: 'unknown' }),
-      recordEvent: () => undefined,
-      onSynced: () => undefined,
-      onGone: () => undefined,
-      deletionTimeoutMs: 0,
-      monotonic: () => 0,
       onLimitChange,
-      synced: async () => await Promise.resolve(),
-      now: () => now,
     });
   }
 
@@ -103,14 +95,14 @@ class MirrorReader implements RuleReader {
     const rule = this.ruleOf(object);
     const mirror = rule === undefined ? undefined : this.#mirrors.get(rule);
     if (rule === undefined || mirror === undefined) return [];
-    const refusal = this.reconciler.refusalOf(rule);
-    return refusal === undefined ? this.#specOf(mirror).problems : [refusal];
+    const refusal = this.ruleSet.refusalOf(rule);
+    return refusal === undefined ? this.ruleSet.specs.get(mirror).problems : [refusal];
   }
 
   noteOn(rule: RuleKey, claims: number): string | undefined {
     const mirror = this.#mirrors.get(rule);
     if (mirror === undefined) return undefined;
-    const { problems, destinationType, destinationVault, suspects } = this.#specOf(mirror);
+    const { problems, destinationType, destinationVault, suspects } = this.ruleSet.specs.get(mirror);
     if (problems.length > 0) return undefined;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
@@ -121,11 +113,7 @@ class MirrorReader implements RuleReader {
 
   #mirrorOf(rule: RuleKey): EffectiveSpec | undefined {
     const mirror = this.#mirrors.get(rule);
-    return mirror && this.#specOf(mirror);
-  }
-
-  #specOf(mirror: SecretMirror): EffectiveSpec {
-    return effectiveSpec(mirror, this.#patterns);
+    return mirror && this.ruleSet.specs.get(mirror);
   }
 
   async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
@@ -144,7 +132,7 @@ class MirrorReader implements RuleReader {
   #statusOf(snapshot: Snapshot, rule: RuleKey, mirror: SecretMirror): RuleStatus {
     const { namespace = '', name } = mirror.metadata;
     const { lastSyncTime } = mirror.status ?? {};
-    const spec = this.#specOf(mirror);
+    const spec = this.ruleSet.specs.get(mirror);
     const state = stateOf(mirror);
     const copies = Array.from(snapshot.claims.book.of(rule), ({ claim }) => claim.target).filter((key) => {
       const observed = snapshot.inventory.objects.get(key);
@@ -174,7 +162,7 @@ class MirrorReader implements RuleReader {
     const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey; readonly why: string }[] = [];
     for (const [key, observed] of snapshot.inventory.objects) {
       const { annotations, labels } = observed;
-      const owner = this.reconciler.ownerOf(observed, key);
+      const owner = this.ruleSet.ownerOf(observed, key);
       if (owner !== undefined) {
         const why = snapshot.claims.book.claims(owner, key) ? undefined : this.#whyUnwanted(snapshot, owner, key);
         if (why !== undefined) unclaimed.push({ key, owner, why });
@@ -206,7 +194,7 @@ class MirrorReader implements RuleReader {
     if (spec === undefined) return 'the original may have retained it';
     const { namespace, name } = parseResourceKey(key);
     const isFound = spec.sourceName === name && spec.matchers.some((one) => one.occursIn(namespace));
-    return isFound ? 'the original searches patterns in names' : (this.reconciler.refusalOf(owner) ?? spec.problems[0]);
+    return isFound ? 'the original searches patterns in names' : (this.ruleSet.refusalOf(owner) ?? spec.problems[0]);
   }
 
   /** `undefined`: unknown. */
@@ -216,7 +204,7 @@ class MirrorReader implements RuleReader {
       const [home = ''] = ruleName(owner).split('/');
       return snapshot.inventory.isListed(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
     }
-    const spec = this.#specOf(mirror);
+    const spec = this.ruleSet.specs.get(mirror);
     const { namespace, name } = parseResourceKey(key);
     if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
     if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {

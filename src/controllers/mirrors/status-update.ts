@@ -19,12 +19,12 @@ import type { RuleClient } from '../common/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
-import type { MirrorEvaluation } from './evaluation.ts';
+import type { MirrorRules } from './rules.ts';
 import { misreadPatterns } from '../common/misread-patterns.ts';
 import type { MirrorStore } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
-import type { EffectiveSpec, SpecCache } from './spec.ts';
+import type { EffectiveSpec } from './spec.ts';
 import { nextStatus, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
 import { summarizeDeletion, namespaceList, groupOutcomes } from './summary.ts';
 
@@ -32,9 +32,8 @@ export interface MirrorStatusOptions extends DeletionOptions {
   readonly client: RuleClient;
   readonly mirrors: MirrorStore;
   readonly namespaces: Namespaces;
-  readonly specs: SpecCache;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
-  readonly evaluation: MirrorEvaluation;
+  readonly rules: MirrorRules;
   readonly vault?: MirrorVault | undefined;
   readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
   /** All copies of a mirror are up to date. */
@@ -72,7 +71,7 @@ export class MirrorStatusUpdate {
     progress: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { namespaces, specs, evaluation, viewOf, vault } = this.#options;
+    const { namespaces, rules, viewOf, vault } = this.#options;
     // The claims are of an earlier version, or wait for the finalizer. The evaluation of this one will touch the status again.
     const isUnprepared = finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER) === 'add';
     const outdated = progress.evaluated !== ruleVersion(mirror) || isUnprepared;
@@ -80,8 +79,8 @@ export class MirrorStatusUpdate {
     if (mirror.metadata.deletionTimestamp !== undefined) {
       return outdated ? undefined : await this.#updateDeletion(rule, mirror, claims, signal);
     }
-    const spec = specs.get(mirror);
-    const key = evaluation.sourceOf(rule, mirror, spec);
+    const spec = rules.specs.get(mirror);
+    const key = rules.sourceOf(rule, mirror, spec);
     const result = await this.#write(rule, mirror, claims, signal, {
       source: viewOf(key),
       trouble: key === undefined ? undefined : vault?.trouble(key),
@@ -105,8 +104,8 @@ export class MirrorStatusUpdate {
     claims: readonly Entry[],
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { client, specs, vault } = this.#options;
-    const spec = specs.get(mirror);
+    const { client, rules, vault } = this.#options;
+    const spec = rules.specs.get(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
     const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
     if (step.isDone) {
@@ -133,9 +132,9 @@ export class MirrorStatusUpdate {
     signal: AbortSignal,
     facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
   ): Promise<StatusOutput | undefined> {
-    const { specs, evaluation, vault, now } = this.#options;
-    const refusal = evaluation.refusalOf(rule);
-    const spec = specs.get(mirror);
+    const { rules, vault, now } = this.#options;
+    const refusal = rules.refusalOf(rule);
+    const spec = rules.specs.get(mirror);
     const result = nextStatus({
       ...facts,
       mirror,

@@ -17,7 +17,8 @@ import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { EngineView, Evaluation, RuleSet } from '../../copy/rule-set.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { TargetQuota } from '../common/target-quota.ts';
@@ -65,7 +66,8 @@ export interface ReplicatorReconcilerOptions {
   readonly isNamespacePending?: () => boolean;
 }
 
-export class ReplicatorReconciler implements RuleReconciler {
+export class ReplicatorReconciler implements RuleReconciler, RuleSet {
+  readonly rules = this;
   readonly name = REPLICATOR_CONTROLLER;
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: ReplicatorReconcilerOptions;

@@ -114,8 +114,11 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
       for (const name of ['c', 'm']) engine.addBackend(stubBackend(name));
       const reconciler = create({ synced: () => promise });
       let isAsked = false;
-      engine.claims.add({
-        ...bound(reconciler),
+      engine.addReconciler({
+        rules: reconciler.rules,
+        preparationOf: (one) => reconciler.preparationOf?.(one),
+        getLive: unused,
+        updateStatus: async () => await Promise.resolve(undefined),
         listed: async (...args) => {
           isAsked = true;
           await reconciler.listed?.(...args);
@@ -138,19 +141,6 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
     });
   }
 });
-
-/** The members of a reconciler that an evaluation uses, as own properties. */
-function bound(reconciler: RuleReconciler): RuleReconciler {
-  return {
-    name: reconciler.name,
-    evaluate: (...args) => reconciler.evaluate(...args),
-    preparationOf: (rule) => reconciler.preparationOf?.(rule),
-    ownerOf: () => undefined,
-    getLive: unused,
-    orphanPolicy: unused,
-    updateStatus: async () => await Promise.resolve(undefined),
-  };
-}
 
 describe('the finalizer of KubeLB on a Secret that is no longer offered', () => {
   /** How many requests a status update sends. */

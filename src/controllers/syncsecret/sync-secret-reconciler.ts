@@ -7,7 +7,8 @@ import type { Outcome, Shape } from '../../copy/model/claim.ts';
 import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import type { Evaluation, Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Evaluation, RuleSet } from '../../copy/rule-set.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
@@ -42,7 +43,8 @@ export interface Progress {
   readonly failure: Cause | undefined;
 }
 
-export abstract class SyncSecretReconciler implements RuleReconciler {
+export abstract class SyncSecretReconciler implements RuleReconciler, RuleSet {
+  readonly rules = this;
   abstract readonly name: string;
   readonly getLive: RuleReconciler['getLive'];
   protected readonly pending = new Pending();

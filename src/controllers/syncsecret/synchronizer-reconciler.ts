@@ -6,7 +6,8 @@ import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import type { Evaluation, Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Evaluation, RuleSet } from '../../copy/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';
@@ -88,7 +89,8 @@ export function isOfKubeLb({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[SECRET_ANNOTATION] === undefined && originOf(metadata) === 'itself';
 }
 
-export class SynchronizerReconciler implements RuleReconciler {
+export class SynchronizerReconciler implements RuleReconciler, RuleSet {
+  readonly rules = this;
   readonly name = SYNCHRONIZER_CONTROLLER;
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: SynchronizerReconcilerOptions;

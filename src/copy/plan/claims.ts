@@ -7,7 +7,8 @@ import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
 import { UNPREPARED } from '../model/unprepared-shape.ts';
-import type { Evaluation, RuleReconciler, RuleState } from '../rule-reconciler.ts';
+import type { RuleState } from '../rule-reconciler.ts';
+import type { Evaluation, RuleSet } from '../rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
 import type { OrphanAction } from './facts.ts';
@@ -34,7 +35,7 @@ export class Claims {
   readonly book = new ClaimBook();
   /** Claims that are not carried out, because their content would return to its origin. */
   readonly cycles: Cycles;
-  readonly #reconcilers = new Map<string, RuleReconciler>();
+  readonly #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
 
@@ -42,14 +43,15 @@ export class Claims {
     this.cycles = new Cycles({ ...options, book: this.book });
   }
 
-  add(reconciler: RuleReconciler): void {
-    this.#reconcilers.set(reconciler.name, reconciler);
+  add(rules: RuleSet): void {
+    this.#ruleSets.set(rules.name, rules);
   }
 
-  reconcilerOf(rule: RuleKey): RuleReconciler {
-    const reconciler = this.#reconcilers.get(controllerOf(rule));
-    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
-    return reconciler;
+  /** @throws Error for a rule of a controller that was not added */
+  ruleSetOf(rule: RuleKey): RuleSet {
+    const rules = this.#ruleSets.get(controllerOf(rule));
+    if (rules === undefined) throw new Error(`no controller for the rule ${rule}`);
+    return rules;
   }
 
   /**
@@ -88,8 +90,8 @@ export class Claims {
     before: Observed | undefined,
     after: Observed | undefined,
   ): { readonly was: RuleKey | undefined; readonly is: RuleKey | undefined } {
-    const was = before && placedOwner(this.#reconcilers.values(), before, key);
-    const is = after && placedOwner(this.#reconcilers.values(), after, key);
+    const was = before && placedOwner(this.#ruleSets.values(), before, key);
+    const is = after && placedOwner(this.#ruleSets.values(), after, key);
     if (was === is) return { was, is };
     if (was !== undefined) this.#owned.delete(was, key);
     if (is !== undefined) this.#owned.add(is, this.book.keyOf(key));
@@ -103,7 +105,7 @@ export class Claims {
 
   /** The rule whose mark on the object counts, of any controller. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    return ownerByMark(this.#reconcilers.values(), this.book, observed, target);
+    return ownerByMark(this.#ruleSets.values(), this.book, observed, target);
   }
 
   /**
@@ -116,16 +118,16 @@ export class Claims {
     observed: Observed,
     lookup: RuleLookup,
   ): Promise<OrphanAction | 'later'> {
-    const reconciler = this.reconcilerOf(rule);
+    const rules = this.ruleSetOf(rule);
     // No read while the answer is `later` in any case: a rule that cannot be prepared may have thousands of copies.
     if (lookup.isOutdated()) return 'later';
     const live = await lookup.getLive();
-    if (live.state === 'gone') return reconciler.orphanPolicy(rule, observed, false);
+    if (live.state === 'gone') return rules.orphanPolicy(rule, observed, false);
     // Another version on the server: the watch is behind, and will enqueue the rule.
     if (this.#versions.get(rule) !== live.version) return 'later';
     // A new namespace may contain copies (from a backup) before the rule has claimed them.
     if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
-    return reconciler.orphanPolicy(rule, observed, true);
+    return rules.orphanPolicy(rule, observed, true);
   }
 }
 

@@ -10,13 +10,13 @@
 import type { ClaimBook } from './claim-book.ts';
 import { type ResourceKey, type ObjectName, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import type { RuleReconciler } from '../rule-reconciler.ts';
+import type { RuleSet } from '../rule-set.ts';
 
 /** On every copy, written along with the mark: `<namespace>/<name>` of the copy itself. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';
 
 type Place = Pick<ObjectName, 'namespace' | 'name'>;
-type MarkReader = Pick<RuleReconciler, 'ownerOf'>;
+type MarkReader = Pick<RuleSet, 'ownerOf'>;
 
 export function placeText({ namespace, name }: Place): string {
   return `${namespace}/${name}`;

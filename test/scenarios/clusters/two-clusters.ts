@@ -12,7 +12,6 @@ import type { Claim, Outcome, Shape } from '../../../src/copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../../src/copy/model/keys.ts';
 import { SECRET } from '../../../src/copy/model/kind.ts';
 import { placeText, PLACE_ANNOTATION } from '../../../src/copy/plan/marks.ts';
-import type { RuleReconciler } from '../../../src/copy/rule-reconciler.ts';
 import type { KubeApi } from '../../../src/kube/api.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
@@ -20,6 +19,7 @@ import { type ControlPlane, startControlPlane } from '../../servers/control-plan
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { reconcilerOf, type WholeReconciler } from '../../support/reconciler.ts';
 
 const HOME = 'local';
 export const AWAY = 'management';
@@ -154,7 +154,7 @@ export class TwoClusters implements AsyncDisposable {
     const { home, away } = this.backends;
     const [sources, copies] = [home.store(SECRET).index.feed(), home.store(SECRET).index.feed()];
     return {
-      reconciler: this.#reconciler(),
+      reconciler: reconcilerOf(this.#reconciler()),
       open: () => {
         const objectChanged: OnObjectChange = (key) => {
           const { cluster, namespace, name } = parseResourceKey(key);
@@ -173,7 +173,7 @@ export class TwoClusters implements AsyncDisposable {
     };
   }
 
-  #reconciler(): RuleReconciler {
+  #reconciler(): WholeReconciler {
     const { outcomes } = this;
     const { index } = this.backends.home.store(SECRET);
     return {

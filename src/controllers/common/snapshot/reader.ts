@@ -1,7 +1,7 @@
 /** The interface by which the short commands read the rules of a controller. */
 import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
-import type { RuleReconciler } from '../../../copy/rule-reconciler.ts';
+import type { RuleSet } from '../../../copy/rule-set.ts';
 import type { Inventory } from './inventory.ts';
 import type { Collection } from './list-permitted.ts';
 import type { Snapshot, SnapshotOptions } from './snapshot.ts';
@@ -37,7 +37,7 @@ export interface ReaderContext extends Pick<SnapshotOptions, 'api' | 'config' | 
 /** The rules of one snapshot. */
 export interface RuleReader {
   /** `undefined`: the rules have no claims. */
-  readonly reconciler?: RuleReconciler;
+  readonly ruleSet?: RuleSet;
   /** Name of the rules in the plural: `SecretMirrors`. */
   readonly ruleNames: string;
   /** The rules to evaluate, once all objects are listed. */

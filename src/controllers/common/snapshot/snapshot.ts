@@ -1,5 +1,5 @@
 /**
- * The rules, claims and decisions of a cluster at one time: the reconcilers of all controllers, the claims and the decisions of the operator,
+ * The rules, claims and decisions of a cluster at one time: the rule sets of all controllers, the claims and the decisions of the operator,
  * over lists of metadata. Content is read only where metadata do not decide. Nothing is written, and nothing is watched.
  */
 import type { ReadingConfig } from '../../../config/config.ts';
@@ -9,7 +9,7 @@ import type { Entry } from '../../../copy/plan/claim-book.ts';
 import { Claims } from '../../../copy/plan/claims.ts';
 import { decide, type Decision, type FactSource, flowIn, type TargetReader } from '../../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
-import type { Evaluation } from '../../../copy/rule-reconciler.ts';
+import type { Evaluation } from '../../../copy/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/slices.ts';
 import type { Contents } from './contents.ts';
@@ -57,13 +57,13 @@ export class Snapshot {
   ) {
     this.inventory = inventory;
     this.#signal = options.signal ?? new AbortController().signal;
-    this.readers = new Map(readers.map((reader) => [reader.reconciler?.name ?? reader.ruleNames, reader]));
+    this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.ruleNames, reader]));
     const claims: Claims = new Claims({
       flowOf: (claim) => flowIn(claim, this.#source, this.#reader),
       onChange: () => undefined,
     });
     this.claims = claims;
-    for (const { reconciler } of readers) if (reconciler !== undefined) claims.add(reconciler);
+    for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
     const { source, reader } = factsFrom(inventory, claims, options);
     this.#source = source;
     this.#reader = reader;
@@ -135,7 +135,7 @@ export class Snapshot {
     const rules = new Map<RuleKey, Evaluation>();
     for (const rule of outdated) {
       outdated.delete(rule);
-      const evaluation = finish(this.claims.reconcilerOf(rule).evaluate(rule, this.claims));
+      const evaluation = finish(this.claims.ruleSetOf(rule).evaluate(rule, this.claims));
       if (evaluation === undefined) continue;
       rules.set(rule, evaluation);
       this.claims.put(rule, evaluation);

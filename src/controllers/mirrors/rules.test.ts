@@ -11,7 +11,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { finish } from '../../runtime/slices.ts';
 import type { SecretMirror } from './api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
-import { MirrorReconciler } from './reconciler.ts';
+import { MirrorRules } from './rules.ts';
 
 const RULE = 'mirrors:default/db';
 const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };
@@ -21,7 +21,7 @@ const RETAIN = { 'keyferry.dev/retain': 'true' };
 
 const unused = (): never => assert.fail('not used');
 
-function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorReconciler {
+function rules(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorRules {
   const mirrors = createMirrorStore();
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
@@ -30,20 +30,12 @@ function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly strin
     };
     mirrors.put(mirror);
   }
-  return new MirrorReconciler({
-    api: { cluster: 'c', request: unused, stream: unused },
+  return new MirrorRules({
     mirrors,
     namespaces: new Namespaces(),
     patterns: new PatternCache('full'),
     secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
     viewOf: unused,
-    recordEvent: unused,
-    onSynced: unused,
-    onGone: unused,
-    deletionTimeoutMs: 0,
-    monotonic: unused,
-    synced: unused,
-    now: unused,
   });
 }
 
@@ -53,7 +45,7 @@ const object = (
 ): Observed => observedObject({ annotations, labels });
 
 describe('a mark names its mirror', () => {
-  const mirrors = reconciler();
+  const mirrors = rules();
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, string, string | undefined])[] = [
     ['on a Secret of its cluster', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
     ['without a place', OWNED_BY, 'c:Secret/team/db', RULE],
@@ -73,7 +65,7 @@ test('an orphan is deleted only if it has our label, and neither its annotation 
   const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
   const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
   for (const there of [undefined, 'delete', 'retain'] as const) {
-    const fate = (observed: Observed): string => reconciler(there).orphanPolicy(RULE, observed, there !== undefined);
+    const fate = (observed: Observed): string => rules(there).orphanPolicy(RULE, observed, there !== undefined);
     assert.equal(fate(copy), there === 'retain' ? 'keep' : 'delete');
     assert.equal(fate(unlabelled), 'keep');
     assert.equal(fate(object(copy.annotations, { 'keyferry.dev/copy': 'other' })), 'keep');
@@ -83,7 +75,7 @@ test('an orphan is deleted only if it has our label, and neither its annotation 
 
 test('a mirror with too many patterns keeps its copies, until it is deleted', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
-  const mirrors = reconciler('delete', ['x'.repeat(MAX_LIST + 1)]);
+  const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
   assert.deepEqual(evaluation?.claims, []);
   assert.match(mirrors.refusalOf(RULE) ?? '', /characters in total/);
@@ -92,7 +84,7 @@ test('a mirror with too many patterns keeps its copies, until it is deleted', ()
 });
 
 test('a mirror with an invalid spec keeps all its copies, and reports why they are not written', () => {
-  const mirrors = reconciler('delete', ['team-a', '(']);
+  const mirrors = rules('delete', ['team-a', '(']);
   const made = resourceKey('c', 'Secret', 'left', 'db');
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
   const claims = evaluation?.claims.map(({ target, mode, shape }) => [

@@ -1,39 +1,47 @@
-/** Turns SecretMirrors into claims. */
+/** What SecretMirrors mean: their claims, the marks on their copies, and what becomes of orphans. See `RuleSet`. */
 import type { Steps } from '../../runtime/slices.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
-import { userCause } from '../../copy/model/cause.ts';
-import type { Claim, Owner } from '../../copy/model/claim.ts';
-import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import { type Cause, userCause } from '../../copy/model/cause.ts';
+import type { Claim, Owner, SourceView } from '../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
-import type { EngineView, Evaluation } from '../../copy/rule-reconciler.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
+import type { EngineView, Evaluation, RuleSet } from '../../copy/rule-set.ts';
+import type { PatternCache } from '../common/namespace-patterns.ts';
 import { ruleVersion } from '../common/rule-store.ts';
 import { MAX_TARGETS, TargetQuota } from '../common/target-quota.ts';
-import { SECRET_MIRROR_KIND, type SecretMirror } from './api.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from './api.ts';
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
-import { MirrorShape, RetainShape } from './shape.ts';
-import type { EffectiveSpec, SpecCache } from './spec.ts';
+import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+import { type EffectiveSpec, sourceSecretOf, SpecCache, type SpecOptions } from './spec.ts';
 
-export interface MirrorEvaluationOptions {
+export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
   readonly namespaces: Namespaces;
-  readonly specs: SpecCache;
+  readonly patterns: PatternCache;
+  readonly specOptions?: SpecOptions | undefined;
   /** Key of a Secret in the cluster. */
   readonly secretKey: (namespace: string, name: string) => ResourceKey;
+  readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   /** Without it, mirrors from and to Vault make no claims on entries. */
-  readonly vault?: MirrorVault | undefined;
+  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
   /** The limit on the copies of a mirror may have changed since it was last evaluated. */
   readonly onLimitChange?: ((rule: RuleKey) => void) | undefined;
 }
 
-export class MirrorEvaluation {
-  readonly #options: MirrorEvaluationOptions;
+export class MirrorRules implements RuleSet {
+  readonly name = MIRRORS_CONTROLLER;
+  readonly specs: SpecCache;
+  readonly #options: MirrorRulesOptions;
   readonly #quota: TargetQuota;
   /** Why nothing is copied for mirrors with a valid spec: they have too many copies. */
   readonly #refusals = new Map<RuleKey, string>();
 
-  constructor(options: MirrorEvaluationOptions) {
+  constructor(options: MirrorRulesOptions) {
     this.#options = options;
+    this.specs = new SpecCache(options.patterns, options.specOptions);
     this.#quota = new TargetQuota({
       namespaces: () => options.namespaces.size,
       onChange: (rule) => options.onLimitChange?.(rule),
@@ -50,19 +58,45 @@ export class MirrorEvaluation {
     return this.#refusals.get(rule);
   }
 
-  /** @see RuleReconciler.evaluate */
+  /** The mirrors that select a namespace. */
+  *rulesFor(namespace: string): Steps<readonly RuleKey[]> {
+    const rules: RuleKey[] = [];
+    for (const [rule, mirror] of this.#options.mirrors.all()) {
+      if (this.specs.get(mirror).namespaces.has(namespace)) rules.push(rule);
+      yield;
+    }
+    return rules;
+  }
+
+  /** The Secrets that a mirror copies from. */
+  secretsOf(rule: RuleKey): ResourceKey[] {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
+    // Without the effective spec: its patterns may take long to compile, and at the start many mirrors come at once.
+    const name = mirror.spec?.source?.type === 'vault' ? undefined : sourceSecretOf(mirror);
+    return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name)];
+  }
+
+  *warmUp(rule: RuleKey): Steps<void> {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || this.specs.has(mirror)) return;
+    for (const pattern of mirror.spec?.destination?.namespaces ?? []) {
+      this.#options.patterns.get(pattern);
+      yield;
+    }
+  }
+
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { mirrors, specs, vault } = this.#options;
+    const { mirrors, vault } = this.#options;
     const mirror = mirrors.get(rule);
     const deleting = mirror?.metadata.deletionTimestamp !== undefined;
     if (mirror === undefined || deleting) {
-      vault?.release(rule);
       this.#quota.release(rule);
       this.#refusals.delete(rule);
     }
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
-    const spec = specs.get(mirror);
+    const spec = this.specs.get(mirror);
     const title = `${SECRET_MIRROR_KIND} ${home}/${name}`;
     const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const version = ruleVersion(mirror);
@@ -78,7 +112,6 @@ export class MirrorEvaluation {
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => ({ ...claim, target }));
       return { owner, version, claims, sources: [] };
     }
-    vault?.use(rule, spec);
     const sources = source === undefined ? [] : [source];
     const refusal = this.#refuse(rule, mirror, owner, targets.length);
     if (refusal !== undefined) {
@@ -104,6 +137,44 @@ export class MirrorEvaluation {
     const { secretKey, vault } = this.#options;
     if (spec.sourceType === 'vault') return vault?.sourceOf(rule, spec);
     return spec.sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', spec.sourceName);
+  }
+
+  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+    const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
+    if (mark === undefined) return undefined;
+    const place = parseResourceKey(target);
+    // Mirrors create only Secrets, and only in this cluster.
+    if (this.#options.secretKey(place.namespace, place.name) !== target) return undefined;
+    if (isMarkedElsewhere(annotations, place)) return undefined;
+    const [namespace, name, ...rest] = mark.split('/');
+    if (!namespace || !name || rest.length > 0) return undefined;
+    return this.#options.mirrors.key(namespace, name);
+  }
+
+  orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
+    // The mark on the copy counts, because its mirror may be gone or have another deletePolicy by now.
+    if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
+    // A copy of the original. The original may have retained it on purpose, and does not record that.
+    if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
+    const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
+    if (mirror === undefined) return 'delete';
+    // A mirror with a mistake keeps its copies, also a copy that appeared after its evaluation (restored from a backup).
+    const { problems, deletePolicy } = this.specs.get(mirror);
+    if (this.refusalOf(rule) !== undefined || problems.length > 0) return 'keep';
+    return deletePolicy === 'retain' ? 'keep' : 'delete';
+  }
+
+  problemOf(rule: RuleKey): Cause | undefined {
+    const { mirrors, viewOf, vault } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
+    const spec = this.specs.get(mirror);
+    const problem = this.refusalOf(rule) ?? spec.problems[0];
+    if (problem !== undefined) return userCause('InvalidSpec', problem);
+    const source = this.sourceOf(rule, mirror, spec);
+    const view = viewOf(source);
+    if (view.state === 'failed' || view.state === 'missing') return view;
+    return source === undefined ? undefined : vault?.trouble(source);
   }
 
   /** The copies in namespaces. */

@@ -1,0 +1,9 @@
+import type { RuleReconciler } from '../../src/copy/rule-reconciler.ts';
+import type { RuleSet } from '../../src/copy/rule-set.ts';
+
+/** The rules and the duties of a reconciler, as one object. */
+export type WholeReconciler = RuleSet & Omit<RuleReconciler, 'rules'>;
+
+export function reconcilerOf(parts: WholeReconciler): RuleReconciler {
+  return Object.assign(parts, { rules: parts });
+}
