@@ -15,7 +15,7 @@ import type { ResourceKey, RuleKey } from './model/keys.ts';
 import { leavingClaims } from './model/leave-shape.ts';
 import { observe, type Observed } from './model/observed.ts';
 import { decide, type FactSource, type TargetState } from './plan/decide.ts';
-import type { Evaluation } from './rule-set.ts';
+import type { Evaluation } from './model/rule-set.ts';
 import { reconcilerOf, type WholeReconciler } from '../../test/support/reconciler.ts';
 
 const TARGETS: readonly ResourceKey[] = ['a', 'b', 'c'].map((namespace) => `c:Secret/${namespace}/x`);

@@ -1,12 +1,9 @@
-/** What the operator does for the rules of one controller, besides copying: reads, finalizers and status around their meaning (`rule-set.ts`). */
+/** What the operator does for the rules of one controller, besides copying: reads, finalizers and status around their meaning (`model/rule-set.ts`). */
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
 import type { Cause } from './model/cause.ts';
 import type { RuleKey } from './model/keys.ts';
 import type { Entry } from './plan/claim-book.ts';
-import type { RuleSet } from './rule-set.ts';
-
-/** A rule on the server. */
-export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
+import type { RuleSet, RuleState } from './model/rule-set.ts';
 
 /** Whether a rule is ready: all that it asks for is done. */
 export interface RuleReadiness {

@@ -48,7 +48,7 @@ const SEAMS: readonly Seam[] = [
     of: /^copy\/(model|plan)\//,
     forbidden: /^(kube|vault|copy)\//,
     but: /^copy\/(model|plan)\/|^kube\/errors\.ts$/,
-    types: /^kube\/api\.ts$|^copy\/rule-reconciler\.ts$/,
+    types: /^kube\/api\.ts$/,
     why: 'copy/model and copy/plan are pure',
   },
   {
@@ -63,6 +63,13 @@ const SEAMS: readonly Seam[] = [
     // Credentials, and the copies of dynamic ones, are Secrets.
     types: /^copy\/cluster\/store\.ts$/,
     why: 'Vault uses the store of Secrets, and nothing else of a cluster',
+  },
+  {
+    of: /^controllers\/[^/]+\/(?:[^/]*-)?rule-set\.ts$/,
+    forbidden: /^(kube|vault|copy)\//,
+    but: /^copy\/(model|plan)\//,
+    types: /^copy\/cluster\/namespaces\.ts$/,
+    why: 'rules are pure',
   },
   {
     of: /^controllers\/common\//,

@@ -1,5 +1,5 @@
 import type { RuleReconciler } from '../../src/copy/rule-reconciler.ts';
-import type { RuleSet } from '../../src/copy/rule-set.ts';
+import type { RuleSet } from '../../src/copy/model/rule-set.ts';
 
 /** The rules and the duties of a reconciler, as one object. */
 export type WholeReconciler = RuleSet & Omit<RuleReconciler, 'rules'>;

@@ -1,6 +1,7 @@
 /** Reads rules from the server before a copy is deleted as an orphan. */
 import type { RuleKey } from '../../copy/model/keys.ts';
-import type { RuleReconciler, RuleState } from '../../copy/rule-reconciler.ts';
+import type { RuleState } from '../../copy/model/rule-set.ts';
+import type { RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
 

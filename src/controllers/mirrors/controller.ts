@@ -26,7 +26,7 @@ import { MirrorMetrics } from './metrics.ts';
 import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
-import { MirrorRules } from './rules.ts';
+import { MirrorRules } from './rule-set.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
 
 export const mirrors: ControllerEntry = {

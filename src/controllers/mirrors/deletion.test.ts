@@ -12,7 +12,7 @@ import { SECRET_MIRROR_FINALIZER, type SecretMirror } from './api.ts';
 import { createMirrorStore } from './mirror-store.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
 import { MirrorReconciler } from './reconciler.ts';
-import { MirrorRules } from './rules.ts';
+import { MirrorRules } from './rule-set.ts';
 
 const RULE = 'mirrors:default/db';
 

@@ -36,7 +36,7 @@ import {
 } from './api.ts';
 import { misreadPatterns } from '../common/misread-patterns.ts';
 import { createMirrorStore } from './mirror-store.ts';
-import { MirrorRules } from './rules.ts';
+import { MirrorRules } from './rule-set.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 import { type EffectiveSpec } from './spec.ts';
 

@@ -1,6 +1,6 @@
 /**
  * What the operator does for SecretMirrors: it prepares a mirror (`preparation.ts`), registers the entries in Vault that it uses, and writes its
- * status (`status-update.ts`). What a mirror means is in `rules.ts`.
+ * status (`status-update.ts`). What a mirror means is in `rule-set.ts`.
  */
 import type { KubeApi } from '../../kube/api.ts';
 import { orAborted } from '../../runtime/abort.ts';
@@ -13,7 +13,7 @@ import { RuleClient } from '../common/rule-client.ts';
 import { ruleName } from '../common/rule-store.ts';
 import { SECRET_MIRRORS } from './api.ts';
 import { MirrorPreparation } from './preparation.ts';
-import type { MirrorRules } from './rules.ts';
+import type { MirrorRules } from './rule-set.ts';
 import { type MirrorStatusOptions, MirrorStatusUpdate } from './status-update.ts';
 
 export interface MirrorReconcilerOptions extends Omit<MirrorStatusOptions, 'client'> {

@@ -19,7 +19,7 @@ import type { RuleClient } from '../common/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
-import type { MirrorRules } from './rules.ts';
+import type { MirrorRules } from './rule-set.ts';
 import { misreadPatterns } from '../common/misread-patterns.ts';
 import type { MirrorStore } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';

@@ -11,7 +11,8 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation } from './annotations.ts';
 import { Batcher } from './batcher.ts';
 import { replicatorHealth } from './health.ts';
-import { REPLICATED_KINDS, ReplicatorReconciler } from './reconciler.ts';
+import { ReplicatorReconciler } from './reconciler.ts';
+import { REPLICATED_KINDS, ReplicatorRules, type ReplicatorRulesOptions } from './rule-set.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',
@@ -40,6 +41,7 @@ const NAMESPACES_BATCH_MS = 250;
 
 class ReplicatorController implements Controller {
   readonly reconciler: ReplicatorReconciler;
+  readonly #rules: ReplicatorRules;
   readonly #context: ControllerContext;
   readonly #kinds: readonly Kind[];
   readonly #changes: NamespaceChanges;
@@ -52,30 +54,36 @@ class ReplicatorController implements Controller {
     const { engine, cluster, clock, extraKinds, recordEvent } = context;
     const config = context.config.replicator;
     this.#kinds = [...config.runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
-    this.reconciler = new ReplicatorReconciler({
-      api: cluster.api,
+    const observed: ReplicatorRulesOptions['observed'] = (kind, namespace, name) =>
+      cluster.store(kind).index.get(namespace, name);
+    const rules = (this.#rules = new ReplicatorRules({
+      cluster: cluster.api.cluster,
       settings: { ...config, names: annotationNames(config.annotationsPrefix), patterns: new PatternCache('full') },
       kinds: this.#kinds,
       namespaces: cluster.namespaces,
       served: cluster.served,
-      observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
+      observed,
+      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
+    }));
+    this.reconciler = new ReplicatorReconciler({
+      api: cluster.api,
+      rules,
+      observed,
       recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
         const subject = { apiVersion, kind, namespace, name, uid };
         recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
       },
-      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
     });
     const concerned = new Batcher<RuleKey>(clock, NAMESPACES_BATCH_MS, (rule) => engine.enqueueRule(rule));
     this.#concerned = concerned;
-    const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
-      const rules = yield* reconciler.rulesFor(name);
-      for (const rule of rules) reconciler.outdated(rule);
-      if (initial) for (const rule of rules) engine.enqueueRule(rule, 'low');
-      else concerned.add(rules);
-      reconciler.recount();
-      if (!there) reconciler.deleteNamespace(name);
+      const found = yield* rules.rulesFor(name);
+      for (const rule of found) rules.outdated(rule);
+      if (initial) for (const rule of found) engine.enqueueRule(rule, 'low');
+      else concerned.add(found);
+      rules.recount();
+      if (!there) rules.deleteNamespace(name);
     });
   }
 
@@ -92,14 +100,14 @@ class ReplicatorController implements Controller {
 
   #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
     const { engine } = this.#context;
-    const rule = this.reconciler.ruleOf(key);
+    const rule = this.#rules.ruleOf(key);
     if (rule === undefined) return;
     const priority = initial ? 'low' : 'normal';
-    const was = before && this.reconciler.versionOf(before);
-    const is = after && this.reconciler.versionOf(after);
+    const was = before && this.#rules.versionOf(before);
+    const is = after && this.#rules.versionOf(after);
     if (was !== is) engine.enqueueRule(rule, priority);
-    const owner = before && this.reconciler.ownerOf(before, key);
-    if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
+    const owner = before && this.#rules.ownerOf(before, key);
+    if (owner !== undefined && this.#rules.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
   }
 
   stop(): void {
@@ -117,10 +125,10 @@ class ReplicatorController implements Controller {
       for (const kind of this.#kinds) {
         const { index } = cluster.store(kind);
         for (const key of index.keys()) {
-          const rule = this.reconciler.ruleOf(key);
+          const rule = this.#rules.ruleOf(key);
           const { namespace, name } = parseResourceKey(key);
           const observed = index.get(namespace, name);
-          const isRule = observed !== undefined && this.reconciler.versionOf(observed) !== undefined;
+          const isRule = observed !== undefined && this.#rules.versionOf(observed) !== undefined;
           if (rule !== undefined && isRule) engine.enqueueRule(rule, 'low');
           if (engine.book.isClaimed(key)) engine.enqueueTarget(key, 'low');
         }

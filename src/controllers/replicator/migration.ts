@@ -6,7 +6,7 @@ import { configSyncer } from './foreign/config-syncer.ts';
 import { foreignReader } from './foreign/foreign.ts';
 import { kubernetesReplicator } from './foreign/kubernetes-replicator.ts';
 import { reflector } from './foreign/reflector.ts';
-import { REPLICATOR_CONTROLLER } from './reconciler.ts';
+import { REPLICATOR_CONTROLLER } from './rule-set.ts';
 
 const k8sReplicator: ProgramReader = {
   program: 'k8s-replicator',

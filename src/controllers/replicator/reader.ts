@@ -24,7 +24,7 @@ import { type AnnotationNames, annotationNames, listItems } from './annotations.
 import { isFilled } from './bookkeeping.ts';
 import { FOREIGN } from './foreign/programs.ts';
 import { ForeignRequests } from './foreign/requests.ts';
-import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorReconciler } from './reconciler.ts';
+import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
 import { eventsOf } from './rule-events.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 
@@ -42,7 +42,7 @@ interface Annotated {
 
 class ReplicatorReader implements RuleReader {
   readonly ruleNames = 'Secrets or ConfigMaps with replicator annotations';
-  readonly reconciler: ReplicatorReconciler;
+  readonly ruleSet: ReplicatorRules;
   readonly #names: AnnotationNames;
   readonly #settings: RuleSettings;
   readonly #inventory: Inventory;
@@ -61,13 +61,12 @@ class ReplicatorReader implements RuleReader {
       createWithLabels: {},
       patterns: new PatternCache('full'),
     };
-    this.reconciler = new ReplicatorReconciler({
-      api,
+    this.ruleSet = new ReplicatorRules({
+      cluster: api.cluster,
       settings: this.#settings,
       kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]),
       namespaces: inventory.namespaces,
       observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
-      recordEvent: () => undefined,
       onLimitChange,
     });
   }
@@ -80,7 +79,7 @@ class ReplicatorReader implements RuleReader {
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
-    return this.reconciler.ruleOf(object);
+    return this.ruleSet.ruleOf(object);
   }
 
   titleOf(rule: RuleKey): string {
@@ -98,7 +97,7 @@ class ReplicatorReader implements RuleReader {
     // Without a list of all namespaces it is not known what a pattern matches.
     if (!this.#inventory.isWhole('Namespace')) return undefined;
     return (
-      this.reconciler
+      this.ruleSet
         .warningsOf(rule)
         .map(({ message }) => message)
         .join('; ') || undefined
@@ -108,7 +107,7 @@ class ReplicatorReader implements RuleReader {
   /** The rule in the annotations of an object, or its refusal. */
   #replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
     const rule = this.ruleOf(key);
-    const refusal = rule === undefined ? undefined : this.reconciler.refusalOf(rule);
+    const refusal = rule === undefined ? undefined : this.ruleSet.refusalOf(rule);
     if (refusal !== undefined) return { kind: 'broken', refusal };
     return readRule(this.#settings, parseResourceKey(key), annotations);
   }
@@ -189,7 +188,7 @@ class ReplicatorReader implements RuleReader {
 
   async #orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
     const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
-      const rule = this.reconciler.ownerOf(target, key);
+      const rule = this.ruleSet.ownerOf(target, key);
       if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
       const [kind = '', home = '', name = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
       const source = resourceKey(parseResourceKey(key).cluster, kind, home, name);
@@ -203,7 +202,7 @@ class ReplicatorReader implements RuleReader {
       if (isUndecided(snapshot, key)) {
         const isThere = this.#inventory.objects.has(source);
         const why = isThere ? 'its source does not request it' : 'its source does not exist';
-        const because = this.reconciler.refusalOf(rule)?.message ?? this.#whyNoCopy(target) ?? heldBy(snapshot, key);
+        const because = this.ruleSet.refusalOf(rule)?.message ?? this.#whyNoCopy(target) ?? heldBy(snapshot, key);
         orphans.push({ ...orphan, ...leftoverOf('k8s-replicator', why, because) });
         continue;
       }

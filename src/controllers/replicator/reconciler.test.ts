@@ -9,6 +9,7 @@ import { finish } from '../../runtime/slices.ts';
 import { annotationNames } from './annotations.ts';
 import { ruleVersion } from './rule.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
+import { ReplicatorRules } from './rule-set.ts';
 
 const RULE = 'replicator:Secret/default/db';
 const METADATA = {
@@ -34,23 +35,28 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   let isNamespacePending = false;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
   const answer = { status: 200, headers: {}, body };
-  const reconciler = new ReplicatorReconciler({
-    api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
+  const rules = new ReplicatorRules({
+    cluster: 'c',
     settings: SETTINGS,
     kinds: [SECRET],
     namespaces: new Namespaces(),
     observed: () => observe(METADATA),
+  });
+  const reconciler = new ReplicatorReconciler({
+    api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
+    rules,
+    observed: unused,
     recordEvent: unused,
     isNamespacePending: () => isNamespacePending,
   });
-  const evaluate = (): string | undefined => finish(reconciler.evaluate(RULE, { ownedBy: () => [] }))?.version;
+  const evaluate = (): string | undefined => finish(rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
     const state = await reconciler.getLive(RULE, signal);
     return state.state === 'there' && state.version === version;
   };
   const version = evaluate();
   assert.equal(await isEvaluated(version), true);
-  reconciler.outdated(RULE);
+  rules.outdated(RULE);
   assert.equal(await isEvaluated(version), false);
   evaluate();
   assert.equal(await isEvaluated(version), true);

@@ -8,7 +8,7 @@ import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/ke
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
-import type { Evaluation, RuleSet } from '../../copy/rule-set.ts';
+import type { Evaluation, RuleSet } from '../../copy/model/rule-set.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';

@@ -7,7 +7,7 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
-import type { Evaluation, RuleSet } from '../../copy/rule-set.ts';
+import type { Evaluation, RuleSet } from '../../copy/model/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';

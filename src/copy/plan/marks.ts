@@ -10,7 +10,7 @@
 import type { ClaimBook } from './claim-book.ts';
 import { type ResourceKey, type ObjectName, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import type { RuleSet } from '../rule-set.ts';
+import type { RuleSet } from '../model/rule-set.ts';
 
 /** On every copy, written along with the mark: `<namespace>/<name>` of the copy itself. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';

@@ -1,7 +1,7 @@
 /** The interface by which the short commands read the rules of a controller. */
 import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
-import type { RuleSet } from '../../../copy/rule-set.ts';
+import type { RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Inventory } from './inventory.ts';
 import type { Collection } from './list-permitted.ts';
 import type { Snapshot, SnapshotOptions } from './snapshot.ts';

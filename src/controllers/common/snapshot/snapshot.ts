@@ -9,7 +9,7 @@ import type { Entry } from '../../../copy/plan/claim-book.ts';
 import { Claims } from '../../../copy/plan/claims.ts';
 import { decide, type Decision, type FactSource, flowIn, type TargetReader } from '../../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
-import type { Evaluation } from '../../../copy/rule-set.ts';
+import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/slices.ts';
 import type { Contents } from './contents.ts';

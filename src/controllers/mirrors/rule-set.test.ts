@@ -11,7 +11,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { finish } from '../../runtime/slices.ts';
 import type { SecretMirror } from './api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
-import { MirrorRules } from './rules.ts';
+import { MirrorRules } from './rule-set.ts';
 
 const RULE = 'mirrors:default/db';
 const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };

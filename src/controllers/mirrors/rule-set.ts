@@ -7,7 +7,7 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/mod
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import type { EngineView, Evaluation, RuleSet } from '../../copy/rule-set.ts';
+import type { EngineView, Evaluation, RuleSet } from '../../copy/model/rule-set.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { ruleVersion } from '../common/rule-store.ts';
 import { MAX_TARGETS, TargetQuota } from '../common/target-quota.ts';

@@ -4,11 +4,11 @@
  *
  * A rule set does no I/O, writes nothing, and tells nobody. It reads caches that others fill: rules, namespaces, views of sources.
  */
-import type { Steps } from '../runtime/slices.ts';
-import type { Cause } from './model/cause.ts';
-import type { Claim, Owner } from './model/claim.ts';
-import type { ResourceKey, RuleKey } from './model/keys.ts';
-import type { Observed } from './model/observed.ts';
+import type { Steps } from '../../runtime/slices.ts';
+import type { Cause } from './cause.ts';
+import type { Claim, Owner } from './claim.ts';
+import type { ResourceKey, RuleKey } from './keys.ts';
+import type { Observed } from './observed.ts';
 
 /** The part of the engine's state that an evaluation may read. */
 export interface EngineView {
@@ -24,6 +24,9 @@ export interface Evaluation {
   /** Sources that the rule depends on, claimed or not. The engine follows them as long as they are listed here. */
   readonly sources: readonly ResourceKey[];
 }
+
+/** A rule on the server. */
+export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
 
 export interface RuleSet {
   /** First part of the rule keys: `mirrors`. */
