@@ -4,11 +4,12 @@ import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import { contentVersion } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
+import { CcmReconciler } from './ccm-reconciler.ts';
+import { CCM_CONTROLLER, CcmRules } from './ccm-rule-set.ts';
 import { readClusterUid } from './cluster-uid.ts';
-import { CopyStatuses } from './copies.ts';
+import { type CopyStatus, CopyStatuses } from './copies.ts';
 import { SYNC_SECRET } from './kind.ts';
-import { MANAGER_CONTROLLER } from './manager-reconciler.ts';
+import { MANAGER_CONTROLLER } from './manager-rule-set.ts';
 import { isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { servedNamespaces, zoneOf } from './one-cluster.ts';
@@ -78,20 +79,27 @@ class SyncSecretCcm implements Controller {
     this.#copies = new CopyStatuses((name) => {
       for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
     });
-    this.reconciler = new CcmReconciler({
+    const copyOf = (name: string): CopyStatus | undefined => {
+      // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
+      const known = management.store(SYNC_SECRET).index.find(copyKey(name));
+      const copy = this.#copies.get(name);
+      return known !== undefined && copy?.version === contentVersion(known) ? copy : undefined;
+    };
+    const rules = new CcmRules({
       cluster: cluster.api.cluster,
+      store: this.#syncSecrets.store,
+      travel: new Travel(config.syncsecret),
       management: management.api.cluster,
       namespace: managementNamespace,
-      travel: new Travel(config.syncsecret),
-      syncSecrets: this.#syncSecrets,
       zoneOf: (namespace) => zoneOf(namespace, this.#clusterUid, this.#managementUid, isManagers),
       clusterUid: () => this.#clusterUid,
-      copyOf: (name) => {
-        // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
-        const known = management.store(SYNC_SECRET).index.find(copyKey(name));
-        const copy = this.#copies.get(name);
-        return known !== undefined && copy?.version === contentVersion(known) ? copy : undefined;
-      },
+      copyOf,
+    });
+    this.reconciler = new CcmReconciler({
+      rules,
+      namespace: managementNamespace,
+      syncSecrets: this.#syncSecrets,
+      copyOf,
       unreachable: () => management.unreachable,
       onOtherCcm: ({ metadata: { namespace, name }, propagated }) => {
         if (this.#knowsOtherCcm) return;

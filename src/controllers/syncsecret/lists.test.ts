@@ -14,17 +14,20 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { RuleStore } from '../common/rule-store.ts';
 import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
-import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
-import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
+import { CcmReconciler } from './ccm-reconciler.ts';
+import { CCM_CONTROLLER, CcmRules } from './ccm-rule-set.ts';
+import { ManagerReconciler } from './manager-reconciler.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
 import { PROPAGATED_ANNOTATION } from './marks.ts';
 import { SyncSecrets } from './sync-secrets.ts';
+import { SynchronizerReconciler } from './synchronizer-reconciler.ts';
 import {
   type SecretRule,
   secretRule,
   secretVersion,
   SYNCHRONIZER_CONTROLLER,
-  SynchronizerReconciler,
-} from './synchronizer-reconciler.ts';
+  SynchronizerRules,
+} from './synchronizer-rule-set.ts';
 import { Travel } from './travel.ts';
 
 const unused = (): never => assert.fail('not used');
@@ -72,7 +75,8 @@ function synchronizer({ synced, api: its = api }: Situation): {
   const secrets = new RuleStore({ controller: SYNCHRONIZER_CONTROLLER, toRule: secretRule, versionOf: secretVersion });
   secrets.put(leftSecret);
   const client = new RuleClient({ api: its, kind: SECRET, metadataOnly: true });
-  const reconciler = new SynchronizerReconciler({ cluster: 'c', travel, secrets, client, synced, warn: unused });
+  const rules = new SynchronizerRules({ ...meaning, secrets });
+  const reconciler = new SynchronizerReconciler({ rules, secrets, client, synced, warn: unused });
   const rule = secrets.key('default', 'x');
   const secret = secrets.get(rule);
   assert.ok(secret !== undefined);
@@ -80,29 +84,37 @@ function synchronizer({ synced, api: its = api }: Situation): {
 }
 
 const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
-const common = { cluster: 'c', travel, metrics: undefined, deletionTimeoutMs: 0, monotonic: () => 0 };
+const meaning = { cluster: 'c', travel };
+const common = { metrics: undefined, deletionTimeoutMs: 0, monotonic: () => 0 };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
-  [MANAGER_CONTROLLER]: ({ synced }) =>
-    new ManagerReconciler({
-      ...common,
-      syncSecrets: syncSecrets(MANAGER_CONTROLLER),
-      synced,
-      isServed: () => true,
-      exists: () => false,
-    }),
-  [CCM_CONTROLLER]: ({ synced }) =>
-    new CcmReconciler({
-      ...common,
-      syncSecrets: syncSecrets(CCM_CONTROLLER),
-      synced,
+  [MANAGER_CONTROLLER]: ({ synced }) => {
+    const objects = syncSecrets(MANAGER_CONTROLLER);
+    const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });
+    return new ManagerReconciler({ ...common, rules, syncSecrets: objects, synced, exists: () => false });
+  },
+  [CCM_CONTROLLER]: ({ synced }) => {
+    const objects = syncSecrets(CCM_CONTROLLER);
+    const copyOf = (): undefined => undefined;
+    const rules = new CcmRules({
+      ...meaning,
+      store: objects.store,
       management: 'm',
       namespace: NAMESPACE,
       zoneOf: () => 'ccm',
       clusterUid: () => 'cluster',
-      copyOf: () => undefined,
+      copyOf,
+    });
+    return new CcmReconciler({
+      ...common,
+      rules,
+      syncSecrets: objects,
+      synced,
+      namespace: NAMESPACE,
+      copyOf,
       unreachable: () => undefined,
       onOtherCcm: unused,
-    }),
+    });
+  },
   [SYNCHRONIZER_CONTROLLER]: (situation) => synchronizer(situation).reconciler,
 };
 
@@ -159,7 +171,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
       },
     };
     const { reconciler, rule, secret } = synchronizer({ synced: unused, api: counting });
-    const evaluation = reconciler.evaluate(rule).next().value;
+    const evaluation = reconciler.rules.evaluate(rule).next().value;
     const claim = evaluation?.claims[0];
     assert.ok(claim !== undefined);
     const entries: Entry[] = outcome === undefined ? [] : [{ claim, outcome }];

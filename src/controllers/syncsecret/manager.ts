@@ -3,9 +3,10 @@ import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { CCM_CONTROLLER } from './ccm-reconciler.ts';
+import { CCM_CONTROLLER } from './ccm-rule-set.ts';
 import { SYNC_SECRET } from './kind.ts';
-import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
+import { ManagerReconciler } from './manager-reconciler.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { LeftDeletions, managerDuty, servedNamespaces } from './one-cluster.ts';
@@ -45,12 +46,17 @@ class SyncSecretManager implements Controller {
       controller: MANAGER_CONTROLLER,
       isRule: (rule) => managerDuty(rule, isServed) !== 'none',
     });
+    const leftDeletions = new LeftDeletions(LEFT_LIMITS * config.deletionTimeoutMs, isServed, () => clock.monotonic());
     this.reconciler = new ManagerReconciler({
-      cluster: cluster.api.cluster,
-      travel: new Travel(config.syncsecret),
+      rules: new ManagerRules({
+        cluster: cluster.api.cluster,
+        store: this.#syncSecrets.store,
+        travel: new Travel(config.syncsecret),
+        isServed,
+        leftDeletions,
+      }),
       syncSecrets: this.#syncSecrets,
-      isServed,
-      leftDeletions: new LeftDeletions(LEFT_LIMITS * config.deletionTimeoutMs, isServed, () => clock.monotonic()),
+      leftDeletions,
       metrics: own,
       exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),

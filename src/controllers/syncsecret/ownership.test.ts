@@ -4,47 +4,30 @@ import { describe, it } from 'node:test';
 
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { ownersText } from '../../copy/model/observed.ts';
-import type { KubeApi } from '../../kube/api.ts';
+import { RuleStore } from '../common/rule-store.ts';
 import { SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from './api.ts';
-import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
-import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
+import { CCM_CONTROLLER, CcmRules } from './ccm-rule-set.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
 import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { Zone } from './one-cluster.ts';
-import { SyncSecrets } from './sync-secrets.ts';
+import type { SyncSecretRule } from './rule.ts';
 import { Travel } from './travel.ts';
 
-const unused = (): never => assert.fail('not used');
 const UID = '0a1b2c3d-0000-4000-8000-000000000001';
-const api: KubeApi = { cluster: 'c', request: unused, stream: unused };
-const syncSecrets = (controller: string): SyncSecrets =>
-  new SyncSecrets({
-    controller,
-    api,
-    isRule: () => true,
-    onChange: () => undefined,
-    recordEvent: () => undefined,
-    now: () => 0,
-  });
-const common = {
-  cluster: 'c',
-  travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }),
-  metrics: undefined,
-  deletionTimeoutMs: 0,
-  monotonic: () => 0,
-  synced: unused,
-};
+const store = (controller: string): RuleStore<SyncSecretRule> =>
+  new RuleStore<SyncSecretRule>({ controller, toRule: unused, versionOf: unused });
+const unused = (): never => assert.fail('not used');
+const common = { cluster: 'c', travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }) };
 
-function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmReconciler {
-  return new CcmReconciler({
+function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmRules {
+  return new CcmRules({
     ...common,
-    syncSecrets: syncSecrets(CCM_CONTROLLER),
+    store: store(CCM_CONTROLLER),
     management: 'm',
     namespace: 'tenant-one',
     zoneOf: () => zone,
     clusterUid: () => clusterUid,
     copyOf: () => undefined,
-    unreachable: () => undefined,
-    onOtherCcm: unused,
   });
 }
 
@@ -84,11 +67,10 @@ describe('the CCM', () => {
 });
 
 describe('the manager', () => {
-  const manager = new ManagerReconciler({
+  const manager = new ManagerRules({
     ...common,
-    syncSecrets: syncSecrets(MANAGER_CONTROLLER),
+    store: store(MANAGER_CONTROLLER),
     isServed: () => true,
-    exists: () => false,
   });
   const ownerOf = (uid: string, kind = SYNC_SECRET_KIND): string | undefined => {
     const owners = ownersText([{ apiVersion: SYNC_SECRET_API_VERSION, kind, name: 'db', uid }]);

@@ -7,7 +7,7 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import { ruleName } from '../common/rule-store.ts';
+import { ruleName, RuleStore } from '../common/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
@@ -34,10 +34,9 @@ import {
   SYNCED_CONDITION,
 } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
-import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
-import { ruleOf, type SyncSecretRule } from './rule.ts';
-import { SyncSecrets } from './sync-secrets.ts';
+import { ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
 import { Travel } from './travel.ts';
 
 const SYSTEM = 'syncsecret';
@@ -58,29 +57,29 @@ export const syncSecretReader: ControllerReader = {
 
 class SyncSecretReader implements RuleReader {
   readonly ruleNames = 'SyncSecrets';
-  readonly reconciler: ManagerReconciler;
+  readonly ruleSet: ManagerRules;
   readonly #cluster: string;
   /** A manager serves SyncSecrets of this cluster. */
   #hasManager = false;
   readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
   readonly #lists = new KeyLists();
   /** Rules of the manager. */
-  readonly #managed: SyncSecrets;
+  readonly #managed: RuleStore<SyncSecretRule>;
   /** All, by `<namespace>/<name>`. */
   readonly #all = new Map<string, SyncSecretRule>();
   /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
   readonly #propagatedTo = new Set<string>();
 
-  constructor({ api, config, inventory, now }: ReaderContext) {
+  constructor({ api, config, inventory }: ReaderContext) {
     this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
     this.#cluster = api.cluster;
-    this.#managed = new SyncSecrets({
+    this.#managed = new RuleStore({
       controller: MANAGER_CONTROLLER,
-      api,
-      isRule: isManaged,
-      onChange: () => undefined,
-      recordEvent: () => undefined,
-      now: () => now,
+      toRule: (object) => {
+        const rule = ruleOf(object, this.#lists);
+        return isManaged(rule) ? rule : undefined;
+      },
+      versionOf: ruleVersion,
     });
     inventory.include(COLLECTION, (item) => {
       this.#put(item);
@@ -88,16 +87,11 @@ class SyncSecretReader implements RuleReader {
       const key = resourceKey(api.cluster, SYNC_SECRET_KIND, namespace, name);
       inventory.objects.set(key, observe(item.metadata, SYNC_SECRET));
     });
-    this.reconciler = new ManagerReconciler({
+    this.ruleSet = new ManagerRules({
       cluster: api.cluster,
-      syncSecrets: this.#managed,
+      store: this.#managed,
       travel: new Travel(config.syncsecret),
-      metrics: undefined,
       isServed: () => true,
-      exists: (secret) => inventory.objects.has(secret),
-      synced: async () => await Promise.resolve(),
-      deletionTimeoutMs: 0,
-      monotonic: () => 0,
     });
   }
 
@@ -106,16 +100,16 @@ class SyncSecretReader implements RuleReader {
     this.#all.set(`${rule.metadata.namespace}/${rule.metadata.name}`, rule);
     if (rule.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
     this.#hasManager ||= isManaged(rule);
-    this.#managed.store.put(item);
+    this.#managed.put(item);
   }
 
   *rules(): Iterable<RuleKey> {
-    for (const [rule] of this.#managed.store.all()) yield rule;
+    for (const [rule] of this.#managed.all()) yield rule;
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    return kind === SYNC_SECRET_KIND ? this.#managed.store.key(namespace, name) : undefined;
+    return kind === SYNC_SECRET_KIND ? this.#managed.key(namespace, name) : undefined;
   }
 
   titleOf(rule: RuleKey): string {
@@ -241,7 +235,7 @@ class SyncSecretReader implements RuleReader {
   }
 
   #keyOf({ metadata }: SyncSecretRule): RuleKey {
-    return this.#managed.store.key(metadata.namespace ?? '', metadata.name);
+    return this.#managed.key(metadata.namespace ?? '', metadata.name);
   }
 }
 

@@ -9,14 +9,15 @@ import { RuleStore } from '../common/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { isReadMark } from './marks.ts';
+import { SynchronizerReconciler } from './synchronizer-reconciler.ts';
 import {
   isOfKubeLb,
   type SecretRule,
   secretRule,
   secretVersion,
   SYNCHRONIZER_CONTROLLER,
-  SynchronizerReconciler,
-} from './synchronizer-reconciler.ts';
+  SynchronizerRules,
+} from './synchronizer-rule-set.ts';
 import { Travel } from './travel.ts';
 import { watchSyncSecrets } from './watch.ts';
 
@@ -49,10 +50,13 @@ class SecretSynchronizer implements Controller {
       onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
     });
     this.reconciler = new SynchronizerReconciler({
-      cluster: cluster.api.cluster,
+      rules: new SynchronizerRules({
+        cluster: cluster.api.cluster,
+        secrets: this.#secrets,
+        travel: new Travel(context.config.syncsecret),
+      }),
       secrets: this.#secrets,
       client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
-      travel: new Travel(context.config.syncsecret),
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       warn: ({ metadata }, { reason, message }) => {
         const { name, namespace = '', uid } = metadata;
