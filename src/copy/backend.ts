@@ -7,10 +7,9 @@
  */
 import type { WatchHealth } from '../kube/watch/watcher.ts';
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
-import type { Claim } from './model/claim.ts';
 import type { ResourceKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
-import type { Flow } from './plan/cycles.ts';
+import type { Flows } from './plan/cycles.ts';
 import type { SourceReader } from './sources.ts';
 
 export interface Backend {
@@ -80,8 +79,8 @@ export interface SourceProvider extends SourceReader {
 
 export interface TargetWriter {
   reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
-  /** Whether a claim would write its source's content into its target now. Without I/O. */
-  flowOf(claim: Claim): Flow;
+  /** The claims that would write the content of their source into a target now. Without I/O. */
+  flowsInto(target: ResourceKey): Flows;
   /** `reconcile` fails repeatedly, or with an error that is not transient. Reports it to the rules. */
   failed(target: ResourceKey, error: unknown): void;
 }

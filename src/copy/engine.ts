@@ -77,7 +77,7 @@ export interface NamedQueue {
 
 export class Engine {
   readonly claims = new Claims({
-    flowOf: (claim) => this.#targets.backendOf(claim.target).targetsOf(claim.target).flowOf(claim),
+    flowsInto: (target) => this.#targets.backendOf(target).targetsOf(target).flowsInto(target),
     onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
   });
   readonly book = this.claims.book;
@@ -224,7 +224,6 @@ export class Engine {
 
   /** A source may have changed. */
   enqueueSource(source: ResourceKey, priority: Priority = 'normal'): void {
-    if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.objectChanged(target);
     this.#enqueueTargets(this.book.targetsOf(source), priority);
     // A rule that was not evaluated yet has no status to update.
     for (const rule of this.book.rulesOn(source))
@@ -257,7 +256,6 @@ export class Engine {
     // The rule may be waiting for the deletion of its last copy.
     if (was !== undefined && was !== is) this.enqueueStatus(was);
     const priority = initial ? 'low' : 'normal';
-    this.cycles.objectChanged(key);
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
     this.enqueueSource(key, priority);
   };
@@ -374,9 +372,8 @@ export class Engine {
     signal: AbortSignal,
     since: number,
   ): Promise<RunResult | undefined> {
-    // A change that closes or opens a cycle touches one of its targets; this touches the others.
-    this.cycles.refresh();
     await this.slices.pause();
+    this.cycles.visited(target);
     this.#running.set(target, since);
     try {
       return await backend.targetsOf(target).reconcile(target, signal);

@@ -26,7 +26,7 @@ export function stubBackend(
         return await Promise.resolve(undefined);
       },
       failed: () => undefined,
-      flowOf: () => 'inactive',
+      flowsInto: () => new Map(),
     }),
     queueing: {
       name: 'targets',

@@ -7,9 +7,8 @@
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { Cause } from '../model/cause.ts';
-import type { Claim } from '../model/claim.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import type { Flow } from '../plan/cycles.ts';
+import type { Flows } from '../plan/cycles.ts';
 import type { TargetReconciler } from './target-reconciler.ts';
 import { isUnanswered, remoteWait } from './unreachable.ts';
 
@@ -58,8 +57,8 @@ export class RemoteTargets implements TargetWriter {
     }
   }
 
-  flowOf(claim: Claim): Flow {
-    return this.#options.targets.flowOf(claim);
+  flowsInto(target: ResourceKey): Flows {
+    return this.#options.targets.flowsInto(target);
   }
 
   failed(target: ResourceKey, error: unknown): void {

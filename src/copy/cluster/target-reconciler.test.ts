@@ -55,7 +55,7 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
   new TargetReconciler({
     store,
     isHome: true,
-    claims: { book, cycles: { of: () => undefined }, ownerOf: ({ annotations }) => annotations[MARK] },
+    claims: { book, cycles: { viewsOn: () => () => undefined }, ownerOf: ({ annotations }) => annotations[MARK] },
     sources: new SourceRouter(),
     hasNamespace: () => true,
     orphanActionOf,

@@ -2,12 +2,12 @@
  * Reconciles the targets of one kind in a cluster: decides a target, carries out the plan, and records the outcome of its claims.
  */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Claim, Failed, Waiting } from '../model/claim.ts';
+import type { Failed, Waiting } from '../model/claim.ts';
 import { failureOf } from '../model/failure.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { Entry } from '../plan/claim-book.ts';
-import type { Flow } from '../plan/cycles.ts';
-import { decide, type Decision, factsOf, flowIn } from '../plan/decide.ts';
+import type { Flows } from '../plan/cycles.ts';
+import { decide, type Decision, factsOf, flowsIn } from '../plan/decide.ts';
 import type { Facts } from '../plan/facts.ts';
 import { isHandOver, shouldGiveUpTakeover } from '../plan/hand-over.ts';
 import { outcomesOf } from '../plan/outcomes.ts';
@@ -75,9 +75,9 @@ export class TargetReconciler {
     return await this.#actions.carryOut({ target, facts, plan, run, signal });
   }
 
-  /** @see TargetWriter.flowOf */
-  flowOf(claim: Claim): Flow {
-    return flowIn(claim, this.#options, this.#cached());
+  /** @see TargetWriter.flowsInto */
+  flowsInto(target: ResourceKey): Flows {
+    return flowsIn(target, this.#options, this.#cached());
   }
 
   /** The object of the target was deleted: drops its content from the memory. */

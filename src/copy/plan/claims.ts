@@ -63,8 +63,6 @@ export class Claims {
     const change = isPrepared
       ? this.book.replace(rule, claims, sources)
       : this.book.replace(rule, claims.map(unprepared), this.book.sourcesOf(rule));
-    // At once: until then a claim in a cycle looks like any other.
-    this.cycles.changed(change);
     const version = this.#versions.get(rule);
     const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
     if (evaluation === undefined) this.#versions.delete(rule);

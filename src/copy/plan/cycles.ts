@@ -2,48 +2,54 @@
  * Claims that copy in a cycle: A is copied to B, and B to A. Two values would overwrite each other without end. So nothing is written for
  * such claims; the status of each rule names the others.
  *
- * Claims are edges from the place of their source to their target. The search has two steps:
- * - A *ring* is a strongly connected component of all claims. Nearly always there is none. A claim can close one only if its source is the
- *   target of a claim and its target the source of one, so that other claims cost two look-ups. The search begins at changed claims.
- * - Within a ring, a *cycle* is a strongly connected component of the claims that carry content now (`flowOf`). A claim whose target
- *   is not ours, or whose source does not exist or permits nothing, closes no cycle.
+ * Claims are edges from the place of their source to their target. Only those count that carry content now: a claim whose target is not ours,
+ * or whose source does not exist or permits nothing, closes no cycle. Whether a claim is in a cycle is found by a walk up its sources:
+ *
+ *   claim ──its source──▶ the claims that fill it ──their sources──▶ … ──▶ the target of the claim: a cycle
+ *
+ * A walk is needed only where the source of a claim is a target and its target a source, so other claims cost two look-ups. It ends after
+ * `MAX_PLACES`. A longer chain of copies is treated as a cycle, because it may be one, and so no user can make a walk expensive.
  *
  * Cycles of `fill` claims alone (`replicate-from`) have a guard of their own, which remembers where a chain begins (controllers/replicator).
  *
- * Both steps run at the next query after a change, so that a start runs them once and not for each rule. The result depends only
- * on the claims and on `flowOf`, never on the order of changes.
+ * The answer depends only on the claims and on what they carry, never on the order of changes. A change is passed on from target to target
+ * (`visited`): whatever a walk through a place finds changes for all places behind it.
  */
 import { userCause } from '../model/cause.ts';
 import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
-import type { BookChange, ClaimBook } from './claim-book.ts';
-import { components } from './components.ts';
+import type { ClaimBook } from './claim-book.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { Contest, Facts } from './facts.ts';
 import { winnerOf } from './contest.ts';
 
 export interface CyclesOptions {
   readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
-  /** Without I/O. */
-  readonly flowOf: (claim: Claim) => Flow;
-  /** Claims on these targets entered or left a cycle. */
+  /** The claims that would now write the content of their source into a target. Without I/O. */
+  readonly flowsInto: (target: ResourceKey) => Flows;
+  /** Claims on these targets may have entered or left a cycle. */
   readonly onChange: (targets: Iterable<ResourceKey>) => void;
 }
 
-/** Whether a claim would now write its source's content into its target. `unknown`: the state of its source is not known yet. */
-export type Flow = 'active' | 'inactive' | 'unknown';
+/** Claims, and whether they write their source's content. `unknown`: the state of the source is not known yet. Others do not. */
+export type Flows = ReadonlyMap<Claim, 'active' | 'unknown'>;
 
-/** @param facts about the claim's target; without cycles in their views */
-export function flowOf(claim: Claim, facts: Contest & Pick<Facts, 'observed'>): Flow {
-  const { observed } = facts;
-  if (claim.mode === 'own') {
-    // An object that is not ours is never written.
-    if (observed !== undefined && facts.markedBy === undefined) return 'inactive';
-    if (winnerOf(facts)?.claim !== claim) return 'inactive';
+/** @param facts about the target of the claims; without cycles in their views */
+export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
+  const { entries, observed, markedBy, viewOf, now } = facts;
+  const flows = new Map<Claim, 'active' | 'unknown'>();
+  // An object that is not ours is never written.
+  const winner = observed !== undefined && markedBy === undefined ? undefined : winnerOf(facts)?.claim;
+  for (const { claim } of entries) {
+    if (claim.mode === 'own' && claim !== winner) continue;
+    const view = viewOf(claim);
+    if (view.state === 'unknown') {
+      flows.set(claim, 'unknown');
+      continue;
+    }
+    const desired = claim.shape.desiredState(view, observed, now);
+    if (desired.kind === 'be' && desired.data === 'source') flows.set(claim, 'active');
   }
-  const view = facts.viewOf(claim);
-  if (view.state === 'unknown') return 'unknown';
-  const desired = claim.shape.desiredState(view, observed, facts.now);
-  return desired.kind === 'be' && desired.data === 'source' ? 'active' : 'inactive';
+  return flows;
 }
 
 /** The view of the source of a claim in a cycle, or of a claim that may be in one. */
@@ -51,11 +57,21 @@ type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
 const NOT_KNOWN_YET: CycleView = { state: 'unknown' };
 
-interface Ring {
-  readonly places: ReadonlySet<ResourceKey>;
-  /** Claims between its places that carry content now, or may do so. */
-  readonly flowing: Map<Claim, Exclude<Flow, 'inactive'>>;
-  cycles: ReadonlyMap<Claim, CycleView>;
+/** Places that a walk visits at most. The longest chain of the controllers has four. */
+const MAX_PLACES = 32;
+const TOO_LONG: CycleView = failed(
+  `nothing is written, because the content comes through more than ${MAX_PLACES} copies, one after the other: a cycle, or a chain that is too long`,
+);
+
+interface Edge {
+  readonly claim: Claim;
+  readonly from: ResourceKey;
+  readonly isKnown: boolean;
+}
+
+interface Walk {
+  readonly places: number;
+  readonly view: CycleView | undefined;
 }
 
 /** Most rules that one message names. */
@@ -63,156 +79,127 @@ const MAX_NAMED = 10;
 
 export class Cycles {
   readonly #options: CyclesOptions;
-  readonly #rings = new Map<ResourceKey, Ring>();
-  /** Places where rings may have formed or been broken. */
-  readonly #roots = new Set<ResourceKey>();
-  /** Places of rings where a flow may have changed. */
-  readonly #stale = new Set<ResourceKey>();
-  /** Views of claims of rings that were broken since the last refresh. */
-  readonly #broken: ReadonlyMap<Claim, CycleView>[] = [];
+  /** What the walks from the claims on a place have found, as text, if that is not nothing. */
+  readonly #found = new Map<ResourceKey, string>();
 
   constructor(options: CyclesOptions) {
     this.#options = options;
   }
 
-  /** Claims were added and removed. */
-  changed({ added, removed }: Pick<BookChange, 'added' | 'removed'>): void {
+  /** Why claims on a target are not carried out, as views of their sources. `undefined`: the claim is not part of a cycle. */
+  viewsOn(target: ResourceKey): (claim: Claim) => CycleView | undefined {
+    // Once for all claims: thousands may contest one target.
+    let flows: Flows | undefined;
+    return (claim) => {
+      if (!this.#mayCircle(claim)) return undefined;
+      flows ??= this.#options.flowsInto(target);
+      return flows.has(claim) ? this.#walk(claim, flows).view : undefined;
+    };
+  }
+
+  /** A target is decided again: something about it may have changed. Passes a change of its cycles on to the places behind it. */
+  visited(target: ResourceKey): void {
+    const { book, onChange } = this.#options;
+    const before = this.#found.get(target);
+    const now = book.isSource(target) ? this.#findOn(target) : undefined;
+    if (now === before) return;
+    if (now === undefined) this.#found.delete(target);
+    else this.#found.set(target, now);
+    const behind = Array.from(book.from(target), ({ claim }) => claim.target);
+    // Most targets are not sources. One that was may have been in a cycle.
+    onChange(behind.filter((place) => book.isSource(place) || this.#found.has(place)));
+  }
+
+  #findOn(target: ResourceKey): string | undefined {
+    const { book, flowsInto } = this.#options;
+    const claims = book.on(target).filter(({ claim }) => this.#mayCircle(claim));
+    if (claims.length === 0) return undefined;
+    const flows = flowsInto(target);
+    const found = claims.flatMap(({ claim }) => {
+      if (!flows.has(claim)) return [];
+      const { places, view } = this.#walk(claim, flows);
+      return `${places} ${view?.state === 'failed' ? view.message : (view?.state ?? '')}`;
+    });
+    return found.length === 0 ? undefined : found.join('\n');
+  }
+
+  #mayCircle(claim: Claim): boolean {
     const { book } = this.#options;
-    for (const { claim } of removed) {
-      const ring = this.objectChanged(claim.target);
-      const place = targetKeyOfSource(claim);
-      if (ring !== undefined && place !== undefined && ring.places.has(place)) this.#break(ring);
-    }
-    for (const { claim } of added) {
-      this.objectChanged(claim.target);
-      const place = targetKeyOfSource(claim);
-      if (place === undefined) continue;
-      if (place === claim.target || (book.isClaimed(place) && book.isSource(claim.target))) this.#roots.add(place);
-    }
+    const from = targetKeyOfSource(claim);
+    if (from === undefined) return false;
+    return from === claim.target || (book.isClaimed(from) && book.isSource(claim.target));
   }
 
-  /** The object at a place changed. It may be a source or a target. */
-  objectChanged(place: ResourceKey): Ring | undefined {
-    const ring = this.#rings.get(place);
-    if (ring !== undefined) this.#stale.add(place);
-    return ring;
-  }
-
-  get isEmpty(): boolean {
-    return this.#rings.size === 0;
-  }
-
-  /** Why a claim is not carried out, as a view of its source. `undefined`: it is not part of a cycle. */
-  of(claim: Claim): CycleView | undefined {
-    this.refresh();
-    return this.#rings.get(claim.target)?.cycles.get(claim);
-  }
-
-  /** Finds the cycles again, after changes. */
-  refresh(): void {
-    if (this.#roots.size === 0 && this.#stale.size === 0) return;
-    if (this.#roots.size > 0) this.#findRings();
-    const before = this.#broken.splice(0);
-    const after: ReadonlyMap<Claim, CycleView>[] = [];
-    for (const ring of this.#changedFlows()) {
-      before.push(ring.cycles);
-      ring.cycles = cyclesIn(ring);
-      after.push(ring.cycles);
-    }
-    const targets = changedTargets(before, after);
-    if (targets.size > 0) this.#options.onChange(targets);
-  }
-
-  #break(ring: Ring): void {
-    for (const place of ring.places) {
-      this.#rings.delete(place);
-      this.#roots.add(place);
-    }
-    this.#broken.push(ring.cycles);
-  }
-
-  #findRings(): void {
-    const found = components(this.#roots, (place) => this.#successors(place));
-    for (const places of found) {
-      // The ring existed before, or has grown.
-      for (const place of places) {
-        const old = this.#rings.get(place);
-        if (old !== undefined) this.#break(old);
-      }
-      const ring: Ring = { places: new Set(places), flowing: new Map(), cycles: new Map() };
-      for (const place of places) {
-        this.#rings.set(place, ring);
-        this.#stale.add(place);
+  /** @param flows into the target of the claim */
+  #walk(claim: Claim, flows: Flows): Walk {
+    const start = targetKeyOfSource(claim);
+    if (start === undefined) return { places: 0, view: undefined };
+    const edges: Edge[] = [];
+    const places = new Set([start]);
+    for (const place of places) {
+      if (places.size > MAX_PLACES) return { places: MAX_PLACES, view: TOO_LONG };
+      const into = place === claim.target ? flows : this.#options.flowsInto(place);
+      for (const [one, flow] of into) {
+        const from = targetKeyOfSource(one);
+        if (from === undefined) continue;
+        edges.push({ claim: one, from, isKnown: flow === 'active' });
+        places.add(from);
       }
     }
-    this.#roots.clear();
-  }
-
-  *#successors(place: ResourceKey): Iterable<ResourceKey> {
-    const { book } = this.#options;
-    for (const { claim } of book.from(place)) {
-      // Most targets are not sources.
-      if (claim.target === place || book.isSource(claim.target)) yield claim.target;
-    }
-  }
-
-  /** Rings with a changed flow. */
-  #changedFlows(): Set<Ring> {
-    const { book, flowOf } = this.#options;
-    const changed = new Set<Ring>();
-    for (const place of this.#stale) {
-      const ring = this.#rings.get(place);
-      if (ring === undefined) continue;
-      const update = (claim: Claim): void => {
-        const from = targetKeyOfSource(claim);
-        if (from === undefined || !ring.places.has(from) || !ring.places.has(claim.target)) return;
-        const flow = flowOf(claim);
-        if (flow === (ring.flowing.get(claim) ?? 'inactive')) return;
-        if (flow === 'inactive') ring.flowing.delete(claim);
-        else ring.flowing.set(claim, flow);
-        changed.add(ring);
-      };
-      for (const { claim } of book.from(place)) update(claim);
-      for (const { claim } of book.on(place)) update(claim);
-    }
-    this.#stale.clear();
-    return changed;
+    return { places: places.size, view: places.has(claim.target) ? viewIn(claim, edges) : undefined };
   }
 }
 
 /**
- * The views of the claims of a ring. While the state of a source is unknown, claims that would form a cycle with it wait. So after a
- * restart nothing is written into a cycle.
+ * While the state of a source is unknown, claims that would form a cycle with it wait. So after a restart nothing is written into a cycle.
+ * @param edges all that lead to the source of the claim
  */
-function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, CycleView> {
-  const active = [...flowing].flatMap(([claim, flow]) => (flow === 'active' ? [claim] : []));
-  const cycles = new Map<Claim, CycleView>();
-  if (active.length < flowing.size) {
-    for (const { claims } of cyclesOf(places, flowing.keys()))
-      for (const claim of claims) cycles.set(claim, NOT_KNOWN_YET);
-  }
-  for (const { claims, length } of cyclesOf(places, active)) {
-    const view: CycleView = {
-      state: 'failed',
-      ...userCause('Cycle', messageOf(claims, length), 'its content would return to its origin'),
-    };
-    for (const claim of claims) cycles.set(claim, view);
-  }
-  return cycles;
+function viewIn(claim: Claim, edges: readonly Edge[]): CycleView | undefined {
+  const cycle = cycleOf(
+    claim,
+    edges.filter(({ isKnown }) => isKnown),
+  );
+  if (cycle !== undefined) return failed(messageOf(cycle.claims, cycle.places));
+  return cycleOf(claim, edges) === undefined ? undefined : NOT_KNOWN_YET;
 }
 
-/** The cycles that these claims make between the places, each with the number of its places. */
-function* cyclesOf(
-  places: ReadonlySet<ResourceKey>,
-  claims: Iterable<Claim>,
-): Iterable<{ readonly claims: readonly Claim[]; readonly length: number }> {
-  const flows = Map.groupBy(claims, (claim) => targetKeyOfSource(claim) ?? '');
-  const from = (place: ResourceKey): readonly Claim[] => flows.get(place) ?? [];
-  for (const component of components(places, (place) => from(place).map(({ target }) => target))) {
-    const within = new Set(component);
-    const found = component.flatMap((place) => from(place).filter(({ target }) => within.has(target)));
-    if (!found.every(({ mode }) => mode === 'fill')) yield { claims: found, length: component.length };
+function failed(message: string): CycleView {
+  return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
+}
+
+/** The claims that lead from the target of a claim back to its source, itself included; `undefined`: there are none, or they only fill. */
+function cycleOf(
+  claim: Claim,
+  edges: readonly Edge[],
+): { readonly claims: readonly Claim[]; readonly places: number } | undefined {
+  if (!edges.some((edge) => edge.claim === claim)) return undefined;
+  const ahead = reached(claim.target, edges, (edge) => [edge.from, edge.claim.target]);
+  const back = reached(claim.target, edges, (edge) => [edge.claim.target, edge.from]);
+  const places = [...ahead].filter((place) => back.has(place));
+  const within = new Set(places);
+  // In the order of the copies.
+  const claims = places.flatMap((place) =>
+    edges.flatMap((edge) => (edge.from === place && within.has(edge.claim.target) ? edge.claim : [])),
+  );
+  return claims.includes(claim) && claims.some(({ mode }) => mode !== 'fill')
+    ? { claims, places: places.length }
+    : undefined;
+}
+
+/** The places that edges lead to from a place, itself included. */
+function reached(
+  start: ResourceKey,
+  edges: readonly Edge[],
+  ends: (edge: Edge) => readonly [from: ResourceKey, to: ResourceKey],
+): ReadonlySet<ResourceKey> {
+  const places = new Set([start]);
+  for (const place of places) {
+    for (const edge of edges) {
+      const [from, to] = ends(edge);
+      if (from === place) places.add(to);
+    }
   }
+  return places;
 }
 
 /** @param claims of one cycle; in order, if it is a simple one */
@@ -228,26 +215,4 @@ function messageOf(claims: readonly Claim[], places: number): string {
   const rest = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
   const list = names.slice(0, MAX_NAMED).join(isSimple ? ' → ' : ', ');
   return `nothing is written, because these rules copy in a cycle: ${list}${rest}`;
-}
-
-/** Targets of claims whose view changed. */
-function changedTargets(
-  before: readonly ReadonlyMap<Claim, CycleView>[],
-  after: readonly ReadonlyMap<Claim, CycleView>[],
-): Set<ResourceKey> {
-  const old = new Map<Claim, string>();
-  for (const cycles of before) for (const [claim, view] of cycles) old.set(claim, textOf(view));
-  const targets = new Set<ResourceKey>();
-  for (const cycles of after) {
-    for (const [claim, view] of cycles) {
-      if (old.get(claim) !== textOf(view)) targets.add(claim.target);
-      old.delete(claim);
-    }
-  }
-  for (const claim of old.keys()) targets.add(claim.target);
-  return targets;
-}
-
-function textOf(view: CycleView): string {
-  return view.state === 'failed' ? view.message : view.state;
 }

@@ -63,7 +63,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
     },
   };
   const source: FactSource = {
-    claims: { book, cycles: { of: () => undefined }, ownerOf: ({ annotations }) => annotations['owner'] },
+    claims: { book, cycles: { viewsOn: () => () => undefined }, ownerOf: ({ annotations }) => annotations['owner'] },
     sources: {
       view: () => view,
       fingerprint: () => now.source,

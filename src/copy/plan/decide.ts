@@ -9,12 +9,12 @@
  * that were read once. So a command reports exactly the actions of the operator. A fact source may delay reads, to do the reads of many
  * decisions together.
  */
-import type { Claim, SourceView } from '../model/claim.ts';
+import type { SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from './claims.ts';
-import { type Cycles, type Flow, flowOf } from './cycles.ts';
+import { type Cycles, type Flows, flowsOf } from './cycles.ts';
 import type { Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
@@ -33,7 +33,7 @@ export interface TargetReader {
 /** Where facts come from, besides the target itself. */
 export interface FactSource {
   /** The claims on targets, and the marks on them. */
-  readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'of'> };
+  readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'viewsOn'> };
   readonly sources: {
     /** The state of a source in the caches. */
     view(source: ResourceKey | undefined): SourceView;
@@ -114,11 +114,12 @@ function later(facts: Facts, because: Later['because']): Decision {
 /** The facts from the caches. */
 export function factsOf(target: ResourceKey, { claims, sources, now }: FactSource, reader: TargetReader): Facts {
   const state = reader.state(target);
+  const inCycle = claims.cycles.viewsOn(target);
   return {
     ...state,
     entries: claims.book.on(target),
     markedBy: state.observed && claims.ownerOf(state.observed, target),
-    viewOf: (claim) => claims.cycles.of(claim) ?? sources.view(claim.source),
+    viewOf: (claim) => inCycle(claim) ?? sources.view(claim.source),
     now: now(),
     usedBy: claims.book.userOf(target),
     fingerprintOf: (claim) => sources.fingerprint(claim.source),
@@ -126,8 +127,8 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   };
 }
 
-/** The flow of a claim on a target in a cluster, without I/O. Without cycles, because these are derived from flows. */
-export function flowIn(claim: Claim, source: FactSource, reader: TargetReader): Flow {
-  const facts = factsOf(claim.target, source, reader);
-  return flowOf(claim, { ...facts, viewOf: (one) => source.sources.view(one.source) });
+/** The flows into a target in a cluster, without I/O. Without cycles, because these are derived from flows. */
+export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
+  const facts = factsOf(target, source, reader);
+  return flowsOf({ ...facts, viewOf: (claim) => source.sources.view(claim.source) });
 }

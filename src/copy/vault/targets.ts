@@ -12,11 +12,11 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/kv/values.ts';
 import { causeOf, operatorCause, userCause } from '../model/cause.ts';
-import { type Claim, type Outcome, PENDING, SYNCED } from '../model/claim.ts';
+import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
 import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
 import type { Contest } from '../plan/facts.ts';
 import type { Content } from '../model/content.ts';
-import type { Cycles, Flow } from '../plan/cycles.ts';
+import { type Cycles, type Flows, flowsOf } from '../plan/cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import { winnerOf } from '../plan/contest.ts';
@@ -33,7 +33,7 @@ import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './lo
 export interface VaultTargetsOptions {
   readonly book: ClaimBook;
   readonly sources: SourceReader;
-  readonly cycles: Pick<Cycles, 'of'>;
+  readonly cycles: Pick<Cycles, 'viewsOn'>;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
   readonly credentials: VaultCredentials;
@@ -128,15 +128,11 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** @see TargetWriter.flowOf */
-  flowOf(claim: Claim): Flow {
-    const { sources, now } = this.#options;
+  /** @see TargetWriter.flowsInto */
+  flowsInto(target: ResourceKey): Flows {
+    const viewOf = (claim: Claim): SourceView => this.#options.sources.view(claim.source);
     // Without cycles, because these are derived from flows.
-    const contest = { ...this.#contestOn(claim.target), viewOf: (one: Claim) => sources.view(one.source) };
-    if (winnerOf(contest)?.claim !== claim) return 'inactive';
-    const view = sources.view(claim.source);
-    if (view.state === 'unknown') return 'unknown';
-    return claim.shape.desiredState(view, undefined, now()).kind === 'be' ? 'active' : 'inactive';
+    return flowsOf({ ...this.#contestOn(target), viewOf, observed: undefined });
   }
 
   /** Only for errors of the source: `reconcile` has reported those of Vault. */
@@ -199,7 +195,7 @@ export class VaultTargets implements TargetWriter {
     const { access, cycles, locations, now, onWrite, sources } = this.#options;
     const { claim } = winner;
     const { source } = claim;
-    const view = cycles.of(claim) ?? sources.view(source);
+    const view = cycles.viewsOn(target)(claim) ?? sources.view(source);
     const desired = claim.shape.desiredState(view, undefined, now());
     if (desired.kind !== 'be') return { outcome: outcomeOf(planWithoutWrite(desired)) ?? PENDING };
     if (source === undefined) return { outcome: PENDING };
@@ -263,10 +259,11 @@ export class VaultTargets implements TargetWriter {
 
   #contestOn(target: ResourceKey): Contest {
     const { book, cycles, sources, now } = this.#options;
+    const inCycle = cycles.viewsOn(target);
     return {
       entries: book.on(target),
       markedBy: this.#memory.get(target)?.holder,
-      viewOf: (claim) => cycles.of(claim) ?? sources.view(claim.source),
+      viewOf: (claim) => inCycle(claim) ?? sources.view(claim.source),
       now: now(),
     };
   }

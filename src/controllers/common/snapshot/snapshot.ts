@@ -7,7 +7,7 @@ import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Entry } from '../../../copy/plan/claim-book.ts';
 import { Claims } from '../../../copy/plan/claims.ts';
-import { decide, type Decision, type FactSource, flowIn, type TargetReader } from '../../../copy/plan/decide.ts';
+import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
@@ -59,7 +59,7 @@ export class Snapshot {
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.ruleNames, reader]));
     const claims: Claims = new Claims({
-      flowOf: (claim) => flowIn(claim, this.#source, this.#reader),
+      flowsInto: (target) => flowsIn(target, this.#source, this.#reader),
       onChange: () => undefined,
     });
     this.claims = claims;
