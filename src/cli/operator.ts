@@ -10,7 +10,7 @@ import type { ControllerContext } from '../controllers/common/context.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import type { ClusterBackend } from '../copy/cluster/backend.ts';
 import { Manager } from '../copy/manager.ts';
-import { controllerOf, namespaceOf } from '../copy/model/keys.ts';
+import { controllerOf, namespaceOf, ruleName } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
 import type { RuleReadiness } from '../copy/rule-reconciler.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
@@ -218,5 +218,5 @@ export class Operator {
 function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
   const system = controllerOf(rule);
   const problem = cause && { reason: cause.reason, fault: cause.fault === 'nobody' ? ('none' as const) : cause.fault };
-  return { system, rule: rule.slice(system.length + 1), namespace: namespaceOf(rule), problem };
+  return { system, rule: ruleName(rule), namespace: namespaceOf(rule), problem };
 }

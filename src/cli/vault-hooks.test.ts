@@ -4,6 +4,8 @@ import type { Log } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { VaultError } from '../vault/errors.ts';
 import { vaultHooks } from './vault-hooks.ts';
+import { asKey, asKeys } from '../../test/support/keys.ts';
+import type { RuleKey } from '../copy/model/keys.ts';
 
 test('a failed login is one warning, however many entries are read with it; other failures name their rules', () => {
   const lines: [string, string, unknown][] = [];
@@ -14,8 +16,8 @@ test('a failed login is one warning, however many entries are read with it; othe
   const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } as Log;
   const hooks = vaultHooks(log, createMetrics('test'));
   const poll = (error: Error): void => {
-    const rules = ['mirrors:default/a', 'mirrors:default/b'];
-    hooks.onError({ source: 'vault:https://v/secret/x', rules, error, retryInMs: 1 });
+    const rules = asKeys<RuleKey>(['mirrors:default/a', 'mirrors:default/b']);
+    hooks.onError({ source: asKey('vault:https://v/secret/x'), rules, error, retryInMs: 1 });
   };
   const addr = 'https://v';
   const login = new VaultError('refused', { kind: 'connection', addr });

@@ -1,4 +1,5 @@
 /** Log lines and metrics of the Vault backend. */
+import { controllerOf } from '../copy/model/keys.ts';
 import type { VaultBackendOptions } from '../copy/vault/backend.ts';
 import { BoundedLabel, MAX_VAULTS } from '../observe/bounded-label.ts';
 import type { Log } from '../observe/log.ts';
@@ -26,8 +27,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
       logSession(log, event);
     },
     onWrite: (target, addr, { claim: { owner } }) => {
-      const system = owner.key.slice(0, owner.key.indexOf(':'));
-      metrics.vault.versionsWritten.inc({ vault: servers.of(addr), system });
+      metrics.vault.versionsWritten.inc({ vault: servers.of(addr), system: controllerOf(owner.key) });
       log.info('Vault entry written', { target, rule: owner.key });
     },
     onRevokeFailed: (source, lease, error) => {

@@ -7,7 +7,7 @@
  */
 import type { WatchHealth } from '../kube/watch/watcher.ts';
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
-import type { ResourceKey } from './model/keys.ts';
+import type { ObjectKey, ResourceKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
 import type { Flows } from './plan/cycles.ts';
 import type { SourceReader } from './sources.ts';
@@ -57,7 +57,7 @@ export interface TargetQueueing {
  * write, and the writer enqueues the target if it is not done.
  */
 export type OnObjectChange = (
-  key: ResourceKey,
+  key: ObjectKey,
   before: Observed | undefined,
   after: Observed | undefined,
   initial: boolean,
@@ -68,7 +68,7 @@ export type OnObjectChange = (
 export interface ObjectEvents {
   readonly objectChanged: OnObjectChange;
   /** A list or GET has shown whether the object exists, or the server refuses both. */
-  readonly objectKnown: (key: ResourceKey) => void;
+  readonly objectKnown: (key: ObjectKey) => void;
 }
 
 /** Sources that are followed on request. */

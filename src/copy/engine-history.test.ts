@@ -11,15 +11,18 @@ import type { TargetWriter } from './backend.ts';
 import { Engine } from './engine.ts';
 import { userCause } from './model/cause.ts';
 import type { Claim, DesiredState, Shape, SourceView } from './model/claim.ts';
-import type { ResourceKey, RuleKey } from './model/keys.ts';
+import type { ObjectKey, ResourceKey, RuleKey } from './model/keys.ts';
 import { leavingClaims } from './model/leave-shape.ts';
 import { observe, type Observed } from './model/observed.ts';
 import { decide, type FactSource, type TargetState } from './plan/decide.ts';
 import type { Evaluation } from './model/rule-set.ts';
 import { reconcilerOf, type WholeReconciler } from '../../test/support/reconciler.ts';
+import { asKey, asKeys } from '../../test/support/keys.ts';
 
-const TARGETS: readonly ResourceKey[] = ['a', 'b', 'c'].map((namespace) => `c:Secret/${namespace}/x`);
-const RULES: readonly RuleKey[] = ['rules:n/0', 'rules:n/1'];
+const TARGETS: readonly ObjectKey[] = asKeys(['c:Secret/a/x', 'c:Secret/b/x', 'c:Secret/c/x']);
+const RULES: readonly RuleKey[] = [asKey('rules:n/0'), asKey('rules:n/1')];
+const NO_TARGET: ObjectKey = asKey('');
+const NO_RULE: RuleKey = asKey('');
 const OWNER = 'owner';
 const RETAIN = 'retain';
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
@@ -77,12 +80,12 @@ class Process {
     });
     const backend = stubBackend('c');
     const writer: TargetWriter = {
-      ...backend.targetsOf(''),
-      reconcile: async (target, signal) => await this.#reconcile(target, signal),
+      ...backend.targetsOf(asKey('')),
+      reconcile: async (target: ObjectKey, signal) => await this.#reconcile(target, signal),
     };
     this.engine.addBackend({ ...backend, targetsOf: () => writer });
     this.engine.addReconciler(reconcilerOf(reconcilerOn(cluster)));
-    for (const [key, object] of cluster.objects) this.engine.objectChanged(key, undefined, object, true);
+    for (const [key, object] of cluster.objects) this.engine.objectChanged(asKey(key), undefined, object, true);
     for (const rule of cluster.specs.keys()) this.engine.enqueueRule(rule);
   }
 
@@ -102,14 +105,14 @@ class Process {
   }
 
   /** A watch reports a change, or this process has made one. */
-  put(target: ResourceKey, object: Observed | undefined, own = false): void {
+  put(target: ObjectKey, object: Observed | undefined, own = false): void {
     const before = this.#cluster.objects.get(target);
     if (object === undefined) this.#cluster.objects.delete(target);
     else this.#cluster.objects.set(target, object);
     this.engine.objectChanged(target, before, object, false, own);
   }
 
-  async #reconcile(target: ResourceKey, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
+  async #reconcile(target: ObjectKey, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const { plan } = await decide(target, this.#facts(), { state: (key) => this.#state(key), read: unread }, signal);
     const before = this.#cluster.objects.get(target);
     if (plan.do === 'later') return { requeueAfterMs: 1000 };
@@ -165,13 +168,13 @@ function reconcilerOn({ specs }: Cluster): WholeReconciler {
       const claims = spec.targets.map((index): Claim => ({
         owner,
         mode: 'own',
-        source: 'c:Secret/s/x',
+        source: asKey('c:Secret/s/x'),
         shape,
-        target: TARGETS[index] ?? '',
+        target: TARGETS[index] ?? NO_TARGET,
       }));
       return { owner, version, claims, sources: [] };
     },
-    ownerOf: ({ annotations }) => annotations[OWNER],
+    ownerOf: ({ annotations }) => asKey(annotations[OWNER]),
     getLive: async (rule) => {
       const version = specs.get(rule)?.version;
       return await Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version });
@@ -210,8 +213,8 @@ test('from any history of changes, a restart of the settled engine changes nothi
       await process.engine.start(new AbortController().signal);
       for (const together of history) {
         for (const one of together) {
-          const rule = 'rule' in one ? (RULES[one.rule] ?? '') : '';
-          const target = 'target' in one ? (TARGETS[one.target] ?? '') : '';
+          const rule = 'rule' in one ? (RULES[one.rule] ?? NO_RULE) : NO_RULE;
+          const target = 'target' in one ? (TARGETS[one.target] ?? NO_TARGET) : NO_TARGET;
           if (one.do === 'edit') cluster.specs.set(rule, { version: cluster.next(), spec: one.spec });
           if (one.do === 'remove') cluster.specs.delete(rule);
           if (one.do === 'delete') process.put(target, undefined);

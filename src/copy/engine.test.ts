@@ -1,4 +1,5 @@
 /** The start of backends, the decision about orphans, and the failures of rules. */
+import { parseRuleKey, type ResourceKey, type RuleKey } from './model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -8,12 +9,14 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import { stubBackend } from '../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
 import type { Cause } from './model/cause.ts';
+import type { Claim, Owner } from './model/claim.ts';
 import { LeaveShape } from './model/leave-shape.ts';
 import { observe } from './model/observed.ts';
 import { reconcilerOf, type WholeReconciler } from '../../test/support/reconciler.ts';
+import { asKey, asKeys } from '../../test/support/keys.ts';
 
-const RULE = 'rules:a/rule';
-const TARGET = 'c:Secret/b/copy';
+const RULE: RuleKey = asKey('rules:a/rule');
+const TARGET: ResourceKey = asKey('c:Secret/b/copy');
 const COPY = observe({
   uid: 'u',
   name: 'copy',
@@ -28,8 +31,8 @@ test('a backend that is not synced delays no other', async () => {
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(late);
   engine.addBackend(other);
-  engine.enqueueTarget('late:Secret/a/b');
-  engine.enqueueTarget('other:Secret/a/b');
+  engine.enqueueTarget(asKey('late:Secret/a/b'));
+  engine.enqueueTarget(asKey('other:Secret/a/b'));
   try {
     await engine.start(new AbortController().signal);
     await waitFor(() => other.reconciled.length > 0, { message: 'the targets of the other backend to start' });
@@ -46,8 +49,8 @@ test('targets of rules in different namespaces take turns, whatever namespace th
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(backend);
   const claim = (namespace: string, name: string): string => {
-    const owner = { key: `rules:${namespace}/${name}`, title: name, rank: '' };
-    const target = `c:Secret/all/${namespace}-${name}`;
+    const owner: Owner = { key: asKey(`rules:${namespace}/${name}`), title: name, rank: '' };
+    const target: ResourceKey = asKey(`c:Secret/all/${namespace}-${name}`);
     const shape = new LeaveShape(userCause(owner.key, ''));
     engine.claims.put(owner.key, {
       owner,
@@ -86,12 +89,12 @@ test('changes of thousands of rules that claim one target are decided together',
       *evaluate(rule) {
         const owner = { key: rule, title: rule, rank: rule };
         const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
-        const target = 'c:Secret/all/one';
+        const target: ResourceKey = asKey('c:Secret/all/one');
         return { owner, version: '1', claims: [{ owner, target, mode: 'own', source: undefined, shape }], sources: [] };
       },
     }),
   );
-  const rules = Array.from({ length: 2000 }, (_, index) => `rules:n/${index}`);
+  const rules = Array.from({ length: 2000 }, (_, index) => asKey<RuleKey>(`rules:n/${index}`));
   const changeAll = async (): Promise<number> => {
     backend.reconciled.length = 0;
     for (const rule of rules) {
@@ -245,7 +248,7 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
   const { signal } = new AbortController();
   engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
-  engine.enqueueRule('rules:n/quick');
+  engine.enqueueRule(asKey('rules:n/quick'));
   try {
     await engine.start(signal);
     assert.equal(done, false);
@@ -289,7 +292,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   try {
     await engine.start(signal);
     assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
-    assert.equal(await engine.orphanActionOf(RULE, 'c:Secret/b/other', COPY, signal), 'delete');
+    assert.equal(await engine.orphanActionOf(RULE, asKey('c:Secret/b/other'), COPY, signal), 'delete');
   } finally {
     await engine.stop();
   }
@@ -366,7 +369,7 @@ test('a rule is ready when it was evaluated and nothing is wrong; a failure, a p
   const engine = new Engine({ onError: () => undefined });
   engine.addReconciler(reconcilerOf(reconciler));
   engine.addBackend(stubBackend('c'));
-  for (const rule of [RULE, 'rules:a/claims', 'rules:a/empty']) engine.enqueueRule(rule);
+  for (const rule of [RULE, ...asKeys<RuleKey>(['rules:a/claims', 'rules:a/empty'])]) engine.enqueueRule(rule);
   const state = (): Record<string, string | undefined> =>
     Object.fromEntries(Array.from(engine.readiness(), ({ rule, cause }) => [rule, cause?.reason]));
   try {
@@ -428,7 +431,7 @@ test('the latency of a write counts from the request, also over failed runs', as
 
 /** Rules with one claim each, on a target of the rule's name, that are prepared by an entry in `prepared`. */
 function unpreparedRules(
-  prepare: (rule: string) => Promise<void>,
+  prepare: (rule: RuleKey) => Promise<void>,
   prepared: ReadonlySet<string>,
 ): WholeReconciler & { readonly reported: (readonly [string, string | undefined])[] } {
   const reported: (readonly [string, string | undefined])[] = [];
@@ -441,14 +444,14 @@ function unpreparedRules(
     *evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
-      const source = 'c:Secret/a/source';
-      const claim = {
+      const source: ResourceKey = asKey('c:Secret/a/source');
+      const claim: Claim = {
         owner,
-        target: `c:Secret/b/${rule.slice(rule.indexOf('/') + 1)}`,
+        target: asKey(`c:Secret/b/${parseRuleKey(rule).name}`),
         mode: 'own',
         source,
         shape,
-      } as const;
+      };
       return { owner, version: '1', claims: [claim], sources: [source] };
     },
     ownerOf: () => RULE,
@@ -474,9 +477,9 @@ test('no start and no other rule waits for the preparation of a rule; its copies
   engine.addBackend(backend);
   engine.addReconciler(reconcilerOf(reconciler));
   const { signal } = new AbortController();
-  for (const rule of [...Array.from({ length: 100 }, (_, index) => `rules:a/${index}`), 'rules:z/ready'])
-    engine.enqueueRule(rule);
-  const shapeOn = (name: string): string | undefined => engine.book.on(`c:Secret/b/${name}`)[0]?.claim.shape.id;
+  for (let index = 0; index < 100; index++) engine.enqueueRule(asKey(`rules:a/${index}`));
+  engine.enqueueRule(asKey('rules:z/ready'));
+  const shapeOn = (name: string): string | undefined => engine.book.on(asKey(`c:Secret/b/${name}`))[0]?.claim.shape.id;
   try {
     await engine.start(signal);
     await waitFor(() => backend.reconciled.includes('c:Secret/b/ready'), {
@@ -484,13 +487,13 @@ test('no start and no other rule waits for the preparation of a rule; its copies
     });
     assert.equal(shapeOn('ready'), 'leave Left ');
     assert.equal(shapeOn('99'), 'unprepared');
-    assert.deepEqual(engine.book.sourcesOf('rules:a/99'), []);
-    assert.equal(await engine.orphanActionOf('rules:a/99', 'c:Secret/b/99', COPY, signal), 'later');
+    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/99')), []);
+    assert.equal(await engine.orphanActionOf(asKey('rules:a/99'), asKey('c:Secret/b/99'), COPY, signal), 'later');
     const before = backend.reconciled.length;
     gate.resolve();
     await waitFor(() => backend.reconciled.slice(before).includes('c:Secret/b/99'), { message: 'its target' });
     assert.equal(shapeOn('99'), 'leave Left ');
-    assert.deepEqual(engine.book.sourcesOf('rules:a/99'), ['c:Secret/a/source']);
+    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/99')), ['c:Secret/a/source']);
   } finally {
     await engine.stop();
   }
@@ -510,8 +513,8 @@ test('rules are prepared in turns between namespaces, and one namespace does not
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(stubBackend('c'));
   engine.addReconciler(reconcilerOf(reconciler));
-  for (let index = 0; index < 100; index += 1) engine.enqueueRule(`rules:noisy/${index}`);
-  engine.enqueueRule('rules:quiet/one');
+  for (let index = 0; index < 100; index += 1) engine.enqueueRule(asKey(`rules:noisy/${index}`));
+  engine.enqueueRule(asKey('rules:quiet/one'));
   try {
     await engine.start(new AbortController().signal);
     await waitFor(() => order.includes('rules:quiet/one'), {

@@ -72,7 +72,7 @@ const GRACE_MS = 100;
 /** A queue, for metrics and the check of liveness. */
 export interface NamedQueue {
   readonly name: string;
-  readonly queue: KeyedQueue;
+  readonly queue: Pick<KeyedQueue, 'metrics' | 'idle'>;
 }
 
 export class Engine {
@@ -88,11 +88,11 @@ export class Engine {
   readonly #clock: Clock;
   readonly backends: Backend[] = [];
   readonly #reconcilers = new Map<string, RuleReconciler>();
-  readonly #rules: KeyedQueue;
-  readonly #heavyRules: KeyedQueue;
-  readonly #finalizers: KeyedQueue;
+  readonly #rules: KeyedQueue<RuleKey>;
+  readonly #heavyRules: KeyedQueue<RuleKey>;
+  readonly #finalizers: KeyedQueue<RuleKey>;
   readonly #targets: TargetQueues;
-  readonly #status: KeyedQueue;
+  readonly #status: KeyedQueue<RuleKey>;
   /** Rules that may have changed since their evaluation: their claims may be incomplete. */
   readonly #changedRules = new Set<RuleKey>();
   readonly #evaluatingRules = new Set<RuleKey>();
@@ -112,7 +112,7 @@ export class Engine {
     this.slices = new Slices(clock);
     this.#onWritten = options.onWritten;
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
-    const rules: KeyedQueueOptions = {
+    const rules: KeyedQueueOptions<RuleKey> = {
       ...common,
       name: 'rules',
       groupOf: namespaceOf,
@@ -133,7 +133,7 @@ export class Engine {
         if (isReported(error, attempt)) backend.targetsOf(key).failed(key, error);
       },
     });
-    this.#status = new KeyedQueue({
+    this.#status = new KeyedQueue<RuleKey>({
       ...common,
       name: 'status',
       groupOf: namespaceOf,

@@ -13,7 +13,7 @@ import { orAborted, sleep } from '../runtime/abort.ts';
 import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './backend.ts';
 import type { Controller } from './controller.ts';
 import { Engine, type EngineOptions, type NamedQueue } from './engine.ts';
-import type { ResourceKey } from './model/keys.ts';
+import type { ObjectKey } from './model/keys.ts';
 import type { RuleReadiness } from './rule-reconciler.ts';
 
 export interface ManagerOptions {
@@ -105,7 +105,7 @@ export class Manager implements ObjectEvents {
     for (const { objectChanged } of this.#listeners) objectChanged?.(...change);
   }
 
-  objectKnown(key: ResourceKey): void {
+  objectKnown(key: ObjectKey): void {
     this.engine.enqueueSource(key);
     this.engine.enqueueTarget(key);
     for (const { objectKnown } of this.#listeners) objectKnown?.(key);

@@ -13,8 +13,8 @@ export interface TargetQueuesOptions extends Required<
   Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>
 > {
   /** The namespace of the rule of a target. It may change. @see TargetQueueing.shareBy */
-  readonly groupOf: GroupOf;
-  readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions['onError']>) => void;
+  readonly groupOf: GroupOf<ResourceKey>;
+  readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions<ResourceKey>['onError']>) => void;
 }
 
 /** @param since see `Worker` in `runtime/queue/keyed-queue-options.ts` */
@@ -27,7 +27,7 @@ type TargetWorker = (
 
 interface BackendQueues {
   readonly backend: Backend;
-  readonly lanes: QueueLanes;
+  readonly lanes: QueueLanes<ResourceKey>;
 }
 
 export class TargetQueues {
@@ -42,7 +42,7 @@ export class TargetQueues {
   add(backend: Backend): void {
     const { clock, retryAfterMs, retryMaxMsOf, groupOf, onError } = this.#options;
     const { name, concurrency, laneOf, shareBy, ...limits } = backend.queueing;
-    const lanes = new QueueLanes({
+    const lanes = new QueueLanes<ResourceKey>({
       name,
       concurrency,
       clock,
@@ -64,12 +64,12 @@ export class TargetQueues {
   }
 
   /** The queue of a target. @throws as `backendOf` */
-  of(target: ResourceKey): KeyedQueue {
+  of(target: ResourceKey): KeyedQueue<ResourceKey> {
     const { backend, lanes } = this.#of(target);
     return lanes.of(backend.queueing.laneOf?.(target) ?? '');
   }
 
-  get all(): QueueLanes['all'] {
+  get all(): QueueLanes<ResourceKey>['all'] {
     return Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat();
   }
 

@@ -8,20 +8,20 @@ import { getOrCreate } from './maps.ts';
 import { FifoMap } from './queue/fifo-map.ts';
 
 /** The group of a key. */
-export type GroupOf = (key: string) => string;
+export type GroupOf<K extends string = string> = (key: K) => string;
 
-export class Turns {
-  readonly #groupOf: GroupOf;
+export class Turns<K extends string = string> {
+  readonly #groupOf: GroupOf<K>;
   /** The group of each key, where `groupOf` may give another one later. */
-  readonly #remembered: Map<string, string> | undefined;
-  readonly #groups = new FifoMap<FifoMap<number>>();
+  readonly #remembered: Map<K, string> | undefined;
+  readonly #groups = new FifoMap<FifoMap<number, K>>();
   #size = 0;
 
   /**
    * @param groupOf default: one group for all, first in, first out
    * @param groupsChange `groupOf` may give another group later. This costs memory for each key
    */
-  constructor(groupOf: GroupOf = () => '', groupsChange = false) {
+  constructor(groupOf: GroupOf<K> = () => '', groupsChange = false) {
     this.#groupOf = groupOf;
     this.#remembered = groupsChange ? new Map() : undefined;
   }
@@ -30,20 +30,20 @@ export class Turns {
     return this.#size;
   }
 
-  get(key: string): number | undefined {
+  get(key: K): number | undefined {
     const group = this.#groupWith(key);
     return group === undefined ? undefined : this.#groups.get(group)?.get(key);
   }
 
   /** Adds at the end of its group. The key must not be there. */
-  add(key: string, value: number): void {
+  add(key: K, value: number): void {
     const group = this.#groupOf(key);
     this.#remembered?.set(key, group);
     getOrCreate(this.#groups, group, () => new FifoMap()).set(key, value);
     this.#size += 1;
   }
 
-  delete(key: string): void {
+  delete(key: K): void {
     const name = this.#groupWith(key);
     if (name === undefined) return;
     const group = this.#groups.get(name);
@@ -59,7 +59,7 @@ export class Turns {
    */
   shift(
     mayTake?: (group: string) => boolean,
-  ): { readonly key: string; readonly value: number; readonly group: string } | undefined {
+  ): { readonly key: K; readonly value: number; readonly group: string } | undefined {
     for (let left = this.#groups.size; left > 0; left -= 1) {
       const turn = this.#groups.shift();
       if (turn === undefined) return undefined;
@@ -92,7 +92,7 @@ export class Turns {
   }
 
   /** The group that holds the key, if any does. */
-  #groupWith(key: string): string | undefined {
+  #groupWith(key: K): string | undefined {
     return this.#remembered === undefined ? this.#groupOf(key) : this.#remembered.get(key);
   }
 }

@@ -91,3 +91,16 @@ describe('imports point one way', () => {
     assert.equal(importsOf(text).length, 6);
   });
 });
+
+describe('keys', () => {
+  it('are made in one module: no other gives its type to a text', () => {
+    const casts = readSources(ROOT).filter(({ file, text }) => {
+      const isCast = /\bas (?:unknown as )?(?:Rule|Object|Entry|Resource|Login)Key\b/.test(text);
+      return isCast && file.startsWith('src/') && !file.endsWith('.test.ts') && file !== 'src/copy/model/keys.ts';
+    });
+    assert.deepEqual(
+      casts.map(({ file }) => file),
+      [],
+    );
+  });
+});

@@ -1,7 +1,14 @@
 /** Keys as text, for tests. Keyferry makes its keys in `src/copy/model/keys.ts`. */
+/* oxlint-disable typescript/no-unnecessary-type-parameters -- the context of the caller gives the type */
 
 /** @param text the key of the type that the caller needs: `mirrors:default/x`, `local:Secret/default/x` */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller's context gives the type
-export function asKey<Key extends string>(text: string): Key {
-  return text as Key;
+export function asKey<Key extends string>(text: string): Key;
+export function asKey<Key extends string>(text: string | undefined): Key | undefined;
+export function asKey(text: string | undefined): string | undefined {
+  return text;
+}
+
+/** Several keys of the type that the caller needs. */
+export function asKeys<Key extends string>(texts: readonly string[]): Key[] {
+  return texts.map((text) => asKey<Key>(text));
 }

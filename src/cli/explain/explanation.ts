@@ -4,10 +4,11 @@ import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import type { OrphanStatus, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
 import {
   controllerOf,
+  isEntryKey,
   namespaceOf,
   parseResourceKey,
-  type ResourceKey,
   resourceKey,
+  type ResourceKey,
   type RuleKey,
 } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
@@ -121,7 +122,7 @@ function sourceText(entry: Entry | undefined): string | null {
 function* sameName({ rules, claims }: Snapshot, key: ResourceKey): Iterable<RuleKey> {
   const wanted = parseResourceKey(key);
   const isSame = (other: ResourceKey | undefined): boolean => {
-    if (other === undefined || other === key || other.startsWith('vault:')) return false;
+    if (other === undefined || other === key || isEntryKey(other)) return false;
     const { kind, name } = parseResourceKey(other);
     return kind === wanted.kind && name === wanted.name;
   };

@@ -92,7 +92,8 @@ export function rowsOn(
   const rule = winner?.claim.owner.title ?? marker;
   const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
   const place = { kind, namespace, name };
-  const system = controllerOf(winner?.claim.owner.key ?? markedBy ?? '');
+  const decider = winner?.claim.owner.key ?? markedBy;
+  const system = decider === undefined ? '' : controllerOf(decider);
   const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
   return {
     main: { system, ...place, rule, ...plannedAction(plan, whyUnwanted), ...remark },

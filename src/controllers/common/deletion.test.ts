@@ -6,8 +6,10 @@ import { PENDING } from '../../copy/model/claim.ts';
 import { LeaveShape } from '../../copy/model/leave-shape.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { Deletions, type DeletionStep } from './deletion.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
-const RULE = 'test:default/x';
+const RULE: RuleKey = asKey('test:default/x');
 const LIMIT_MS = 60_000;
 const MINUTES_10 = 10 * 60_000;
 /** Where the monotonic clock of the process stands when it sees the deletion. */
@@ -18,7 +20,7 @@ const active = { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '
 const REMAINING: Entry = {
   claim: {
     owner: { key: RULE, title: 'Test default/x', rank: '' },
-    target: 'c:Secret/team/x',
+    target: asKey('c:Secret/team/x'),
     mode: 'release',
     source: undefined,
     shape: new LeaveShape(userCause('Reason', 'message')),

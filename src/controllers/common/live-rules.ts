@@ -1,5 +1,5 @@
 /** Reads rules from the server before a copy is deleted as an orphan. */
-import type { RuleKey } from '../../copy/model/keys.ts';
+import { parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { RuleState } from '../../copy/model/rule-set.ts';
 import type { RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { isObjectGone } from '../../kube/errors.ts';
@@ -23,8 +23,7 @@ export function liveRules(
       if (version === undefined) return { state: 'gone' };
       return { state: 'there', version: isOutdated(rule) ? NOT_EVALUATED : version };
     } catch (error) {
-      const name = rule.slice(rule.lastIndexOf('/') + 1);
-      if (isObjectGone(error, name)) return { state: 'gone' };
+      if (isObjectGone(error, parseRuleKey(rule).name)) return { state: 'gone' };
       throw error;
     }
   };

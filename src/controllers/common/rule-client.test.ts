@@ -11,10 +11,12 @@ import type { HttpKubeApi } from '../../kube/http.ts';
 import { RuleClient } from './rule-client.ts';
 import { type RuleEvent, RuleStatuses } from './rule-statuses.ts';
 import { RuleStore, ruleVersion } from './rule-store.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
 const GROUP_PATH = '/apis/kubelb.k8c.io/v1alpha1';
 const COLLECTION = `${GROUP_PATH}/namespaces/default/syncsecrets`;
-const KEY = 'test:default/x';
+const KEY: RuleKey = asKey('test:default/x');
 const { signal } = new AbortController();
 
 let plane: ControlPlane;

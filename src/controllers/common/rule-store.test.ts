@@ -4,8 +4,10 @@ import { describe, it } from 'node:test';
 
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { RuleStore, ruleVersion } from './rule-store.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
-const KEY = 'test:default/x';
+const KEY: RuleKey = asKey('test:default/x');
 
 function object(resourceVersion: number, more: Partial<ObjectMeta> = {}): KubeObject {
   const metadata = { name: 'x', namespace: 'default', uid: 'u', generation: 1, creationTimestamp: '', ...more };

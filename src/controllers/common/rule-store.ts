@@ -1,14 +1,8 @@
 /** The rule objects of one controller in one cluster, from the watch and from the responses to our own writes. */
-import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
+import { namespaceOf, ruleKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
-import { flatText } from '../../runtime/flat-text.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-
-/** `<namespace>/<name>` of a rule object. */
-export function ruleName(rule: RuleKey): string {
-  return rule.slice(rule.indexOf(':') + 1);
-}
 
 /** For a custom resource: changes with its spec, its finalizers and its deletion, and not with its status, labels or annotations. */
 export function ruleVersion({ metadata }: KubeObject): string {
@@ -51,7 +45,7 @@ export class RuleStore<Rule extends KubeObject> {
 
   /** The key of an object as a rule: `<controller>:<namespace>/<name>`. */
   key(namespace: string, name: string): RuleKey {
-    return flatText(this.#options.controller, ':', namespace, '/', name);
+    return ruleKey(this.#options.controller, namespace, name);
   }
 
   get(key: RuleKey): Rule | undefined {

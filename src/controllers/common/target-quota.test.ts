@@ -3,19 +3,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { MAX_TARGETS, TargetQuota } from './target-quota.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
 
 /** Repeats the request of every changed rule, as the engine does. */
 class World {
-  readonly wanted = new Map<string, { namespace: string; rank: string; count: number }>();
-  readonly admitted = new Set<string>();
+  readonly wanted = new Map<RuleKey, { namespace: string; rank: string; count: number }>();
+  readonly admitted = new Set<RuleKey>();
   namespaces = 10;
-  readonly #changed = new Set<string>();
+  readonly #changed = new Set<RuleKey>();
   readonly ledger = new TargetQuota({
     namespaces: () => this.namespaces,
     onChange: (rule) => this.#changed.add(rule),
   });
 
-  set(rule: string, wanted: { namespace: string; rank: string; count: number } | undefined): void {
+  set(rule: RuleKey, wanted: { namespace: string; rank: string; count: number } | undefined): void {
     if (wanted === undefined) this.wanted.delete(rule);
     else this.wanted.set(rule, wanted);
     this.#evaluate(rule);
@@ -27,7 +29,7 @@ class World {
     this.#settle();
   }
 
-  #evaluate(rule: string): void {
+  #evaluate(rule: RuleKey): void {
     const wanted = this.wanted.get(rule);
     this.admitted.delete(rule);
     if (wanted === undefined) this.ledger.release(rule);
@@ -70,7 +72,10 @@ test('after any history the same rules are admitted as with requests in the orde
     fc.property(
       fc.array(
         fc.oneof(
-          fc.record({ rule: fc.constantFrom('p', 'q', 'r', 's', 't'), wanted: fc.option(wanted, { nil: undefined }) }),
+          fc.record({
+            rule: fc.constantFrom(...asKeys<RuleKey>(['p', 'q', 'r', 's', 't'])),
+            wanted: fc.option(wanted, { nil: undefined }),
+          }),
           fc.record({ namespaces: fc.constantFrom(10, 300, 1000) }),
         ),
         { maxLength: 30 },
@@ -91,6 +96,6 @@ test('50 sources can have targets in all of 5,000 namespaces', () => {
   const world = new World();
   world.namespaces = 5000;
   for (let index = 0; index < 60; index += 1)
-    world.set(`r${index}`, { namespace: 'a', rank: String(index + 100), count: 5000 });
+    world.set(asKey(`r${index}`), { namespace: 'a', rank: String(index + 100), count: 5000 });
   assert.equal(world.admitted.size, 50);
 });

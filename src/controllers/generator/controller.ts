@@ -6,7 +6,7 @@ import type { Controller, OwnWork } from '../../copy/controller.ts';
 import type { NamedQueue } from '../../copy/engine.ts';
 import { nobodyCause, userCause } from '../../copy/model/cause.ts';
 import { PENDING } from '../../copy/model/claim.ts';
-import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
+import { namespaceOf, type RuleKey, ruleOfLogin } from '../../copy/model/keys.ts';
 import type { RuleReadiness } from '../../copy/rule-reconciler.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
@@ -114,7 +114,7 @@ class Generator implements Controller, OwnWork {
         addresses: vault.addresses,
       }),
       vault: vault.directAccess((user) => {
-        this.#enqueue(user.slice(0, user.indexOf(' ')));
+        this.#enqueue(ruleOfLogin(user));
       }),
       book: engine.book,
       writes: new Writes({

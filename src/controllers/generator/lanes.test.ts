@@ -4,8 +4,10 @@ import { test } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { ManualWorker } from '../../../test/support/manual-worker.ts';
 import { Lanes } from './lanes.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
-const RULE = 'generator:default/postgres';
+const RULE: RuleKey = asKey('generator:default/postgres');
 
 test('a rule that moves to another server runs there after its run, and is not repeated at the server before', async () => {
   const clock = new ManualClock();

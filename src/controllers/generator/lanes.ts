@@ -8,7 +8,7 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Priority, Worker } from '../../runtime/queue/keyed-queue-options.ts';
 import { QueueLanes, type QueueLanesOptions } from '../../runtime/queue/queue-lanes.ts';
 
-export interface LanesOptions extends QueueLanesOptions {
+export interface LanesOptions extends QueueLanesOptions<RuleKey> {
   /** The lane of a rule now; `''` if it has none of its own. */
   readonly laneOf: (key: RuleKey) => string;
 }
@@ -18,7 +18,7 @@ const STILL_RUNNING_MS = 250;
 
 export class Lanes {
   readonly #options: LanesOptions;
-  readonly #lanes: QueueLanes;
+  readonly #lanes: QueueLanes<RuleKey>;
   readonly #running = new Set<RuleKey>();
   /** The lane of each rule, unless it is `''`. */
   readonly #laneOf = new Map<RuleKey, string>();
@@ -38,7 +38,7 @@ export class Lanes {
     this.#lanes.of(lane).add(key, { priority });
   }
 
-  start(worker: Worker): void {
+  start(worker: Worker<RuleKey>): void {
     this.#lanes.start(async (key, ...run) => {
       // In the lane before. It is not awaited here: a server that does not answer would take a place in this lane.
       if (this.#running.has(key)) return { requeueAfterMs: STILL_RUNNING_MS };

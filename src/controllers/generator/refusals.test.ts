@@ -4,10 +4,12 @@ import { describe, it } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { VaultError } from '../../vault/errors.ts';
 import { Refusals } from './refusals.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
 const USUAL_MS = 12_000;
 const DENIED = new VaultError('denied', { kind: 'permissionDenied', addr: 'x' });
-const rule = (index: number, namespace = 'a'): string => `generator:${namespace}/${index}`;
+const rule = (index: number, namespace = 'a'): RuleKey => asKey(`generator:${namespace}/${index}`);
 
 describe('rules that Vault refuses', () => {
   const scene = (): { clock: ManualClock; refusals: Refusals } => {

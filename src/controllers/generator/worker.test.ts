@@ -10,12 +10,14 @@ import { type ExternalSecretRule, ruleOf } from './external-secret.ts';
 import { GeneratorMetrics } from './metrics.ts';
 import type { Result } from './result.ts';
 import { Worker, type WorkerOptions } from './worker.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
 const STORES = 200;
 /** Time limit of a call, ms. */
 const CALL_MS = 10_000;
 
-const KEY = 'generator:default/one';
+const KEY: RuleKey = asKey('generator:default/one');
 const { signal } = new AbortController();
 
 /** An ExternalSecret that fails, with a value in each of these stores. */

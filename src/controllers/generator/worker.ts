@@ -5,7 +5,7 @@
 import type { Fault } from '../../copy/model/cause.ts';
 import type { VaultLogin } from '../../copy/vault/access.ts';
 import type { ClaimBook } from '../../copy/plan/claim-book.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
+import { loginKey, type LoginKey, parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isSkippedCall } from '../../copy/vault/access.ts';
 import { NotKnownYetError } from '../../copy/vault/credentials.ts';
 import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
@@ -71,7 +71,7 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #maker = new EntryMaker();
   /** The users of Vault for each rule. */
-  readonly #users = new Map<RuleKey, Set<string>>();
+  readonly #users = new Map<RuleKey, Set<LoginKey>>();
   /** The entries that were written and not reported yet, because the report failed: the next one still says `Success`. */
   readonly #unreported = new Map<RuleKey, Set<string>>();
   /** Of the last run. Not in the result, which anybody may write. */
@@ -193,12 +193,12 @@ export class Worker {
       if (clock.monotonic() > until) throw new TimeLimitError('reading and writing the entries', RUN_LIMIT_MS);
     };
     checkTime();
-    const user = `${key} ${place.store}`;
+    const user = loginKey(key, place.store);
     getOrCreate(this.#users, key, () => new Set()).add(user);
     const ca = place.ca && (await stores.readCa(place.ca, signal));
     const server = { ...place.login.server, ...(ca !== undefined && { caBundle: ca }) };
     const { entries } = await vault.open(user, { server, auth: place.login.auth }, signal);
-    const name = key.slice(key.lastIndexOf('/') + 1);
+    const { name } = parseRuleKey(key);
     const writerOf = (paths: readonly string[]): string | undefined => this.#writerOf(server, paths);
     for (const entry of place.entries) {
       checkTime();
@@ -303,7 +303,7 @@ export class Worker {
   }
 
   #releaseOthers(key: RuleKey, { places }: Places): void {
-    const wanted = new Set(places.map(({ store }) => `${key} ${store}`));
+    const wanted = new Set(places.map(({ store }) => loginKey(key, store)));
     for (const user of this.#users.get(key) ?? []) {
       if (wanted.has(user)) continue;
       this.#options.vault.close(user);

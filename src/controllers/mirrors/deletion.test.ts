@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { userCause } from '../../copy/model/cause.ts';
-import { type Outcome, PENDING } from '../../copy/model/claim.ts';
-import { resourceKey } from '../../copy/model/keys.ts';
+import { type Claim, type Outcome, PENDING } from '../../copy/model/claim.ts';
+import { resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { ruleVersion } from '../common/rule-store.ts';
@@ -13,8 +13,9 @@ import { createMirrorStore } from './mirror-store.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { MirrorRules } from './rule-set.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
-const RULE = 'mirrors:default/db';
+const RULE: RuleKey = asKey('mirrors:default/db');
 
 const unused = (): never => assert.fail('not used');
 
@@ -80,7 +81,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };
     const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });
     const mode = retain ? 'own' : 'release';
-    const claim = { owner, target: 'c:Secret/team/db', mode, source: undefined, shape } as const;
+    const claim: Claim = { owner, target: asKey('c:Secret/team/db'), mode, source: undefined, shape };
     const news = { writes: 0, evaluated: ruleVersion(mirror) };
     const update = async (): Promise<unknown> =>
       await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);

@@ -6,8 +6,10 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import type { SecretMirror } from './api.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
 import { effectiveSpec } from './spec.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
-const RULE = 'mirrors:default/db';
+const RULE: RuleKey = asKey('mirrors:default/db');
 const VAULT = { addr: 'https://v', path: 'database/creds/app' };
 const ENDS = '2026-11-21T10:00:00Z';
 

@@ -15,12 +15,11 @@
  */
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Engine } from '../../copy/engine.ts';
-import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { isEntryKey, parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeStore } from '../../copy/cluster/store.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
-import { isVaultKey, type VaultLocation } from '../../copy/vault/locations.ts';
-import { ruleName } from '../common/rule-store.ts';
+import { type VaultLocation } from '../../copy/vault/locations.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { LeaseStates } from './lease-records.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from './spec.ts';
@@ -81,7 +80,7 @@ export class MirrorLeases {
     return {
       expiresSoon: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
       isOver: (leaseId) => this.#revocationsOfReplaced.get(rule)?.get(leaseId)?.state === 'revoked',
-      destinationVersion: this.#entryVersion(entries.find(({ claim }) => isVaultKey(claim.target))),
+      destinationVersion: this.#entryVersion(entries.find(({ claim }) => isEntryKey(claim.target))),
     };
   }
 
@@ -192,7 +191,7 @@ export class MirrorLeases {
     if (this.#isOnCopies(rule, leaseId)) return true;
     return entries.some((entry) => {
       const { claim, outcome } = entry;
-      if (!isVaultKey(claim.target) || outcome.state === 'conflict') return false;
+      if (!isEntryKey(claim.target) || outcome.state === 'conflict') return false;
       return outcome.state !== 'synced' || !this.#holdsPresent(entry);
     });
   }
@@ -216,14 +215,15 @@ export class MirrorLeases {
   /** Whether an entry in Vault had the present content of the source when it was last written or read. */
   #holdsPresent({ claim: { target, source } }: Entry): boolean {
     const { backend } = this.#options;
-    const view = source === undefined || !isVaultKey(source) ? undefined : backend.sources.view(source);
-    const written = backend.targets.written(target);
+    const view = source === undefined || !isEntryKey(source) ? undefined : backend.sources.view(source);
+    const written = isEntryKey(target) ? backend.targets.written(target) : undefined;
     if (written === undefined) return false;
     return view === undefined || (view.state === 'present' && view.version === written.sourceVersion);
   }
 
   #entryVersion(entry: Entry | undefined): string | undefined {
     if (entry?.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
-    return this.#options.backend.targets.written(entry.claim.target)?.entryVersion;
+    const { target } = entry.claim;
+    return isEntryKey(target) ? this.#options.backend.targets.written(target)?.entryVersion : undefined;
   }
 }

@@ -1,18 +1,11 @@
 /** Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events and metrics of their leases. */
-import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import { type EntryKey, isEntryKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
 import type { LeaseObserver } from '../../copy/vault/backend.ts';
-import {
-  isVaultKey,
-  vaultLeaseOrigin,
-  type VaultLocation,
-  vaultSourceKey,
-  type VaultUse,
-} from '../../copy/vault/locations.ts';
+import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } from '../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../copy/vault/lease.ts';
 import type { LeaseRecord } from '../../copy/vault/leases.ts';
 import type { RuleEvent } from '../common/rule-statuses.ts';
-import { ruleName } from '../common/rule-store.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
 import type { MirrorMetrics } from './metrics.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
@@ -36,12 +29,12 @@ export class MirrorVault implements LeaseObserver {
     options.backend.setLeaseObserver(this);
   }
 
-  sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): ResourceKey | undefined {
+  sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): EntryKey | undefined {
     return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
   /** The key of an entry as a target. */
-  targetKeyOf(location: VaultLocation | undefined): ResourceKey | undefined {
+  targetKeyOf(location: VaultLocation | undefined): EntryKey | undefined {
     return location === undefined ? undefined : this.#options.backend.locations.targetKeyOf(location);
   }
 
@@ -69,7 +62,7 @@ export class MirrorVault implements LeaseObserver {
     if (this.#options.mirrors.get(rule) === undefined) this.leases.remove(rule);
   }
 
-  *leaseRecordsOf(key: ResourceKey): Iterable<LeaseRecord> {
+  *leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord> {
     const { backend, mirrors } = this.#options;
     const location = backend.locations.get(key);
     const [rule] = backend.locations.users(key);
@@ -121,8 +114,8 @@ export class MirrorVault implements LeaseObserver {
     return leases;
   }
 
-  #entriesOf(rule: RuleKey): ResourceKey[] {
-    return Array.from(this.#options.engine.book.of(rule), ({ claim }) => claim.target).filter(isVaultKey);
+  #entriesOf(rule: RuleKey): EntryKey[] {
+    return Array.from(this.#options.engine.book.of(rule), ({ claim }) => claim.target).filter(isEntryKey);
   }
 
   #isOf(location: VaultLocation, mirror: SecretMirror, block: VaultBlock): boolean {
@@ -130,7 +123,7 @@ export class MirrorVault implements LeaseObserver {
     return other !== undefined && vaultLeaseOrigin(other) === vaultLeaseOrigin(location);
   }
 
-  onLease(key: ResourceKey, event: LeaseEvent): void {
+  onLease(key: EntryKey, event: LeaseEvent): void {
     const { engine, backend, mirrors, metrics, recordEvent } = this.#options;
     const addr = backend.locations.get(key)?.server.addr ?? '';
     for (const rule of backend.locations.users(key)) {

@@ -1,11 +1,17 @@
 /** The SecretMirrors for `status` and `plan`: from their own status, and from the marks on copies. */
-import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import {
+  namespaceOf,
+  parseResourceKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+  ruleName,
+} from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
-import { ruleName } from '../common/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import { heldBy, isUndecided, leftoverOf } from '../common/snapshot/leftovers.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
@@ -201,8 +207,9 @@ class MirrorReader implements RuleReader {
   #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const mirror = this.#mirrors.get(owner);
     if (mirror === undefined) {
-      const [home = ''] = ruleName(owner).split('/');
-      return snapshot.inventory.isListed(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
+      return snapshot.inventory.isListed(SECRET_MIRROR_KIND, namespaceOf(owner))
+        ? 'its SecretMirror does not exist'
+        : undefined;
     }
     const spec = this.ruleSet.specs.get(mirror);
     const { namespace, name } = parseResourceKey(key);

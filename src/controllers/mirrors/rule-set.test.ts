@@ -4,7 +4,7 @@ import { describe, it, test } from 'node:test';
 
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { userCause } from '../../copy/model/cause.ts';
-import { resourceKey } from '../../copy/model/keys.ts';
+import { resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { Namespaces } from '../../copy/cluster/namespaces.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
@@ -12,8 +12,9 @@ import { finish } from '../../runtime/slices.ts';
 import type { SecretMirror } from './api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
-const RULE = 'mirrors:default/db';
+const RULE: RuleKey = asKey('mirrors:default/db');
 const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };
 const PLACE = { 'keyferry.dev/target': 'team/db' };
 const LABEL = { 'keyferry.dev/copy': 'mirrors' };
@@ -56,7 +57,7 @@ describe('a mark names its mirror', () => {
     ['not of three parts', { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE }, 'c:Secret/team/db', undefined],
   ];
   for (const [title, annotations, target, expected] of rows) {
-    it(title, () => assert.equal(mirrors.ownerOf(object(annotations), target), expected));
+    it(title, () => assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
   }
 });
 

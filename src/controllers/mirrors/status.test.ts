@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { userCause } from '../../copy/model/cause.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
-import { type Outcome, PENDING, RELEASED, type SourceView, SYNCED } from '../../copy/model/claim.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import { type Outcome, type Owner, PENDING, RELEASED, type SourceView, SYNCED } from '../../copy/model/claim.ts';
 import type { SecretMirror, SecretMirrorStatus } from './api.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { MirrorShape } from './shape.ts';
@@ -55,10 +56,16 @@ function fold(given: Given): StatusOutput | undefined {
   const { outcomes, source = PRESENT, namespaces, previous, writes = 0, misread = [], deleting = false } = given;
   const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
   const spec = effectiveSpec(object, new PatternCache('full'));
-  const owner = { key: 'mirrors:default/m', title: 'SecretMirror default/m', rank: '' };
+  const owner: Owner = { key: asKey('mirrors:default/m'), title: 'SecretMirror default/m', rank: '' };
   const shape = new MirrorShape({ owner: 'default/m', retain: false });
   const entries: Entry[] = outcomes.map((outcome, index) => ({
-    claim: { owner, target: `local:Secret/team-${index}/x`, mode: 'own', source: 'local:Secret/default/x', shape },
+    claim: {
+      owner,
+      target: asKey(`local:Secret/team-${index}/x`),
+      mode: 'own',
+      source: asKey('local:Secret/default/x'),
+      shape,
+    },
     outcome,
   }));
   return nextStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });

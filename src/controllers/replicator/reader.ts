@@ -1,5 +1,12 @@
 /** The annotated objects for `status` and `plan`. They have no status of their own: their targets are decided as the controller would. */
-import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import {
+  parseResourceKey,
+  parseRuleKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+  ruleName,
+} from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
@@ -83,7 +90,7 @@ class ReplicatorReader implements RuleReader {
   }
 
   titleOf(rule: RuleKey): string {
-    return rule.slice(REPLICATOR_CONTROLLER.length + 1).replace('/', ' ');
+    return ruleName(rule).replace('/', ' ');
   }
 
   problemsOf(object: ResourceKey): readonly string[] {
@@ -190,9 +197,9 @@ class ReplicatorReader implements RuleReader {
     const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
       const rule = this.ruleSet.ownerOf(target, key);
       if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
-      const [kind = '', home = '', name = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
-      const source = resourceKey(parseResourceKey(key).cluster, kind, home, name);
-      return snapshot.inventory.isListed(kind, home) ? [{ key, target, rule, source }] : [];
+      const { kind, namespace, name } = parseRuleKey(rule);
+      const source = resourceKey(parseResourceKey(key).cluster, kind, namespace, name);
+      return snapshot.inventory.isListed(kind, namespace) ? [{ key, target, rule, source }] : [];
     });
     await snapshot.decide(unclaimed.map(({ key }) => key));
     const orphans: OrphanStatus[] = [];

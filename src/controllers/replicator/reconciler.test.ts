@@ -1,3 +1,4 @@
+import type { RuleKey } from '../../copy/model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -10,8 +11,9 @@ import { annotationNames } from './annotations.ts';
 import { ruleVersion } from './rule.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 import { ReplicatorRules } from './rule-set.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
-const RULE = 'replicator:Secret/default/db';
+const RULE: RuleKey = asKey('replicator:Secret/default/db');
 const METADATA = {
   name: 'db',
   namespace: 'default',

@@ -9,7 +9,14 @@
  */
 import type { Steps } from '../../runtime/slices.ts';
 import type { Claim, Owner } from '../../copy/model/claim.ts';
-import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import {
+  parseResourceKey,
+  parseRuleKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+  ruleKeyOfKind,
+} from '../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -104,7 +111,7 @@ export class ReplicatorRules implements RuleSet {
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { cluster, kind, namespace, name } = parseResourceKey(object);
     if (!this.#kinds.has(kind) || cluster !== this.#options.cluster) return undefined;
-    return `${REPLICATOR_CONTROLLER}:${kind}/${namespace}/${name}`;
+    return ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, namespace, name);
   }
 
   /** Changes whenever the rule must be evaluated again; `undefined` if the object is not a rule. */
@@ -220,7 +227,7 @@ export class ReplicatorRules implements RuleSet {
     const { cluster, kind, namespace, name } = parseResourceKey(target);
     if (!this.#kinds.has(kind) || cluster !== this.#options.cluster) return undefined;
     const mark = pushedBy(names, { namespace, name }, annotations);
-    return mark === undefined ? undefined : `${REPLICATOR_CONTROLLER}:${kind}/${mark}`;
+    return mark && ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, mark.namespace, mark.name);
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
@@ -252,7 +259,7 @@ export class ReplicatorRules implements RuleSet {
 
   /** The kind and the place of the object of a rule. @throws TypeError for the key of another rule */
   parse(rule: RuleKey): { readonly kind: Kind; readonly place: Place } {
-    const [kindName = '', namespace = '', name = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
+    const { kind: kindName, namespace, name } = parseRuleKey(rule);
     const kind = this.#kinds.get(kindName);
     if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
     return { kind, place: { namespace, name } };

@@ -90,14 +90,14 @@ function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations:
 }
 
 /**
- * The source of the copy at `home`, as `<namespace>/<name>`; `undefined` if the object has no valid mark, or a mark for another place.
+ * The source of the copy at `home`; `undefined` if the object has no valid mark, or a mark for another place.
  */
-export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): string | undefined {
+export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): Place | undefined {
   const mark = annotations[names.by];
   if (isMarkedElsewhere(annotations, home)) return undefined;
   if (mark === undefined || mark === `${home.namespace}/${home.name}`) return undefined;
   const [namespace = '', name = '', ...more] = mark.split('/');
-  return isPathName(namespace) && isPathName(name) && more.length === 0 ? mark : undefined;
+  return isPathName(namespace) && isPathName(name) && more.length === 0 ? { namespace, name } : undefined;
 }
 
 /** Changes whenever the claims of the object may change, and not with its bookkeeping. */

@@ -76,7 +76,8 @@ describe('annotations', () => {
     ['A/b', undefined],
   ] as const) {
     it(`replicated-by: ${mark} refers to ${by ?? 'no source'}`, () => {
-      assert.equal(pushedBy(names, home, annotations({ by: mark })), by);
+      const { namespace, name } = pushedBy(names, home, annotations({ by: mark })) ?? {};
+      assert.equal(name === undefined ? undefined : `${namespace}/${name}`, by);
     });
   }
 });

@@ -1,6 +1,6 @@
 /** The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. */
 import type { Controller } from '../../copy/controller.ts';
-import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
+import { type ObjectKey, resourceKey } from '../../copy/model/keys.ts';
 import { contentVersion } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
@@ -74,7 +74,7 @@ class SyncSecretCcm implements Controller {
       // Those that wait say for what. A settled one keeps its status.
       for (const [rule] of this.#syncSecrets.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
-    const copyKey = (name: string): ResourceKey =>
+    const copyKey = (name: string): ObjectKey =>
       resourceKey(management.api.cluster, SYNC_SECRET.kind, managementNamespace, name);
     this.#copies = new CopyStatuses((name) => {
       for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);

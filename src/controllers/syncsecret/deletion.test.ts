@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 
 import { userCause } from '../../copy/model/cause.ts';
 import type { Cause } from '../../copy/model/cause.ts';
-import { type Outcome, PENDING, RELEASED } from '../../copy/model/claim.ts';
+import { type Claim, type Outcome, PENDING, RELEASED } from '../../copy/model/claim.ts';
 import { LeaveShape } from '../../copy/model/leave-shape.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -12,8 +12,10 @@ import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { SyncSecretDeletions } from './deletion.ts';
 import { Pending } from './pending.ts';
 import type { SyncSecretRule } from './rule.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
-const RULE = 'syncsecret-ccm:default/x';
+const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
 const MARK = 'example.com/mark';
 /** Of the monotonic clock, when this process sees the deletion. The time in the object is of another clock. */
 const START = 5000;
@@ -92,7 +94,7 @@ class Scene {
   async update(...outcomes: readonly Outcome[]): Promise<RunResult | undefined> {
     const owner = { key: RULE, title: 'SyncSecret default/x', rank: '' };
     const shape = new LeaveShape(userCause('Reason', 'message'));
-    const claim = { owner, target: 'c:SyncSecret/t/u', mode: 'release', source: undefined, shape } as const;
+    const claim: Claim = { owner, target: asKey('c:SyncSecret/t/u'), mode: 'release', source: undefined, shape };
     const entries = outcomes.map((outcome): Entry => ({ claim, outcome }));
     return await this.#deletions.update(RULE, this.#object, entries, signal);
   }

@@ -29,6 +29,7 @@ import {
   SynchronizerRules,
 } from './synchronizer-rule-set.ts';
 import { Travel } from './travel.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const unused = (): never => assert.fail('not used');
 const signal = new AbortController().signal;
@@ -136,7 +137,7 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
           await reconciler.listed?.(...args);
         },
       });
-      const rule = `${controller}:default/x`;
+      const rule: RuleKey = asKey(`${controller}:default/x`);
       engine.enqueueRule(rule);
       const started = engine.start(signal);
       try {

@@ -7,9 +7,11 @@ import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
 import { ccmDuty, LeftDeletions, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
 const UID = '3d8f4a52-9b1f-4a35-9f0e-0a3a6d1c7f11';
-const RULE = 'syncsecret-manager:app/new';
+const RULE: RuleKey = asKey('syncsecret-manager:app/new');
 const NOBODYS = (): boolean => false;
 
 function rule(namespace: string, more: Partial<ObjectMeta> = {}): SyncSecretRule {

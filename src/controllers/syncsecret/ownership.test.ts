@@ -12,6 +12,8 @@ import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { Zone } from './one-cluster.ts';
 import type { SyncSecretRule } from './rule.ts';
 import { Travel } from './travel.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { ResourceKey } from '../../copy/model/keys.ts';
 
 const UID = '0a1b2c3d-0000-4000-8000-000000000001';
 const store = (controller: string): RuleStore<SyncSecretRule> =>
@@ -33,28 +35,28 @@ function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmRules {
 
 describe('the CCM', () => {
   const marked = observedObject({ annotations: { [ORIGIN_ANNOTATION]: 'cluster/app/db' } });
-  const ownerIn = (target: string): string | undefined => ccm('cluster').ownerOf(marked, target);
+  const ownerIn = (target: ResourceKey): string | undefined => ccm('cluster').ownerOf(marked, target);
 
   it('owns copies in its own management namespace alone', () => {
-    assert.equal(ownerIn(`m:SyncSecret/tenant-one/${UID}`), `${CCM_CONTROLLER}:app/db`);
+    assert.equal(ownerIn(asKey(`m:SyncSecret/tenant-one/${UID}`)), `${CCM_CONTROLLER}:app/db`);
     for (const target of [
       `m:SyncSecret/tenant-two/${UID}`,
       `m:SyncSecret/tenant-one-more/${UID}`,
       `c:SyncSecret/tenant-one/${UID}`,
       `m:Secret/tenant-one/${UID}`,
     ]) {
-      assert.equal(ownerIn(target), undefined, target);
+      assert.equal(ownerIn(asKey(target)), undefined, target);
     }
   });
 
   it('does not own the copies of another cluster of the same tenant name', () => {
-    assert.equal(ccm('another').ownerOf(marked, `m:SyncSecret/tenant-one/${UID}`), undefined);
+    assert.equal(ccm('another').ownerOf(marked, asKey(`m:SyncSecret/tenant-one/${UID}`)), undefined);
   });
 
   it('deletes orphans only if the uid of its cluster is known and in the mark', () => {
     const policy = (own: string | undefined, mark: string, zone?: Zone): string =>
       ccm(own, zone).orphanPolicy(
-        `${CCM_CONTROLLER}:app/db`,
+        asKey(`${CCM_CONTROLLER}:app/db`),
         observedObject({ annotations: { [ORIGIN_ANNOTATION]: mark } }),
       );
     assert.equal(policy('cluster', 'cluster/app/db'), 'delete');
@@ -62,7 +64,7 @@ describe('the CCM', () => {
     assert.equal(policy('cluster', 'cluster/app/db', 'unknown'), 'keep');
     assert.equal(policy(UNKNOWN_CLUSTER, `${UNKNOWN_CLUSTER}/app/db`), 'keep');
     assert.equal(policy(undefined, 'cluster/app/db'), 'keep');
-    assert.equal(ccm(undefined).orphanPolicy(`${CCM_CONTROLLER}:app/db`, observedObject()), 'keep');
+    assert.equal(ccm(undefined).orphanPolicy(asKey(`${CCM_CONTROLLER}:app/db`), observedObject()), 'keep');
   });
 });
 
@@ -74,7 +76,7 @@ describe('the manager', () => {
   });
   const ownerOf = (uid: string, kind = SYNC_SECRET_KIND): string | undefined => {
     const owners = ownersText([{ apiVersion: SYNC_SECRET_API_VERSION, kind, name: 'db', uid }]);
-    return manager.ownerOf(observedObject({ owners }), `c:Secret/tenant-one/${UID}`);
+    return manager.ownerOf(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`));
   };
 
   it("takes KubeLB's owner reference for a mark only if the uid in it is the name of the Secret", () => {

@@ -3,11 +3,11 @@
  * other cluster, which the commands do not read: its status says what came of it. Any other one has its Secret here.
  */
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import { ruleName, RuleStore } from '../common/rule-store.ts';
+import { RuleStore } from '../common/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {

@@ -2,12 +2,12 @@
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
+import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { nextCondition, sameConditions } from '../common/condition.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
-import { ruleName, RuleStore } from '../common/rule-store.ts';
+import { RuleStore } from '../common/rule-store.ts';
 import {
   ORIGINAL_FINALIZER,
   OWN_FINALIZERS,

@@ -1,14 +1,14 @@
 /** What the synchronizer does for Secrets: it removes the finalizer that KubeLB puts on them, and records events. What they mean is in `synchronizer-rule-set.ts`. */
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
+import { parseRuleKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import { liveRules } from '../common/live-rules.ts';
 import type { RuleClient } from '../common/rule-client.ts';
-import { ruleName, type RuleStore } from '../common/rule-store.ts';
+import type { RuleStore } from '../common/rule-store.ts';
 import { ORIGINAL_FINALIZER } from './api.ts';
 import { type SecretRule, secretRule, secretVersion, type SynchronizerRules } from './synchronizer-rule-set.ts';
 
@@ -61,7 +61,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     try {
       if (this.#options.secrets.get(rule) === undefined) await this.#read(rule, signal);
     } catch (error) {
-      if (!isObjectGone(error, nameOf(rule))) throw error;
+      if (!isObjectGone(error, parseRuleKey(rule).name)) throw error;
     }
     this.#unread.delete(rule);
   }
@@ -120,8 +120,4 @@ export class SynchronizerReconciler implements RuleReconciler {
 
 function problemOf(outcome: Outcome | undefined): Cause | undefined {
   return outcome?.state === 'conflict' || outcome?.state === 'error' ? outcome : undefined;
-}
-
-function nameOf(rule: RuleKey): string {
-  return rule.slice(rule.lastIndexOf('/') + 1);
 }

@@ -2,7 +2,7 @@
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
 import type { Backend, OnObjectChange, TargetQueueing, TargetWriter } from '../backend.ts';
 import type { Engine } from '../engine.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { type ObjectKey, parseResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { Cluster, type ClusterOptions } from './cluster.ts';
@@ -67,19 +67,19 @@ export class ClusterBackend extends Cluster implements Backend {
     // Its work is in the queues of the engine.
   }
 
-  sourcesOf(source: ResourceKey): KubeStore {
+  sourcesOf(source: ObjectKey): KubeStore {
     const { kind: name } = parseResourceKey(source);
     const kind = this.#options.kinds.find(({ kind }) => kind === name);
     if (kind === undefined) throw new TypeError(`not a kind that is copied: ${source}`);
     return this.store(kind);
   }
 
-  targetsOf(target: ResourceKey): TargetWriter {
+  targetsOf(target: ObjectKey): TargetWriter {
     const { kind } = parseResourceKey(target);
     return this.#writers.get(kind) ?? this.#openWriter(kind, this.sourcesOf(target));
   }
 
-  #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
+  #objectChanged(key: ObjectKey, before: Observed | undefined, after: Observed | undefined): void {
     if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
     this.#reconcilers.get(parseResourceKey(key).kind)?.objectGone(key);
   }

@@ -52,6 +52,8 @@ export interface WatchDiagnosis {
 }
 
 interface OpenWatch {
+  /** Of its collection. */
+  readonly path: string;
   readonly watcher: WatchGroup;
   readonly diagnosis: WatchDiagnosis | undefined;
 }
@@ -135,7 +137,7 @@ export class Cluster {
   watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis, namespaces?: readonly string[]): WatchGroup {
     const options = this.#watcherOptions(target.name, diagnosis);
     const watcher = new WatchGroup({ ...options, api: this.api, target, sink }, namespaces).start();
-    this.#watches.push({ watcher, diagnosis });
+    this.#watches.push({ path: target.path, watcher, diagnosis });
     return watcher;
   }
 
@@ -234,8 +236,8 @@ export class Cluster {
 
   /** No watch confirmed our own writes: a watch of the kind without events since then may be dead. */
   #reopenSilent(kind: Kind, store: KubeStore, sinceMs: number): void {
-    for (const { watcher } of this.#watches) {
-      if (watcher.health[0]?.name.split('/')[0] === kind.plural) watcher.reopenIfSilent(sinceMs);
+    for (const { path, watcher } of this.#watches) {
+      if (path.startsWith(`${kind.groupPath}/`) && path.endsWith(`/${kind.plural}`)) watcher.reopenIfSilent(sinceMs);
     }
     store.watches.reopenSilent(sinceMs);
   }

@@ -2,7 +2,7 @@
 import type { KubeApi, KubeObject, KubeRequest } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, type ObjectKey } from '../model/keys.ts';
 import { type Kind, objectPath } from '../model/kind.ts';
 
 /**
@@ -12,7 +12,7 @@ import { type Kind, objectPath } from '../model/kind.ts';
 export async function getObject(
   api: KubeApi,
   kind: Kind,
-  key: ResourceKey,
+  key: ObjectKey,
   options: Pick<KubeRequest, 'accept' | 'signal'>,
 ): Promise<(KubeObject & Readonly<Record<string, unknown>>) | undefined> {
   const path = objectPath(kind, key);

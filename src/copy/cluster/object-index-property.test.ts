@@ -9,6 +9,7 @@ import { array, assert as check, asyncProperty, constantFrom, record } from 'fas
 import type { ObjectMeta } from '../../kube/api.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { type RunningRequest, type ObjectFeed, ObjectIndex } from './object-index.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 /** Followed by name, with any labels. */
@@ -94,7 +95,7 @@ class World {
 
   /** Our own write: done now, with its response later. */
   write(name: string): void {
-    const request = this.index.beginRequest(`c:Secret/n/${name}`);
+    const request = this.index.beginRequest(asKey(`c:Secret/n/${name}`));
     this.#responses.push({ request, meta: this.put(name, true) });
   }
 

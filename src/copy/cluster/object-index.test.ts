@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { ObjectIndex } from './object-index.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const meta = (resourceVersion: string, uid = 'u1'): ObjectMeta => ({
   name: 'n',
@@ -23,7 +24,7 @@ function setUp() {
 describe('the response to a write', () => {
   it('is stored before the watch brings it, and once', () => {
     const { index, sink, changes, version } = setUp();
-    using request = index.beginRequest('c:Secret/ns/n');
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
     request.storeResponse(meta('5'));
     assert.equal(version(), '5');
     sink.upsert({ metadata: meta('5') }, false);
@@ -34,7 +35,7 @@ describe('the response to a write', () => {
 
   it('is out of date if the watch was faster and has brought the deletion', () => {
     const { index, sink, changes, version } = setUp();
-    using request = index.beginRequest('c:Secret/ns/n');
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.upsert({ metadata: meta('5') }, false);
     sink.remove({ metadata: meta('6') });
     request.storeResponse(meta('5'));
@@ -44,7 +45,7 @@ describe('the response to a write', () => {
 
   it('is out of date if a newer list does not have the object', () => {
     const { index, sink, version } = setUp();
-    using request = index.beginRequest('c:Secret/ns/n');
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.prune(new Set(), '9');
     request.storeResponse(meta('5'));
     assert.equal(version(), undefined);
@@ -56,7 +57,7 @@ describe('the response to a write', () => {
     sink.prune(new Set(), '9', 'n');
     assert.equal(version(), '3');
     {
-      using request = index.beginRequest('c:Secret/ns/n');
+      using request = index.beginRequest(asKey('c:Secret/ns/n'));
       sink.prune(new Set(), '9', 'n');
       request.storeResponse(meta('5'));
     }
@@ -68,7 +69,7 @@ describe('the response to a write', () => {
   it('is stored if the deletion is of an older object, or was before the request', () => {
     const { index, sink, version } = setUp();
     sink.remove({ metadata: meta('9') });
-    using request = index.beginRequest('c:Secret/ns/n');
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.prune(new Set(), '3');
     sink.remove({ metadata: meta('4', 'u0') });
     request.storeResponse(meta('5'));
@@ -77,9 +78,9 @@ describe('the response to a write', () => {
 
   it('is compared with deletions since its own request, if there are several', () => {
     const { index, sink, version } = setUp();
-    using early = index.beginRequest('c:Secret/ns/n');
+    using early = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.remove({ metadata: meta('6') });
-    using late = index.beginRequest('c:Secret/ns/n');
+    using late = index.beginRequest(asKey('c:Secret/ns/n'));
     early.storeResponse(meta('5'));
     assert.equal(version(), undefined);
     late.storeResponse(meta('7', 'u2'));
@@ -98,7 +99,7 @@ describe('a list of which a feed keeps few objects', () => {
   it('keeps keys of objects that another feed or our own write confirms', () => {
     const { index, changes, version } = setUp();
     const { sink } = index.feed(() => false);
-    using request = index.beginRequest('c:Secret/ns/n');
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
     request.storeResponse(meta('5'));
     assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
     sink.prune(new Set(['ns/n']), '9');
@@ -109,7 +110,7 @@ describe('a list of which a feed keeps few objects', () => {
   it('keeps keys of objects with a request under way', () => {
     const { index, version } = setUp();
     const { sink } = index.feed(() => false);
-    using request = index.beginRequest('c:Secret/ns/n');
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
     assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
     sink.prune(new Set(['ns/n']), '9');
     request.storeResponse(meta('5'));
@@ -163,7 +164,7 @@ describe('a list', () => {
   it('without an object removes it if only our older write confirmed it', () => {
     const { index, sink, changes, version } = setUp();
     try {
-      using request = index.beginRequest('c:Secret/ns/n');
+      using request = index.beginRequest(asKey('c:Secret/ns/n'));
       request.storeResponse(meta('5'));
       sink.prune(new Set(), '4');
       assert.equal(version(), '5', 'the list is older than the write');

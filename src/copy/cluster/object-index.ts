@@ -14,7 +14,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import type { OnObjectChange } from '../backend.ts';
 import { PendingWrites } from './pending-writes.ts';
-import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
+import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../model/keys.ts';
 import { KeyLists } from '../model/key-lists.ts';
 import { observe, type Observed, type ObserveOptions } from '../model/observed.ts';
 
@@ -29,7 +29,7 @@ export interface ObjectIndexOptions {
   /** No watch has confirmed our writes of `sinceMs` ago: a watch is dead, or none covers the object. */
   readonly onLate?: ((sinceMs: number) => void) | undefined;
   /** The server returned an older version of an object than before: its etcd was restored from a backup. */
-  readonly onRollback?: (key: ResourceKey) => void;
+  readonly onRollback?: (key: ObjectKey) => void;
   /** @see ObserveOptions.isRead */
   readonly isRead?: ObserveOptions['isRead'];
   /** @see Kind.isCustom */
@@ -46,7 +46,7 @@ export class ObjectIndex {
   readonly #slots = new Map<string, Map<string, Slot>>();
   readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
-  readonly #onRollback: (key: ResourceKey) => void;
+  readonly #onRollback: (key: ObjectKey) => void;
   readonly #running = new Map<string, Set<Deletion>>();
   #nextBit: FeedBit = 2;
 
@@ -76,7 +76,7 @@ export class ObjectIndex {
     return this.get(namespace, name);
   }
 
-  *keys(): Iterable<ResourceKey> {
+  *keys(): Iterable<ObjectKey> {
     for (const [namespace, names] of this.#slots) {
       for (const name of names.keys()) yield resourceKey(this.cluster, this.kind, namespace, name);
     }
@@ -86,7 +86,7 @@ export class ObjectIndex {
    * Must be called before a request whose response will be stored. A watch may be faster than the response: the response does not undo a
    * deletion that the watch has reported since.
    */
-  beginRequest(target: ResourceKey): RunningRequest {
+  beginRequest(target: ObjectKey): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
     const key = `${namespace}/${name}`;
     const deletion: Deletion = { version: undefined };
@@ -270,7 +270,7 @@ export class ObjectIndex {
     this.#onChange(this.#key(namespace, name), slot, undefined, false);
   }
 
-  #key(namespace: string, name: string): ResourceKey {
+  #key(namespace: string, name: string): ObjectKey {
     return resourceKey(this.cluster, this.kind, namespace, name);
   }
 }

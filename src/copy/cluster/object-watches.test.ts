@@ -13,6 +13,8 @@ import { ObjectWatches } from './object-watches.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../../kube/api.ts';
 import { SECRET } from '../model/kind.ts';
 import { ObjectIndex } from './object-index.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 
 const LIMIT = 8;
 const path = (n: number): string => `/api/v1/namespaces/default/secrets/s${n}`;
@@ -88,7 +90,7 @@ test('an object that is followed after a list has skipped it does not count as d
     seen.push(`${earlier === undefined ? 'absent' : 'there'} > ${later === undefined ? 'absent' : 'there'}`),
   );
   const objectWatches = new ObjectWatches({ api: held, kind: SECRET, index, onKnown: () => undefined });
-  const key = 'local:Secret/default/s50';
+  const key: ObjectKey = asKey('local:Secret/default/s50');
   try {
     await create(50);
     await objectWatches.watchAll(() => false).synced;
@@ -146,7 +148,7 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
     onKnown: (key) => reported.push(key),
     watcher: { onTrouble: (error) => refused.push(error) },
   });
-  const keys = Array.from({ length: LIMIT + 4 }, (_, n) => `local:Secret/${home}/narrow-${n}`);
+  const keys = Array.from({ length: LIMIT + 4 }, (_, n) => asKey<ObjectKey>(`local:Secret/${home}/narrow-${n}`));
   const isWide = (): boolean => objectWatches.health.some(({ name }) => name === 'secrets/all');
   try {
     for (const key of keys) objectWatches.follow(key);
@@ -157,11 +159,13 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
     const metadata = { name: 'narrow-1', namespace: home };
     await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
     await waitFor(() => index.get(home, 'narrow-1') !== undefined, { message: 'a new object to be seen' });
-    objectWatches.follow(`local:Secret/${home}/narrow-late`);
-    await waitFor(() => objectWatches.isKnown(`local:Secret/${home}/narrow-late`), { message: 'another to be known' });
+    objectWatches.follow(asKey(`local:Secret/${home}/narrow-late`));
+    await waitFor(() => objectWatches.isKnown(asKey(`local:Secret/${home}/narrow-late`)), {
+      message: 'another to be known',
+    });
     assert.equal(isWide(), false);
     // Nothing is permitted in another namespace.
-    const foreign = 'local:Secret/kube-system/foreign';
+    const foreign: ObjectKey = asKey('local:Secret/kube-system/foreign');
     objectWatches.follow(foreign);
     const words =
       /^secrets "foreign" is forbidden: .* cannot (?:list|watch) resource "secrets" .* in the namespace "kube-system"$/;
@@ -189,7 +193,7 @@ test('objects are known correctly before, during and after the switch to the wid
     singlesLimit: LIMIT,
     onKnown: (key) => known.push(key),
   });
-  const key = (n: number): string => `local:Secret/default/s${n}`;
+  const key = (n: number): ObjectKey => asKey(`local:Secret/default/s${n}`);
   /** Waits until every followed object is known, and is in the index if it is on the server. */
   const right = async (there: readonly number[], notThere: readonly number[]): Promise<void> => {
     const look = (): boolean =>
@@ -263,7 +267,7 @@ test('a 404 that is not about the object does not mean that it was deleted', asy
     },
   };
   const index = new ObjectIndex('local', 'Secret', () => undefined);
-  const key = 'local:Secret/default/s60';
+  const key: ObjectKey = asKey('local:Secret/default/s60');
   let found: boolean | undefined;
   const onKnown = (): void => {
     found = index.get('default', 's60') !== undefined;

@@ -27,7 +27,7 @@ import type { BackendWatch } from '../backend.ts';
 import { collectionPath, type Kind } from '../model/kind.ts';
 import { getObject } from './get-object.ts';
 import type { ObjectFeed, ObjectIndex } from './object-index.ts';
-import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, resourceKey, type ObjectKey } from '../model/keys.ts';
 
 export interface ObjectWatchesOptions {
   readonly api: KubeApi;
@@ -41,27 +41,27 @@ export interface ObjectWatchesOptions {
     | Pick<WatcherOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
   /** An object is now known to exist or not, or the server refuses to say (`refusalOf`). */
-  readonly onKnown: (key: ResourceKey) => void;
+  readonly onKnown: (key: ObjectKey) => void;
 }
 
 export class ObjectWatches {
   readonly #options: ObjectWatchesOptions;
   readonly #limit: number;
   readonly #feed: ObjectFeed;
-  readonly #followed = new Map<ResourceKey, number>();
+  readonly #followed = new Map<ObjectKey, number>();
   /** Followed since this turn of the event loop. */
-  readonly #followedNow = new Set<ResourceKey>();
-  readonly #known = new Set<ResourceKey>();
+  readonly #followedNow = new Set<ObjectKey>();
+  readonly #known = new Set<ObjectKey>();
   /**
    * Why objects are not known: they are in a namespace that is not served, or the words of the server. Of these the first ones, because they would
    * name list and watch in turns.
    */
-  readonly #refusals = new Map<ResourceKey, string>();
-  readonly #singles = new Map<ResourceKey, Watcher>();
+  readonly #refusals = new Map<ObjectKey, string>();
+  readonly #singles = new Map<ObjectKey, Watcher>();
   /** Work that a stop waits for. */
   readonly #running = new Set<Promise<void>>();
   /** GETs under way. `stale`: the response may be out of date. */
-  readonly #lookUps = new Map<ResourceKey, { stale: boolean }>();
+  readonly #lookUps = new Map<ObjectKey, { stale: boolean }>();
   readonly #stop = new AbortController();
   /** The server refused the watch of the whole collection. */
   #isWideForbidden = false;
@@ -84,7 +84,7 @@ export class ObjectWatches {
   }
 
   /** Follows an object until `unfollow` was called as often as `follow`. */
-  follow(key: ResourceKey): void {
+  follow(key: ObjectKey): void {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
@@ -100,7 +100,7 @@ export class ObjectWatches {
     else if (this.#wide.isListedIn(namespace)) this.#lookUp(key);
   }
 
-  unfollow(key: ResourceKey): void {
+  unfollow(key: ObjectKey): void {
     const users = this.#followed.get(key) ?? 0;
     if (users > 1) {
       this.#followed.set(key, users - 1);
@@ -118,12 +118,12 @@ export class ObjectWatches {
   }
 
   /** Whether an object that is not in the index does not exist. */
-  isKnown(key: ResourceKey): boolean {
+  isKnown(key: ObjectKey): boolean {
     return this.#known.has(key);
   }
 
   /** Why the process may not know the object, in words for its author; `undefined`: it may. */
-  refusalOf(key: ResourceKey): string | undefined {
+  refusalOf(key: ObjectKey): string | undefined {
     return this.#refusals.get(key);
   }
 
@@ -151,7 +151,7 @@ export class ObjectWatches {
   }
 
   /** Later, because many objects may be followed at once: too many for single-object watches. */
-  #openSingleSoon(key: ResourceKey): void {
+  #openSingleSoon(key: ObjectKey): void {
     if (this.#followedNow.size === 0) {
       setImmediate(() => {
         const keys = [...this.#followedNow];
@@ -163,7 +163,7 @@ export class ObjectWatches {
     this.#followedNow.add(key);
   }
 
-  #openSingle(key: ResourceKey): void {
+  #openSingle(key: ObjectKey): void {
     const { api, kind, watcher } = this.#options;
     const { namespace, name } = parseResourceKey(key);
     const { sink } = this.#feed;
@@ -193,7 +193,7 @@ export class ObjectWatches {
     single.start();
   }
 
-  #markKnown(key: ResourceKey): void {
+  #markKnown(key: ObjectKey): void {
     if (!this.#followed.has(key)) return;
     const isNew = !this.#known.has(key);
     this.#known.add(key);
@@ -202,12 +202,12 @@ export class ObjectWatches {
     if (isNew) this.#options.onKnown(key);
   }
 
-  #noteRefusal(key: ResourceKey, error: unknown): void {
+  #noteRefusal(key: ObjectKey, error: unknown): void {
     if (!isForbidden(error) || !this.#followed.has(key) || this.#known.has(key) || this.#refusals.has(key)) return;
     this.#refuse(key, error.statusMessage);
   }
 
-  #refuse(key: ResourceKey, why: string): void {
+  #refuse(key: ObjectKey, why: string): void {
     this.#refusals.set(key, why);
     this.#options.onKnown(key);
   }
@@ -219,13 +219,13 @@ export class ObjectWatches {
     return this.#isRelevant(meta) || this.#options.index.get(meta.namespace ?? '', meta.name) !== undefined;
   }
 
-  #keyOf({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): ResourceKey {
+  #keyOf({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): ObjectKey {
     const { index, kind } = this.#options;
     return resourceKey(index.cluster, kind.kind, namespace, name);
   }
 
   /** Gets an object that the wide watch may have skipped. */
-  #lookUp(key: ResourceKey): void {
+  #lookUp(key: ObjectKey): void {
     if (this.#options.index.find(key) !== undefined) {
       this.#markKnown(key);
       return;
@@ -244,7 +244,7 @@ export class ObjectWatches {
     this.#awaitAtStop(getting);
   }
 
-  async #getWithRetries(key: ResourceKey, lookUp: { stale: boolean }): Promise<void> {
+  async #getWithRetries(key: ObjectKey, lookUp: { stale: boolean }): Promise<void> {
     const { api, kind, watcher } = this.#options;
     const { signal } = this.#stop;
     const backoff = new Backoff({ ...RECONNECT, ...watcher?.reconnect });
@@ -297,7 +297,7 @@ export class ObjectWatches {
           sink.remove(object);
         },
         prune: (keys, resourceVersion, only) => {
-          const isListed = (key: ResourceKey): boolean => isIn(key, only ?? served);
+          const isListed = (key: ObjectKey): boolean => isIn(key, only ?? served);
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion, only);
           for (const key of this.#followed.keys()) if (!this.#known.has(key) && isListed(key)) this.#lookUp(key);
@@ -326,7 +326,7 @@ export class ObjectWatches {
     });
   }
 
-  #closeSingle(key: ResourceKey): void {
+  #closeSingle(key: ObjectKey): void {
     const single = this.#singles.get(key);
     this.#singles.delete(key);
     if (single !== undefined) this.#close(single);
@@ -343,7 +343,7 @@ export class ObjectWatches {
 }
 
 /** @param namespaces one or several; `undefined`: all */
-function isIn(key: ResourceKey, namespaces: string | readonly string[] | undefined): boolean {
+function isIn(key: ObjectKey, namespaces: string | readonly string[] | undefined): boolean {
   if (namespaces === undefined) return true;
   const { namespace } = parseResourceKey(key);
   return typeof namespaces === 'string' ? namespace === namespaces : namespaces.includes(namespace);

@@ -9,7 +9,7 @@ import { parseJson } from '../../kube/json.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { FieldPatch } from '../model/claim.ts';
 import type { Content, ContentPiece } from '../model/content.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, type ObjectKey } from '../model/keys.ts';
 import { collectionPath, isForbiddenType, type Kind, objectPath } from '../model/kind.ts';
 import type { KubeStore, ReadObject } from './store.ts';
 import { FIELD_MANAGER, LAST_APPLIED, type Observed } from '../model/observed.ts';
@@ -42,7 +42,7 @@ export class ObjectWriter {
 
   /** Creates the target. @throws ApiError AlreadyExists */
   async create(
-    key: ResourceKey,
+    key: ObjectKey,
     desired: DesiredObject,
     content: Content,
     signal: AbortSignal,
@@ -84,7 +84,7 @@ export class ObjectWriter {
    * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
    */
   async update(
-    key: ResourceKey,
+    key: ObjectKey,
     observed: Observed,
     desired: DesiredObject,
     content: Content | undefined,
@@ -137,7 +137,7 @@ export class ObjectWriter {
    * @returns whether it is gone; otherwise a finalizer holds it
    * @throws ApiError Conflict if it changed since
    */
-  async delete(key: ResourceKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
+  async delete(key: ObjectKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
     const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
     const request = {
@@ -158,7 +158,7 @@ export class ObjectWriter {
   }
 
   async #write(
-    key: ResourceKey,
+    key: ObjectKey,
     request: KubeRequest,
     content: Content | undefined,
     there: boolean,
@@ -178,7 +178,7 @@ export class ObjectWriter {
    * @throws ApiError without a value of the old or new object
    */
   async #send(
-    key: ResourceKey,
+    key: ObjectKey,
     request: KubeRequest,
     content: Content | undefined,
     there: boolean,

@@ -4,8 +4,10 @@ import { ConnectionError } from '../../kube/errors.ts';
 import { type Cause, operatorCause } from '../model/cause.ts';
 import { RemoteTargets } from './remote-targets.ts';
 import type { TargetReconciler } from './target-reconciler.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 
-const TARGET = 'management:Secret/a/b';
+const TARGET: ObjectKey = asKey('management:Secret/a/b');
 const { signal } = new AbortController();
 const CAUSE: Cause = operatorCause('ClusterUnreachable', 'it does not answer');
 

@@ -7,7 +7,7 @@
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { Cause } from '../model/cause.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 import type { Flows } from '../plan/cycles.ts';
 import type { TargetReconciler } from './target-reconciler.ts';
 import { isUnanswered, remoteWait } from './unreachable.ts';
@@ -21,12 +21,12 @@ export interface RemoteTargetsOptions {
   /** The first lists of the cluster are complete. */
   readonly isListed: () => boolean;
   /** Enqueues a target without the rest of its back-off. */
-  readonly retry: (target: ResourceKey) => void;
+  readonly retry: (target: ObjectKey) => void;
 }
 
 export class RemoteTargets implements TargetWriter {
   readonly #options: RemoteTargetsOptions;
-  readonly #waiting = new Set<ResourceKey>();
+  readonly #waiting = new Set<ObjectKey>();
 
   constructor(options: RemoteTargetsOptions) {
     this.#options = options;
@@ -40,7 +40,7 @@ export class RemoteTargets implements TargetWriter {
     else if (isListed()) for (const target of this.#waiting) retry(target);
   }
 
-  async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+  async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { targets, unreachable, isListed } = this.#options;
     const cause = unreachable();
     if (cause !== undefined || !isListed()) {
@@ -57,18 +57,18 @@ export class RemoteTargets implements TargetWriter {
     }
   }
 
-  flowsInto(target: ResourceKey): Flows {
+  flowsInto(target: ObjectKey): Flows {
     return this.#options.targets.flowsInto(target);
   }
 
-  failed(target: ResourceKey, error: unknown): void {
+  failed(target: ObjectKey, error: unknown): void {
     const { cluster, targets } = this.#options;
     const wait = remoteWait(cluster, error);
     if (wait === undefined) targets.failed(target, error);
     else targets.report(target, wait);
   }
 
-  #report(target: ResourceKey, cause: Cause): void {
+  #report(target: ObjectKey, cause: Cause): void {
     this.#options.targets.report(target, { state: 'waiting', for: 'target', ...cause });
   }
 }

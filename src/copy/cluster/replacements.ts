@@ -15,7 +15,7 @@ import { ByteCache } from '../../runtime/byte-cache.ts';
 import type { Claim } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import { failureOf } from '../model/failure.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 import type { KubeStore } from './store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../model/observed.ts';
@@ -37,7 +37,7 @@ export interface ReplacementsOptions {
   readonly store: KubeStore;
   readonly writer: ObjectWriter;
   /** A creation was tried. */
-  readonly onCreate: (target: ResourceKey, ok: boolean, claim: Claim | undefined) => void;
+  readonly onCreate: (target: ObjectKey, ok: boolean, claim: Claim | undefined) => void;
 }
 
 export class Replacements {
@@ -55,7 +55,7 @@ export class Replacements {
    * @throws ApiError of the refusal
    */
   async prepare(
-    target: ResourceKey,
+    target: ObjectKey,
     observed: Observed,
     { claim, desired, content }: { readonly claim: Claim; readonly desired: DesiredObject; readonly content: Content },
     signal: AbortSignal,
@@ -88,7 +88,7 @@ export class Replacements {
    * @returns whether one was kept
    * @throws ApiError with both refusals
    */
-  async restore(target: ResourceKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
+  async restore(target: ObjectKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
     const { store, writer, onCreate } = this.#options;
     const old = this.#old.get(target);
     if (old === undefined) return false;
@@ -108,13 +108,13 @@ export class Replacements {
   }
 
   /** Whether an old copy is kept, and there is no object in its place. @param there the object in its place, if known */
-  isPending(target: ResourceKey, there: Observed | undefined): boolean {
+  isPending(target: ObjectKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
     if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);
     return old !== undefined && there === undefined;
   }
 
-  forget(target: ResourceKey): void {
+  forget(target: ObjectKey): void {
     this.#old.delete(target);
   }
 }

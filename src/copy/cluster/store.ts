@@ -15,7 +15,7 @@ import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
 import { KeyLists } from '../model/key-lists.ts';
-import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, resourceKey, type ObjectKey } from '../model/keys.ts';
 import { type Kind, objectPath } from '../model/kind.ts';
 import { contentVersion, type Observed, versionOf } from '../model/observed.ts';
 import { sourceView } from '../model/source-view.ts';
@@ -36,14 +36,14 @@ export interface KubeStoreOptions {
   readonly served?: ObjectWatchesOptions['served'];
   readonly onChange: OnObjectChange;
   /** @see ObjectWatchesOptions.onKnown */
-  readonly onKnown: (key: ResourceKey) => void;
+  readonly onKnown: (key: ObjectKey) => void;
   readonly watcher?: ObjectWatchesOptions['watcher'];
   /** @see ObjectIndexOptions.onLate */
   readonly onLate?: (sinceMs: number) => void;
   /** @see ObserveOptions.isRead */
   readonly isRead?: ObjectIndexOptions['isRead'];
   /** @see ObjectIndexOptions.onRollback */
-  readonly onRollback?: (key: ResourceKey) => void;
+  readonly onRollback?: (key: ObjectKey) => void;
 }
 
 type WholeObject = KubeObject & { readonly [field: string]: unknown };
@@ -74,12 +74,12 @@ export class KubeStore implements SourceProvider {
   readonly api: KubeApi;
   readonly index: ObjectIndex;
   readonly watches: ObjectWatches;
-  readonly #onRollback: (key: ResourceKey) => void;
+  readonly #onRollback: (key: ObjectKey) => void;
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #loads = new SingleFlight<ReadObject | undefined>();
-  readonly #fingerprints = new Map<ResourceKey, Map<string, Fingerprint>>();
+  readonly #fingerprints = new Map<ObjectKey, Map<string, Fingerprint>>();
   /** Of objects that a watch brings whole: the content of their last event. */
-  readonly #stored = new Map<ResourceKey, StoredContent>();
+  readonly #stored = new Map<ObjectKey, StoredContent>();
   readonly #lists = new KeyLists();
   readonly #complete: CompleteWatch[] = [];
 
@@ -105,27 +105,27 @@ export class KubeStore implements SourceProvider {
     return this.#contents.bytes;
   }
 
-  key(namespace: string, name: string): ResourceKey {
+  key(namespace: string, name: string): ObjectKey {
     return resourceKey(this.api.cluster, this.kind.kind, namespace, name);
   }
 
   /** Follows an object by name, unless a complete watch covers it. @see unfollow */
-  follow(key: ResourceKey): void {
+  follow(key: ObjectKey): void {
     if (this.#covering(key) === undefined) this.watches.follow(key);
   }
 
-  unfollow(key: ResourceKey): void {
+  unfollow(key: ObjectKey): void {
     this.watches.unfollow(key);
     this.#fingerprints.delete(key);
   }
 
   /** Whether an object that is not in the index does not exist. */
-  isKnown(key: ResourceKey): boolean {
+  isKnown(key: ObjectKey): boolean {
     return this.#covering(key)?.isListed() ?? this.watches.isKnown(key);
   }
 
   /** The view of a source, without reading it. */
-  view(key: ResourceKey): SourceView {
+  view(key: ObjectKey): SourceView {
     const view = sourceView(key, this.index.find(key), () => this.isKnown(key));
     const refusal = view.state === 'unknown' ? this.watches.refusalOf(key) : undefined;
     return refusal === undefined
@@ -134,7 +134,7 @@ export class KubeStore implements SourceProvider {
   }
 
   /** The content of an object as its last event showed it, if the object is as observed. */
-  heldIn(key: ResourceKey, observed: Observed): StoredContent | undefined {
+  heldIn(key: ObjectKey, observed: Observed): StoredContent | undefined {
     const stored = this.#stored.get(key);
     return stored?.version === contentVersion(observed) ? stored : undefined;
   }
@@ -159,7 +159,7 @@ export class KubeStore implements SourceProvider {
     this.#complete.push(watch);
   }
 
-  #covering(key: ResourceKey): CompleteWatch | undefined {
+  #covering(key: ObjectKey): CompleteWatch | undefined {
     if (this.#complete.length === 0) return undefined;
     const { namespace } = parseResourceKey(key);
     return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
@@ -183,7 +183,7 @@ export class KubeStore implements SourceProvider {
   }
 
   /** Drops the values of a source that its only copy has now. */
-  copied(key: ResourceKey): void {
+  copied(key: ObjectKey): void {
     const stored = this.#stored.get(key);
     if (stored !== undefined) this.#contents.delete(`${key}@${stored.version}`);
   }
@@ -194,14 +194,14 @@ export class KubeStore implements SourceProvider {
   }
 
   /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
-  fingerprint(key: ResourceKey, version = this.#version(key)): Fingerprint | undefined {
+  fingerprint(key: ObjectKey, version = this.#version(key)): Fingerprint | undefined {
     if (version === undefined) return undefined;
     const stored = this.#stored.get(key);
     return stored?.version === version ? stored.fingerprint : this.#fingerprints.get(key)?.get(version);
   }
 
   /** The version of an object's content, as far as the index has it. */
-  #version(key: ResourceKey): string | undefined {
+  #version(key: ObjectKey): string | undefined {
     const observed = this.index.find(key);
     return observed && contentVersion(observed);
   }
@@ -211,7 +211,7 @@ export class KubeStore implements SourceProvider {
    * new as the content.
    * @returns undefined if it no longer exists
    */
-  async load(key: ResourceKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
+  async load(key: ObjectKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
@@ -227,7 +227,7 @@ export class KubeStore implements SourceProvider {
     return content;
   }
 
-  async #readAndLearn(key: ResourceKey, signal: AbortSignal): Promise<ReadObject | undefined> {
+  async #readAndLearn(key: ObjectKey, signal: AbortSignal): Promise<ReadObject | undefined> {
     using request = this.index.beginRequest(key);
     const read = await this.read(key, signal);
     if (read !== undefined) request.storeResponse(read.metadata);
@@ -238,7 +238,7 @@ export class KubeStore implements SourceProvider {
    * Reads one object with its content from the server.
    * @throws ConnectionError `EROLLBACK` where the server has an older version than the index, as after an etcd restore
    */
-  async read(key: ResourceKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
+  async read(key: ObjectKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
     const before = this.index.find(key);
     const object = await getObject(this.api, this.kind, key, { signal });
     if (object === undefined) return undefined;
@@ -261,7 +261,7 @@ export class KubeStore implements SourceProvider {
     this.#contents.clear();
   }
 
-  #forget(key: ResourceKey): void {
+  #forget(key: ObjectKey): void {
     this.#fingerprints.delete(key);
     const stored = this.#stored.get(key);
     if (stored === undefined) return;
@@ -269,7 +269,7 @@ export class KubeStore implements SourceProvider {
     this.#contents.delete(`${key}@${stored.version}`);
   }
 
-  #remember(key: ResourceKey, content: Content): void {
+  #remember(key: ObjectKey, content: Content): void {
     // Deleted while it was read: its fingerprint would never be dropped.
     if (this.index.find(key) === undefined) return;
     const versions = getOrCreate(this.#fingerprints, key, () => new Map());

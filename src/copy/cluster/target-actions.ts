@@ -4,7 +4,7 @@ import { nobodyCause, operatorCause, userCause } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { isPassing } from '../model/failure.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, type ObjectKey } from '../model/keys.ts';
 import { contentVersion, type Observed } from '../model/observed.ts';
 import { winnerOf } from '../plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../plan/decide.ts';
@@ -40,7 +40,7 @@ export interface TargetActionsOptions extends FactSource {
   /** The targets are in the cluster of this process. */
   readonly isHome: boolean;
   readonly sources: SourceReader;
-  readonly onWrite: (target: ResourceKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
+  readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
 }
 
 /** Wait for a namespace that is terminating or missing, ms. Usually its event ends the wait; this is for a missed event. */
@@ -63,7 +63,7 @@ export interface Settlement {
 
 /** A plan with its facts. */
 interface Action<P = WritePlan> {
-  readonly target: ResourceKey;
+  readonly target: ObjectKey;
   readonly facts: Facts;
   readonly plan: P;
   readonly run: TargetRun;
@@ -294,7 +294,7 @@ export class TargetActions {
   }
 
   /** @param error that of the creation */
-  #waitForNamespace(target: ResourceKey, error: unknown): ActionResult {
+  #waitForNamespace(target: ObjectKey, error: unknown): ActionResult {
     const { namespace } = parseResourceKey(target);
     const { store, isHome } = this.#options;
     const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Memory, TargetMemory } from './target-memory.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 
-const TARGET = 'c:Secret/a/b';
+const TARGET: ObjectKey = asKey('c:Secret/a/b');
 const REPAIRS = { count: 1, at: 0 };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 /** Every field that depends on claims. */

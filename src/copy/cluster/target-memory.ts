@@ -12,7 +12,7 @@
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { Content } from '../model/content.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
 import type { RepairMemory } from '../plan/repairs.ts';
 
@@ -30,14 +30,14 @@ export interface Memory extends RepairMemory {
 }
 
 export class TargetMemory {
-  readonly #targets = new Map<ResourceKey, Memory>();
+  readonly #targets = new Map<ObjectKey, Memory>();
 
-  get(target: ResourceKey): Readonly<Memory> | undefined {
+  get(target: ObjectKey): Readonly<Memory> | undefined {
     return this.#targets.get(target);
   }
 
   /** For changes. Call `removeIfEmpty` after removing a field. */
-  edit(target: ResourceKey): Memory {
+  edit(target: ObjectKey): Memory {
     return getOrCreate(this.#targets, target, () => ({}));
   }
 
@@ -46,7 +46,7 @@ export class TargetMemory {
    * @param type the target's, which may differ from the content's; '': not known
    */
   storeContent(
-    target: ResourceKey,
+    target: ObjectKey,
     version: string,
     content: Content,
     { type, immutable }: { readonly type: string; readonly immutable: boolean },
@@ -56,7 +56,7 @@ export class TargetMemory {
   }
 
   /** @param version of the target, which holds content with this fingerprint */
-  storeHeld(target: ResourceKey, version: string, fingerprint: Fingerprint, immutable: boolean): void {
+  storeHeld(target: ObjectKey, version: string, fingerprint: Fingerprint, immutable: boolean): void {
     const memory = this.edit(target);
     memory.held = fingerprint;
     memory.heldVersion = version;
@@ -65,7 +65,7 @@ export class TargetMemory {
   }
 
   /** The object is gone. */
-  objectGone(target: ResourceKey): void {
+  objectGone(target: ObjectKey): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (memory.deleted !== undefined) memory.cleared = true;
@@ -74,7 +74,7 @@ export class TargetMemory {
   }
 
   /** @param claimed a rule claims the target */
-  removeIfEmpty(target: ResourceKey, claimed: boolean): void {
+  removeIfEmpty(target: ObjectKey, claimed: boolean): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (!claimed) {

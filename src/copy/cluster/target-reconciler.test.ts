@@ -17,6 +17,7 @@ import { KubeStore } from './store.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
 import type { Observed } from '../model/observed.ts';
 import { SourceRouter } from '../sources.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const MARK = 'example.com/owner';
 const STAYS = 'example.com/stays';
@@ -55,7 +56,11 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
   new TargetReconciler({
     store,
     isHome: true,
-    claims: { book, cycles: { viewsOn: () => () => undefined }, ownerOf: ({ annotations }) => annotations[MARK] },
+    claims: {
+      book,
+      cycles: { viewsOn: () => () => undefined },
+      ownerOf: ({ annotations }) => asKey(annotations[MARK]),
+    },
     sources: new SourceRouter(),
     hasNamespace: () => true,
     orphanActionOf,
@@ -105,7 +110,7 @@ describe('an orphan that is changed during the read of its owner', () => {
 });
 
 describe('the replacement of an immutable copy', () => {
-  const RULE = 'rules:there';
+  const RULE: RuleKey = asKey('rules:there');
   const { signal } = new AbortController();
 
   /** Creates the copy and its claim. */
@@ -113,7 +118,8 @@ describe('the replacement of an immutable copy', () => {
     const book = new ClaimBook();
     const owner = { key: RULE, title: RULE, rank: '' };
     const shape = { id: '', desiredState: desired, heldVersion: () => undefined };
-    const claim: Claim = { owner, target: store.key('default', name), mode: 'own', source: undefined, shape };
+    const target = store.key('default', name);
+    const claim: Claim = { owner, target, mode: 'own', source: undefined, shape };
     book.replace(RULE, [claim], []);
     const targets = targetsOf(book, async () => await Promise.resolve('keep'));
     const { metadata } = await plane.api.create({
@@ -124,7 +130,7 @@ describe('the replacement of an immutable copy', () => {
       immutable: true,
     });
     await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
-    const run = async () => await targets.reconcile(claim.target, signal);
+    const run = async () => await targets.reconcile(target, signal);
     return { book, uid: metadata.uid, run };
   }
   const wished: DesiredState = {

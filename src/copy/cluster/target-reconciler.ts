@@ -4,7 +4,7 @@
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../model/claim.ts';
 import { failureOf } from '../model/failure.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 import type { Entry } from '../plan/claim-book.ts';
 import type { Flows } from '../plan/cycles.ts';
 import { decide, type Decision, factsOf, flowsIn } from '../plan/decide.ts';
@@ -41,7 +41,7 @@ export class TargetReconciler {
   }
 
   /** One run of the target loop. @throws the API's answer, where a retry makes sense */
-  async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+  async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const run = new TargetRun(this.#options.store, this.#memory, signal);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
@@ -63,12 +63,7 @@ export class TargetReconciler {
     return { requeueAfterMs: RACE_RETRY_MS };
   }
 
-  async #act(
-    target: ResourceKey,
-    { facts, plan }: Decision,
-    run: TargetRun,
-    signal: AbortSignal,
-  ): Promise<ActionResult> {
+  async #act(target: ObjectKey, { facts, plan }: Decision, run: TargetRun, signal: AbortSignal): Promise<ActionResult> {
     if (plan.do === 'later') return { requeueAfterMs: LATER_MS };
     const conflict = plan.do === 'conflict' || ('remarks' in plan && plan.remarks?.own?.state === 'conflict');
     this.#follow(target, conflict || this.#needsWatchByName(target, facts, plan));
@@ -76,23 +71,23 @@ export class TargetReconciler {
   }
 
   /** @see TargetWriter.flowsInto */
-  flowsInto(target: ResourceKey): Flows {
+  flowsInto(target: ObjectKey): Flows {
     return flowsIn(target, this.#options, this.#cached());
   }
 
   /** The object of the target was deleted: drops its content from the memory. */
-  objectGone(target: ResourceKey): void {
+  objectGone(target: ObjectKey): void {
     this.#memory.objectGone(target);
     this.#tidyMemory(target);
   }
 
   /** A write failed repeatedly: reports it as the outcome. */
-  failed(target: ResourceKey, error: unknown): void {
+  failed(target: ObjectKey, error: unknown): void {
     this.report(target, { state: 'error', ...failureOf(error) });
   }
 
   /** Records an outcome without a run. */
-  report(target: ResourceKey, outcome: Waiting | Failed): void {
+  report(target: ObjectKey, outcome: Waiting | Failed): void {
     this.#settle(factsOf(target, this.#options, this.#cached()), { outcome });
   }
 
@@ -113,7 +108,7 @@ export class TargetReconciler {
   }
 
   /** Follows a target by name while an object of a user exists in its place, or it is being deleted. */
-  #follow(target: ResourceKey, follow: boolean): void {
+  #follow(target: ObjectKey, follow: boolean): void {
     const followed = this.#memory.get(target)?.watchedByName === true;
     if (follow === followed) return;
     if (follow) {
@@ -127,12 +122,12 @@ export class TargetReconciler {
   }
 
   /** Whether the target is being deleted, and only a watch by name would report the end. */
-  #needsWatchByName(target: ResourceKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
+  #needsWatchByName(target: ObjectKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
     if (plan.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
     return this.#memory.get(target)?.watchedByName === true || this.#options.store.index.find(target) === undefined;
   }
 
-  #tidyMemory(target: ResourceKey): void {
+  #tidyMemory(target: ObjectKey): void {
     this.#memory.removeIfEmpty(target, this.#options.claims.book.isClaimed(target));
   }
 }

@@ -1,6 +1,6 @@
 /** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
 import { isOlder } from '../../kube/resource-version.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ObjectKey } from '../model/keys.ts';
 import { contentVersion, immutableBy, observe, type Observed } from '../model/observed.ts';
 import type { TargetReader, TargetState } from '../plan/decide.ts';
 import type { KubeStore, StoredContent } from './store.ts';
@@ -25,7 +25,7 @@ export class TargetRun implements TargetReader {
     this.#signal = signal;
   }
 
-  state(target: ResourceKey): TargetState {
+  state(target: ObjectKey): TargetState {
     const store = this.#store;
     const indexed = store.index.find(target);
     const latest = newer(indexed, this.lastRead ?? undefined);
@@ -52,7 +52,7 @@ export class TargetRun implements TargetReader {
     };
   }
 
-  async read(target: ResourceKey): Promise<boolean> {
+  async read(target: ObjectKey): Promise<boolean> {
     const read = await this.#store.read(target, this.#signal);
     if (read === undefined) {
       this.lastRead = null;

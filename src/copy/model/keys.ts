@@ -1,12 +1,30 @@
-/** Keys of the engine's queues and maps. All are strings, so that they can be compared and logged. */
-
+/**
+ * References to what Keyferry works with, and their keys. A key is a reference as text, for maps, queues and logs.
+ *
+ * Only this module makes keys and reads them. The types are branded, so that no other text can be used as a key.
+ */
 import { flatText } from '../../runtime/flat-text.ts';
 
-/** A rule: the object in which a user requests copies. `mirrors:default/mysecret-mirror`. */
-export type RuleKey = string;
+declare const BRAND: unique symbol;
+type Key<Of extends string> = string & { readonly [BRAND]: Of };
 
-/** A resource that can hold content: a Kubernetes object (`local:Secret/default/mysecret`) or a Vault entry (`vault:…`). */
-export type ResourceKey = string;
+/** A rule: the object in which a user requests copies. `mirrors:default/mysecret-mirror`, `replicator:Secret/default/app`. */
+export type RuleKey = Key<'rule'>;
+/** An object of a cluster: `local:Secret/default/mysecret`. */
+export type ObjectKey = Key<'object'>;
+/** An entry in Vault: `vault:https://vault.example:8200/secret/data/app#1f…`. */
+export type EntryKey = Key<'entry'>;
+/** A resource that can hold content. */
+export type ResourceKey = ObjectKey | EntryKey;
+
+/** Who uses a login to Vault for work of its own: a rule, with the purpose. Rules that read or write by the engine use the key of the entry. */
+export type LoginKey = Key<'login'>;
+/** Who uses a login to Vault. */
+export type VaultUser = EntryKey | LoginKey;
+
+/** The backend of the keys of entries. */
+export const VAULT_BACKEND = 'vault';
+const ENTRY_PREFIX = `${VAULT_BACKEND}:`;
 
 export interface ObjectName {
   readonly cluster: string;
@@ -15,38 +33,85 @@ export interface ObjectName {
   readonly name: string;
 }
 
-/** The key of a namespaced Kubernetes object. */
-export function resourceKey(cluster: string, kind: string, namespace: string, name: string): ResourceKey {
-  return flatText(cluster, ':', kind, '/', namespace, '/', name);
+export interface RuleParts {
+  readonly controller: string;
+  /** The kind of its object, where the rules of a controller have several; else `''`. */
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
 }
 
-interface ParsedKey {
-  readonly key: ResourceKey;
-  readonly parts: ObjectName;
+/** The key of a namespaced object. */
+export function resourceKey(cluster: string, kind: string, namespace: string, name: string): ObjectKey {
+  return flatText(cluster, ':', kind, '/', namespace, '/', name) as ObjectKey;
 }
 
-/** The last two parsed keys, because one write parses the keys of its target and its source thirty times. */
-let lastParsed: ParsedKey | undefined;
-let parsedBefore: ParsedKey | undefined;
+/**
+ * @param server scheme, host and port
+ * @param digest tells apart what address and path do not: namespaces of Vault, and for a source the login and the rule
+ */
+export function entryKey(server: string, path: string, digest: string): EntryKey {
+  return `${VAULT_BACKEND}:${server}/${path}#${digest}` as EntryKey;
+}
 
-/** The parts of a Kubernetes object's key. @throws TypeError for any other key */
+/** The key of a rule whose controller has rules of one kind. */
+export function ruleKey(controller: string, namespace: string, name: string): RuleKey {
+  return flatText(controller, ':', namespace, '/', name) as RuleKey;
+}
+
+/** The key of a rule whose controller has rules of several kinds. */
+export function ruleKeyOfKind(controller: string, kind: string, namespace: string, name: string): RuleKey {
+  return flatText(controller, ':', kind, '/', namespace, '/', name) as RuleKey;
+}
+
+export function loginKey(rule: RuleKey, purpose: string): LoginKey {
+  return `${rule} ${purpose}` as LoginKey;
+}
+
+/** The rule of `loginKey`. */
+export function ruleOfLogin(login: LoginKey): RuleKey {
+  return login.slice(0, login.indexOf(' ')) as RuleKey;
+}
+
+/** The parts of an object's key. @throws TypeError for the key of an entry */
 export function parseResourceKey(key: ResourceKey): ObjectName {
-  if (lastParsed?.key === key) return lastParsed.parts;
-  if (parsedBefore?.key === key) return parsedBefore.parts;
   const colon = key.indexOf(':');
   const first = key.indexOf('/', colon);
   const second = key.indexOf('/', first + 1);
   if (colon < 0 || first < 0 || second < 0) throw new TypeError(`not the key of a Kubernetes object: ${key}`);
   const third = key.indexOf('/', second + 1);
-  const parts = {
+  return {
     cluster: key.slice(0, colon),
     kind: key.slice(colon + 1, first),
     namespace: key.slice(first + 1, second),
     name: key.slice(second + 1, third < 0 ? undefined : third),
   };
-  parsedBefore = lastParsed;
-  lastParsed = { key, parts };
-  return parts;
+}
+
+/** The parts of a rule's key. */
+export function parseRuleKey(key: RuleKey): RuleParts {
+  const colon = key.indexOf(':');
+  const last = key.lastIndexOf('/');
+  const before = key.lastIndexOf('/', last - 1);
+  return {
+    controller: key.slice(0, colon),
+    kind: before < 0 ? '' : key.slice(colon + 1, before),
+    namespace: key.slice(Math.max(colon, before) + 1, last),
+    name: key.slice(last + 1),
+  };
+}
+
+/** Whether a key is that of an entry in Vault. */
+export function isEntryKey(key: ResourceKey | VaultUser): key is EntryKey {
+  return key.startsWith(ENTRY_PREFIX);
+}
+
+/** The server of an entry, as it was given to `entryKey`. */
+export function serverOf(key: EntryKey): string {
+  const start = ENTRY_PREFIX.length;
+  const host = key.indexOf('//', start);
+  const end = key.indexOf('/', host < 0 ? start : host + 2);
+  return key.slice(start, end < 0 ? undefined : end);
 }
 
 /** The backend a key belongs to: the cluster's name, or `vault`. */
@@ -59,8 +124,14 @@ export function controllerOf(rule: RuleKey): string {
   return rule.slice(0, rule.indexOf(':'));
 }
 
-/** The namespace of a rule of any controller (`mirrors:default/x`, `replicator:Secret/default/x`), or of an object (`local:Secret/default/x`). */
-export function namespaceOf(key: RuleKey): string {
+/** A rule without its controller, for users: `default/mysecret-mirror`. */
+export function ruleName(rule: RuleKey): string {
+  return rule.slice(rule.indexOf(':') + 1);
+}
+
+/** The namespace of a rule of any controller, or of an object. `''` for an entry in Vault. */
+export function namespaceOf(key: RuleKey | ResourceKey): string {
+  if (key.startsWith(ENTRY_PREFIX)) return '';
   const end = key.lastIndexOf('/');
-  return end < 0 ? '' : key.slice(Math.max(key.indexOf(':'), key.lastIndexOf('/', end - 1)) + 1, end);
+  return key.slice(Math.max(key.indexOf(':'), key.lastIndexOf('/', end - 1)) + 1, end);
 }

@@ -4,6 +4,17 @@ import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
 import { byRank, ClaimBook, type Entry } from './claim-book.ts';
 import { type Claim, type ClaimMode, type Outcome, PENDING, type Shape, SYNCED } from '../model/claim.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
+import type { RuleKey, ResourceKey } from '../model/keys.ts';
+
+const R: RuleKey = asKey('r');
+const TWO_RULES: readonly RuleKey[] = asKeys(['r1', 'r2']);
+const A: ResourceKey = asKey('a');
+const B: ResourceKey = asKey('b');
+const TARGETS: readonly ResourceKey[] = [A, B, asKey('c')];
+const S: ResourceKey = asKey('s');
+const T: ResourceKey = asKey('t');
+const SOURCES: readonly ResourceKey[] = [S, T];
 
 const shape = (id: string): Shape => ({
   id,
@@ -11,15 +22,15 @@ const shape = (id: string): Shape => ({
   heldVersion: () => undefined,
 });
 
-function claim(rule: string, target: string, mode: ClaimMode, source: string, id = 'shape'): Claim {
+function claim(rule: RuleKey, target: ResourceKey, mode: ClaimMode, source: ResourceKey, id = 'shape'): Claim {
   return { owner: { key: rule, title: rule, rank: rule }, target, mode, source, shape: shape(id) };
 }
 
 const arbitraryClaims = fc.array(
   fc.record({
-    target: fc.constantFrom('a', 'b', 'c'),
+    target: fc.constantFrom(...TARGETS),
     mode: fc.constantFrom<ClaimMode[]>('own', 'fill', 'release'),
-    source: fc.constantFrom('s', 't'),
+    source: fc.constantFrom(...SOURCES),
     id: fc.constantFrom('x', 'y'),
   }),
   { maxLength: 8 },
@@ -28,13 +39,13 @@ const arbitraryClaims = fc.array(
 test('after any changes all indexes have the claims of the last change of each rule', () => {
   fc.assert(
     fc.property(
-      fc.array(fc.record({ rule: fc.constantFrom('r1', 'r2', 'r3'), claims: arbitraryClaims }), {
+      fc.array(fc.record({ rule: fc.constantFrom(...asKeys<RuleKey>(['r1', 'r2', 'r3'])), claims: arbitraryClaims }), {
         size: 'max',
         maxLength: 20,
       }),
       (changes) => {
         const book = new ClaimBook();
-        const model = new Map<string, Map<string, Claim>>();
+        const model = new Map<RuleKey, Map<string, Claim>>();
         const follows = new Map<string, readonly string[]>();
         for (const { rule, claims } of changes) {
           const made = claims.map(({ target, mode, source, id }) => claim(rule, target, mode, source, id));
@@ -44,7 +55,7 @@ test('after any changes all indexes have the claims of the last change of each r
             const key = `${one.mode} ${one.target}`;
             if (!after.has(key)) after.set(key, one);
           }
-          const sources = [...new Set(made.map(({ source }) => source ?? ''))];
+          const sources = [...new Set(made.map(({ source }) => source ?? asKey<ResourceKey>('')))];
           const sourcesBefore = new Set([...follows.values()].flat());
           model.set(rule, after);
           follows.set(rule, sources);
@@ -61,11 +72,11 @@ test('after any changes all indexes have the claims of the last change of each r
           );
         }
         const all = Array.from(model.values(), (claims) => Array.from(claims.values())).flat();
-        for (const target of ['a', 'b', 'c']) {
+        for (const target of TARGETS) {
           const expected = all.filter((one) => one.target === target);
           assert.deepEqual(names(book.on(target).map((entry) => entry.claim)), names(expected));
         }
-        for (const source of ['s', 't']) {
+        for (const source of SOURCES) {
           const expected = all.filter((one) => one.source === source).map(({ target }) => target);
           assert.deepEqual([...book.targetsOf(source)].sort(), expected.sort());
         }
@@ -93,11 +104,11 @@ function names(claims: readonly Claim[]): string[] {
 
 test('an unchanged claim keeps its outcome, a changed one is pending again', () => {
   const book = new ClaimBook();
-  book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 's')], ['s']);
-  for (const entry of book.of('r')) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
-  book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 't')], ['s', 't']);
+  book.replace(R, [claim(R, A, 'own', S), claim(R, B, 'own', S)], [S]);
+  for (const entry of book.of(R)) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
+  book.replace(R, [claim(R, A, 'own', S), claim(R, B, 'own', T)], [S, T]);
   assert.deepEqual(
-    [...book.of('r')].map(({ claim, outcome }) => [claim.target, outcome.state]),
+    [...book.of(R)].map(({ claim, outcome }) => [claim.target, outcome.state]),
     [
       ['a', 'synced'],
       ['b', 'pending'],
@@ -107,42 +118,42 @@ test('an unchanged claim keeps its outcome, a changed one is pending again', () 
 
 test('a claim on the content of its own rule is pending again with each generation', () => {
   const book = new ClaimBook();
-  const own = { ...claim('r', 'a', 'own', 's'), isRuleSource: true } as const;
+  const own = { ...claim(R, A, 'own', S), isRuleSource: true } as const;
   const replace = (sourceGeneration: number): readonly string[] => {
-    const { targets, unusedSources } = book.replace('r', [{ ...own, sourceGeneration }], []);
+    const { targets, unusedSources } = book.replace(R, [{ ...own, sourceGeneration }], []);
     assert.deepEqual(unusedSources, []);
     return targets;
   };
   replace(1);
-  for (const entry of book.of('r')) book.settle(entry, SYNCED);
+  for (const entry of book.of(R)) book.settle(entry, SYNCED);
   assert.deepEqual(replace(1), []);
-  assert.equal(book.isUnderWay('r'), false);
+  assert.equal(book.isUnderWay(R), false);
   assert.deepEqual(replace(2), ['a']);
-  assert.equal(book.isUnderWay('r'), true);
+  assert.equal(book.isUnderWay(R), true);
 });
 
 test('a recreated rule has new claims: its targets are reported, because its age changed', () => {
   const book = new ClaimBook();
   const aged = (rank: string): Claim => ({
-    owner: { key: 'r:a', title: 'a', rank },
-    target: 't',
+    owner: { key: R, title: 'a', rank },
+    target: T,
     mode: 'own',
-    source: 's',
+    source: S,
     shape: shape('x'),
   });
-  book.replace('r:a', [aged('2020')], []);
-  assert.deepEqual(book.replace('r:a', [aged('2020')], []).targets, []);
-  assert.deepEqual(book.replace('r:a', [aged('2030')], []).targets, ['t']);
+  book.replace(R, [aged('2020')], []);
+  assert.deepEqual(book.replace(R, [aged('2020')], []).targets, []);
+  assert.deepEqual(book.replace(R, [aged('2030')], []).targets, ['t']);
   assert.deepEqual(
-    Array.from(book.on('t'), ({ claim: { owner } }) => owner.rank),
+    Array.from(book.on(T), ({ claim: { owner } }) => owner.rank),
     ['2030'],
   );
 });
 
 test('settle returns whether the outcome changed', () => {
   const book = new ClaimBook();
-  book.replace('r', [claim('r', 'a', 'own', 's')], []);
-  const [entry] = book.on('a');
+  book.replace(R, [claim(R, A, 'own', S)], []);
+  const [entry] = book.on(A);
   assert.ok(entry);
   const outcome = { state: 'error' as const, ...userCause('Forbidden', 'no') };
   assert.equal(book.settle(entry, outcome), true);
@@ -152,18 +163,18 @@ test('settle returns whether the outcome changed', () => {
 });
 
 test('the older owner comes first, then the smaller uid, then the smaller name', () => {
-  const owned = (key: string, rank: string) => ({ claim: { owner: { key, title: key, rank } } });
-  const [young, old, twin] = [owned('a', '2026 u1'), owned('b', '2025 u2'), owned('c', '2025 u2')];
+  const owned = (key: RuleKey, rank: string) => ({ claim: { owner: { key, title: key, rank } } });
+  const [young, old, twin] = [owned(asKey('a'), '2026 u1'), owned(asKey('b'), '2025 u2'), owned(asKey('c'), '2025 u2')];
   assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
 });
 
 test('an object is reported as unused when no rule makes copies from it any more, with any dependencies of the rules', () => {
   fc.assert(
     fc.property(
-      fc.array(fc.record({ rule: fc.constantFrom('r1', 'r2'), claims: arbitraryClaims, depends: fc.boolean() })),
+      fc.array(fc.record({ rule: fc.constantFrom(...TWO_RULES), claims: arbitraryClaims, depends: fc.boolean() })),
       (changes) => {
         const book = new ClaimBook();
-        const used = (): string[] => ['s', 't'].filter((source) => book.userOf(source) !== undefined);
+        const used = (): ResourceKey[] => SOURCES.filter((source) => book.userOf(source) !== undefined);
         for (const { rule, claims, depends } of changes) {
           const made = claims.map(({ target, mode, source, id }) => claim(rule, target, mode, source, id));
           const before = used();
@@ -185,7 +196,7 @@ test('a rule is under way as long as one of its claims is', () => {
     fc.property(
       fc.array(
         fc.oneof(
-          fc.record({ rule: fc.constantFrom('r1', 'r2'), claims: arbitraryClaims }),
+          fc.record({ rule: fc.constantFrom(...TWO_RULES), claims: arbitraryClaims }),
           fc.record({ pick: fc.nat(), outcome: fc.constantFrom(PENDING, looking, missing, SYNCED) }),
         ),
       ),
@@ -206,7 +217,7 @@ test('a rule is under way as long as one of its claims is', () => {
             const entry = [...seen][step.pick % Math.max(1, seen.size)];
             if (entry !== undefined) book.settle(entry, step.outcome);
           }
-          for (const rule of ['r1', 'r2']) {
+          for (const rule of TWO_RULES) {
             const pending = [...book.of(rule)].some(({ outcome }) => outcome === PENDING || outcome === looking);
             assert.equal(book.isUnderWay(rule), pending);
           }
@@ -221,13 +232,14 @@ test('thousands of rules that claim one target, and one rule with thousands of s
   const fill = (count: number): number => {
     const book = new ClaimBook();
     const from = process.cpuUsage();
-    for (let rule = 0; rule < count; rule += 1) book.replace(`r${rule}`, [claim(`r${rule}`, 'a', 'own', 's')], ['s']);
-    for (const entry of book.on('a')) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
-    for (let rule = 0; rule < count; rule += 1) book.replace(`r${rule}`, [], []);
-    const sources = Array.from({ length: count }, (_, index) => `s${index}`);
-    book.replace('wide', [], sources);
-    book.replace('wide', [], sources.toReversed());
-    assert.equal(book.isClaimed('a'), false);
+    for (let rule = 0; rule < count; rule += 1)
+      book.replace(asKey(`r${rule}`), [claim(asKey(`r${rule}`), A, 'own', S)], [S]);
+    for (const entry of book.on(A)) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
+    for (let rule = 0; rule < count; rule += 1) book.replace(asKey(`r${rule}`), [], []);
+    const sources = Array.from({ length: count }, (_, index) => asKey<ResourceKey>(`s${index}`));
+    book.replace(asKey('wide'), [], sources);
+    book.replace(asKey('wide'), [], sources.toReversed());
+    assert.equal(book.isClaimed(A), false);
     const { user, system } = process.cpuUsage(from);
     return (user + system) / 1000;
   };

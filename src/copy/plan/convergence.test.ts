@@ -17,14 +17,17 @@ import type { Contest, Facts, Held, OrphanAction } from './facts.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import { plan } from './plan.ts';
 import { winnerOf } from './contest.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
 
-const TARGETS: readonly ResourceKey[] = ['t0', 't1', 't2', 't3'].map((name) => `c:Secret/${name}/x`);
-const SOURCES: readonly ResourceKey[] = ['s0', 's1'].map((name) => `c:Secret/${name}/x`);
+const TARGETS: readonly ResourceKey[] = asKeys(['t0', 't1', 't2', 't3'].map((name) => `c:Secret/${name}/x`));
+const SOURCES: readonly ResourceKey[] = asKeys(['s0', 's1'].map((name) => `c:Secret/${name}/x`));
+/** There is nothing with this key. */
+const NONE: ResourceKey = asKey('');
 const OWNER = 'owner';
 const VERSION = 'version';
 const RETAIN = 'retain';
 const LABEL = 'team';
-const CONTROLLER = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => annotations[OWNER] };
+const CONTROLLER = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => asKey(annotations[OWNER]) };
 
 interface Rule {
   readonly targets: readonly number[];
@@ -129,7 +132,7 @@ class World {
           continue;
         case 'create':
         case 'update': {
-          const source = this.sources.get(decision.claim.source ?? '');
+          const source = this.sources.get(decision.claim.source ?? NONE);
           assert.ok(source);
           const next: Thing = thing ?? {
             uid: this.next(),
@@ -173,7 +176,7 @@ class World {
 
   /** No copy is deleted that a rule could have taken over, or changed, in its place. */
   #assertNotInPlace(target: ResourceKey, thing: Thing | undefined): void {
-    const source = this.sources.get(winnerOf(this.contest(target))?.claim.source ?? '');
+    const source = this.sources.get(winnerOf(this.contest(target))?.claim.source ?? NONE);
     const isInPlace = source !== undefined && source.fingerprint.type === thing?.fingerprint.type;
     assert.ok(!isInPlace, `${target} is deleted, and a rule needs one like it`);
   }
@@ -188,13 +191,14 @@ class World {
       entries: this.book.on(target),
       markedBy: thing && ownerByMark([CONTROLLER], this.book, observedOf(thing), target),
       viewOf: (claim) =>
-        this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', ...userCause('NoSecret', '') },
+        this.sources.get(claim.source ?? NONE)?.view ?? { state: 'missing', ...userCause('NoSecret', '') },
       now: 0,
     };
   }
 
   #facts(target: ResourceKey, thing: Thing | undefined, found: { orphanAction?: OrphanAction }): Facts {
-    const fingerprintOf = (claim: Claim): Fingerprint | undefined => this.sources.get(claim.source ?? '')?.fingerprint;
+    const fingerprintOf = (claim: Claim): Fingerprint | undefined =>
+      this.sources.get(claim.source ?? NONE)?.fingerprint;
     return {
       ...this.contest(target),
       usedBy: this.book.userOf(target),
@@ -279,14 +283,14 @@ const histories = fc.array(
 function carryOut(world: World, step: Step): void {
   switch (step.do) {
     case 'rule': {
-      const key = `mirrors:r/${step.rule}`;
+      const key: RuleKey = asKey(`mirrors:r/${step.rule}`);
       if (step.spec === undefined) world.rules.delete(key);
       else world.rules.set(key, step.spec);
       world.evaluate(key);
       break;
     }
     case 'source': {
-      const key = SOURCES[step.source] ?? '';
+      const key = SOURCES[step.source] ?? NONE;
       if (step.content === undefined) world.sources.delete(key);
       else {
         const labels: Record<string, string> = step.label ? { [LABEL]: 'a' } : {};
@@ -301,7 +305,7 @@ function carryOut(world: World, step: Step): void {
     case 'edit':
     case 'dropKey':
     case 'unmark': {
-      const thing = world.things.get(TARGETS[step.target] ?? '');
+      const thing = world.things.get(TARGETS[step.target] ?? NONE);
       if (thing === undefined) break;
       thing.rv = world.next();
       if (step.do === 'unmark') delete thing.annotations[OWNER];
@@ -315,10 +319,10 @@ function carryOut(world: World, step: Step): void {
       break;
     }
     case 'delete':
-      world.things.delete(TARGETS[step.target] ?? '');
+      world.things.delete(TARGETS[step.target] ?? NONE);
       break;
     case 'foreign':
-      world.things.set(TARGETS[step.target] ?? '', {
+      world.things.set(TARGETS[step.target] ?? NONE, {
         uid: world.next(),
         rv: world.next(),
         labels: {},
@@ -328,10 +332,10 @@ function carryOut(world: World, step: Step): void {
       });
       break;
     case 'clone': {
-      const thing = world.things.get(TARGETS[step.from] ?? '');
+      const thing = world.things.get(TARGETS[step.from] ?? NONE);
       if (thing === undefined || step.from === step.target) break;
       const { labels, annotations, fingerprint } = thing;
-      world.things.set(TARGETS[step.target] ?? '', {
+      world.things.set(TARGETS[step.target] ?? NONE, {
         uid: world.next(),
         rv: world.next(),
         labels: { ...labels },
@@ -362,7 +366,7 @@ function checkTruth(world: World, foreign: ReadonlyMap<ResourceKey, string>): vo
       assert.ok(thing === undefined || thing.annotations[RETAIN] === 'true', `${target} has no claim and exists`);
       continue;
     }
-    const source = world.sources.get(winner.source ?? '');
+    const source = world.sources.get(winner.source ?? NONE);
     if (source === undefined) continue;
     if (thing?.annotations[RETAIN] === 'true' && thing.annotations[OWNER] !== winner.owner.key) continue;
     assert.deepEqual(thing?.fingerprint, source.fingerprint, `${target} does not hold its source`);

@@ -6,6 +6,7 @@ import { type Claim, type ClaimMode, targetKeyOfSource, type Shape } from '../mo
 import { ClaimBook } from './claim-book.ts';
 import { Cycles, flowsOf } from './cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
 
 const SHAPE: Shape = {
   id: 'shape',
@@ -95,7 +96,7 @@ function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claim> {
       for (const edge of edges) if (targetKeyOfSource(edge) === place) reached.add(edge.target);
     return reached;
   };
-  const circling = edges.filter((one) => reach(one.target).has(targetKeyOfSource(one) ?? ''));
+  const circling = edges.filter((one) => reach(one.target).has(targetKeyOfSource(one) ?? one.target));
   return new Set(
     circling.filter((one) => {
       const there = reach(one.target);
@@ -105,9 +106,9 @@ function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claim> {
   );
 }
 
-const place = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
-const rule = fc.constantFrom('r1', 'r2', 'r3', 'r4');
-const RULES = ['r1', 'r2', 'r3', 'r4'];
+const place = fc.constantFrom(...asKeys<ResourceKey>(['a', 'b', 'c', 'd', 'e', 'f']));
+const RULES = asKeys<RuleKey>(['r1', 'r2', 'r3', 'r4']);
+const rule = fc.constantFrom(...RULES);
 const edge = fc.record({
   source: place,
   target: place,
@@ -136,7 +137,7 @@ test('after any history the cycles are those of the definition, their targets we
       for (const step of history) {
         if (step.do === 'rule') {
           const claims = step.edges.map(({ source, target, mode, alias }) =>
-            claim(step.rule, alias ? `as source ${source}` : source, target, {
+            claim(step.rule, alias ? asKey(`as source ${source}`) : source, target, {
               mode,
               ...(alias ? { sourcePlace: source } : {}),
             }),
@@ -176,16 +177,20 @@ test('after any history the cycles are those of the definition, their targets we
 
 describe('a ring of rules', () => {
   const ring = (length: number): readonly (readonly [RuleKey, Claim])[] =>
-    Array.from({ length }, (_, n) => [`r${n}`, claim(`r${n}`, `s${n}`, `s${(n + 1) % length}`)] as const);
+    Array.from(
+      { length },
+      (_, n) =>
+        [asKey<RuleKey>(`r${n}`), claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`s${(n + 1) % length}`))] as const,
+    );
 
   it('is listed in the order of its claims, and any of its rules can end it', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, one);
     const message = 'nothing is written, because these rules copy in a cycle: r0 → r1 → r2';
-    assert.deepEqual([...world.views(['r0', 'r1', 'r2']).values()], [message, message, message]);
+    assert.deepEqual([...world.views(asKeys(['r0', 'r1', 'r2'])).values()], [message, message, message]);
     world.decided.clear();
-    world.set('r1');
-    assert.equal(world.views(['r0', 'r1', 'r2']).size, 0);
+    world.set(asKey('r1'));
+    assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 0);
     assert.deepEqual(world.decided, new Set(['s1', 's2', 's0']));
   });
 
@@ -201,27 +206,30 @@ describe('a ring of rules', () => {
       onChange: () => undefined,
     });
     const set = (key: RuleKey, ...claims: readonly Claim[]) => book.replace(key, claims, []);
-    const [there, back] = [claim('r1', 'a', 'b', { shape }), claim('r2', 'b', 'a', { shape })];
+    const [there, back] = [
+      claim(asKey('r1'), asKey('a'), asKey('b'), { shape }),
+      claim(asKey('r2'), asKey('b'), asKey('a'), { shape }),
+    ];
     const states = () => [there, back].map((one) => cycles.viewsOn(one.target)(one)?.state);
-    set('r1', there);
-    set('r2', back);
+    set(asKey('r1'), there);
+    set(asKey('r2'), back);
     assert.deepEqual(states(), ['failed', 'failed']);
-    set('r0', claim('r0', 'outside', 'a', { shape }));
+    set(asKey('r0'), claim(asKey('r0'), asKey('outside'), asKey('a'), { shape }));
     assert.deepEqual(states(), [undefined, undefined]);
-    set('r0');
+    set(asKey('r0'));
     assert.deepEqual(states(), ['failed', 'failed']);
   });
 
   it('has the same message for any start of the search, also if a rule is in it twice', () => {
     const rules: readonly (readonly [RuleKey, readonly Claim[]])[] = [
-      ['r4', [claim('r4', 'd', 'a')]],
-      ['r3', [claim('r3', 'c', 'f')]],
-      ['r1', [claim('r1', 'a', 'c'), claim('r1', 'f', 'd')]],
+      [asKey('r4'), [claim(asKey('r4'), asKey('d'), asKey('a'))]],
+      [asKey('r3'), [claim(asKey('r3'), asKey('c'), asKey('f'))]],
+      [asKey('r1'), [claim(asKey('r1'), asKey('a'), asKey('c')), claim(asKey('r1'), asKey('f'), asKey('d'))]],
     ];
     const messages = [rules, rules.toReversed()].map((order) => {
       const world = new World();
       for (const [key, claims] of order) world.set(key, ...claims);
-      return new Set(world.views(['r1', 'r3', 'r4']).values());
+      return new Set(world.views(asKeys(['r1', 'r3', 'r4'])).values());
     });
     const message = 'nothing is written, because these rules copy in a cycle: r1 → r3 → r4';
     assert.deepEqual(messages, [new Set([message]), new Set([message])]);
@@ -230,40 +238,50 @@ describe('a ring of rules', () => {
   it('has at most ten rules in its message', () => {
     const world = new World();
     for (const [key, one] of ring(12)) world.set(key, one);
-    const [message] = world.views(['r0']).values();
+    const [message] = world.views(asKeys(['r0'])).values();
     assert.match(message ?? '', /r0 → r1 → .* and 2 more$/);
   });
 
   it('does not include other claims of its rules, nor chains and diamonds', () => {
     const world = new World();
-    for (const [key, one] of ring(3)) world.set(key, one, claim(key, one.source ?? '', `other-${key}`));
-    world.set('chain', claim('chain', 'other-r0', 'end-1'), claim('chain', 'other-r1', 'end-1b'));
-    world.set('into', claim('into', 'origin', 's0', { mode: 'fill' }));
-    assert.deepEqual([...world.views(['r0', 'r1', 'r2', 'chain', 'into']).keys()].map(({ target }) => target).sort(), [
-      's0',
-      's1',
-      's2',
-    ]);
+    for (const [key, one] of ring(3)) world.set(key, one, claim(key, one.source ?? asKey(''), asKey(`other-${key}`)));
+    world.set(
+      asKey('chain'),
+      claim(asKey('chain'), asKey('other-r0'), asKey('end-1')),
+      claim(asKey('chain'), asKey('other-r1'), asKey('end-1b')),
+    );
+    world.set(asKey('into'), claim(asKey('into'), asKey('origin'), asKey('s0'), { mode: 'fill' }));
+    assert.deepEqual(
+      [...world.views(asKeys(['r0', 'r1', 'r2', 'chain', 'into'])).keys()].map(({ target }) => target).sort(),
+      ['s0', 's1', 's2'],
+    );
     const diamond = new World();
-    diamond.set('r', claim('r', 'top', 'left'), claim('r', 'top', 'right'));
-    diamond.set('l', claim('l', 'left', 'bottom'));
-    diamond.set('m', claim('m', 'right', 'bottom'));
-    assert.equal(diamond.views(['r', 'l', 'm']).size, 0);
+    diamond.set(
+      asKey('r'),
+      claim(asKey('r'), asKey('top'), asKey('left')),
+      claim(asKey('r'), asKey('top'), asKey('right')),
+    );
+    diamond.set(asKey('l'), claim(asKey('l'), asKey('left'), asKey('bottom')));
+    diamond.set(asKey('m'), claim(asKey('m'), asKey('right'), asKey('bottom')));
+    assert.equal(diamond.views(asKeys(['r', 'l', 'm'])).size, 0);
   });
 
   it('does not exist with a release claim', () => {
     const world = new World();
-    world.set('r1', claim('r1', 'as source b', 'c', { mode: 'release', sourcePlace: 'b' }));
-    world.set('r2', claim('r2', 'c', 'b'));
-    assert.equal(world.views(['r1', 'r2']).size, 0);
+    world.set(
+      asKey('r1'),
+      claim(asKey('r1'), asKey('as source b'), asKey('c'), { mode: 'release', sourcePlace: asKey('b') }),
+    );
+    world.set(asKey('r2'), claim(asKey('r2'), asKey('c'), asKey('b')));
+    assert.equal(world.views(asKeys(['r1', 'r2'])).size, 0);
   });
 
   it('of fill claims alone is not reported', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, { ...one, mode: 'fill' });
-    assert.equal(world.views(['r0', 'r1', 'r2']).size, 0);
-    world.set('r1', claim('r1', 's1', 's2'));
-    assert.equal(world.views(['r0', 'r1', 'r2']).size, 3);
+    assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 0);
+    world.set(asKey('r1'), claim(asKey('r1'), asKey('s1'), asKey('s2')));
+    assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 3);
   });
 });
 
@@ -271,8 +289,8 @@ describe('the cost', () => {
   it('is zero for any number of claims that cannot be in a cycle', () => {
     const world = new World();
     for (let n = 0; n < 20; n += 1) {
-      const fan = Array.from({ length: 1000 }, (_, m) => claim(`r${n}`, `s${n}`, `t${m}-${n}`));
-      world.set(`r${n}`, ...fan);
+      const fan = Array.from({ length: 1000 }, (_, m) => claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`t${m}-${n}`)));
+      world.set(asKey(`r${n}`), ...fan);
       for (const one of fan.slice(0, 10)) assert.equal(world.of(one), undefined);
     }
     world.settle();
@@ -285,13 +303,16 @@ describe('the cost', () => {
       const length = 20_000;
       for (let n = 0; n < length; n += 1) {
         const at = (n * 7919) % length;
-        world.set(`r${at}`, claim(`r${at}`, `s${at}`, at === length - 1 ? last : `s${at + 1}`));
+        world.set(
+          asKey(`r${at}`),
+          claim(asKey(`r${at}`), asKey(`s${at}`), asKey(at === length - 1 ? last : `s${at + 1}`)),
+        );
       }
       world.settle();
       for (const at of [100, 10_000, length - 2]) {
         world.queries = 0;
-        world.cycles.visited(`s${at + 1}`);
-        const [view] = world.views([`r${at}`]).values();
+        world.cycles.visited(asKey(`s${at + 1}`));
+        const [view] = world.views(asKeys([`r${at}`])).values();
         assert.match(view ?? '', /more than 32 copies, one after the other/);
         assert.ok(world.queries <= 100, `${world.queries} places were looked at`);
       }
@@ -301,36 +322,37 @@ describe('the cost', () => {
   it('of a change in a long ring is bounded', () => {
     const world = new World();
     const length = 20_000;
-    for (let n = 0; n < length; n += 1) world.set(`r${n}`, claim(`r${n}`, `s${n}`, `s${(n + 1) % length}`));
+    for (let n = 0; n < length; n += 1)
+      world.set(asKey(`r${n}`), claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`s${(n + 1) % length}`)));
     world.settle();
     world.decided.clear();
-    world.set('r7');
+    world.set(asKey('r7'));
     world.settle();
     assert.ok(world.decided.size <= 100, `${world.decided.size} targets were decided again`);
-    assert.equal(world.views(['r8']).size, 0);
+    assert.equal(world.views(asKeys(['r8'])).size, 0);
   });
 });
 
 test('a claim waits while it is not known whether another one closes its cycle', () => {
   const world = new World();
-  const there = claim('r1', 'a', 'b');
-  const back = claim('r2', 'b', 'a');
+  const there = claim(asKey('r1'), asKey('a'), asKey('b'));
+  const back = claim(asKey('r2'), asKey('b'), asKey('a'));
   world.unknown.add(back);
-  world.set('r1', there);
-  world.set('r2', back);
+  world.set(asKey('r1'), there);
+  world.set(asKey('r2'), back);
   assert.deepEqual(world.of(there), { state: 'unknown' });
 
   world.settle();
   world.decided.clear();
   world.unknown.delete(back);
-  world.objectChanged('a');
+  world.objectChanged(asKey('a'));
   world.settle();
   assert.equal(world.of(there)?.state, 'failed');
   assert.deepEqual(world.decided, new Set(['a', 'b']));
 
   world.decided.clear();
   world.stopped.add(back);
-  world.objectChanged('a');
+  world.objectChanged(asKey('a'));
   world.settle();
   assert.equal(world.of(there), undefined);
   assert.deepEqual(world.decided, new Set(['a', 'b']));

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { Claim, SourceView } from '../model/claim.ts';
+import type { Claim, Owner, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import type { Observed } from '../model/observed.ts';
 import { ClaimBook } from './claim-book.ts';
 import { decide, type FactSource, type TargetReader } from './decide.ts';
 import type { OrphanAction } from './facts.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { ResourceKey } from '../model/keys.ts';
 
-const TARGET = 'c:Secret/team/db';
-const SOURCE = 'c:Secret/home/db';
+const TARGET: ResourceKey = asKey('c:Secret/team/db');
+const SOURCE: ResourceKey = asKey('c:Secret/home/db');
 const OLD: Fingerprint = { digest: 'old', keys: 'k', type: 'Opaque' };
 const NEW: Fingerprint = { ...OLD, digest: 'new' };
 const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
@@ -44,8 +46,8 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
     desiredState: () => ({ kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' }),
     heldVersion: () => undefined,
   };
-  const owner = { key: 'rule', title: 'rule', rank: '' };
-  if (claimed) book.replace('rule', [{ owner, target: TARGET, mode: 'own', source: SOURCE, shape }], [SOURCE]);
+  const owner: Owner = { key: asKey('rule'), title: 'rule', rank: '' };
+  if (claimed) book.replace(asKey('rule'), [{ owner, target: TARGET, mode: 'own', source: SOURCE, shape }], [SOURCE]);
   const now: { target: Observed | undefined; source?: Fingerprint; held?: Fingerprint } = { target: observed };
   const reader: TargetReader = {
     state: () => ({
@@ -63,7 +65,11 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
     },
   };
   const source: FactSource = {
-    claims: { book, cycles: { viewsOn: () => () => undefined }, ownerOf: ({ annotations }) => annotations['owner'] },
+    claims: {
+      book,
+      cycles: { viewsOn: () => () => undefined },
+      ownerOf: ({ annotations }) => asKey(annotations['owner']),
+    },
     sources: {
       view: () => view,
       fingerprint: () => now.source,

@@ -8,16 +8,19 @@ import type { Claim, ClaimMode } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import { ownerByMark, PLACE_ANNOTATION, placedOwner } from './marks.ts';
 import type { Observed } from '../model/observed.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey, ResourceKey } from '../model/keys.ts';
 
-const TARGET = 'c:Secret/team/db';
+const TARGET: ResourceKey = asKey('c:Secret/team/db');
 const VERSION = 'version';
 
 /** Two controllers; each reads the annotation with its name. */
 const CONTROLLERS = ['mirrors', 'push'].map((name) => ({
-  ownerOf: ({ annotations }: Observed) => annotations[name] && `${name}:${annotations[name]}`,
+  ownerOf: ({ annotations }: Observed) =>
+    annotations[name] === undefined ? undefined : asKey<RuleKey>(`${name}:${annotations[name]}`),
 }));
 
-const claim = (key: string, mode: ClaimMode, target = TARGET, source?: string): Claim => ({
+const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: ResourceKey): Claim => ({
   owner: { key, title: key, rank: '' },
   target,
   mode,
@@ -37,7 +40,7 @@ const book = (...claims: readonly Claim[]): ClaimBook => {
 
 const HERE = { [PLACE_ANNOTATION]: 'team/db' };
 const ELSEWHERE = { [PLACE_ANNOTATION]: 'other/db' };
-const USER = claim('mirrors:user', 'own', 'c:Secret/next/db', TARGET);
+const USER = claim(asKey('mirrors:user'), 'own', asKey('c:Secret/next/db'), TARGET);
 
 describe('a mark', () => {
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, ClaimBook, string | undefined])[] = [
@@ -47,55 +50,65 @@ describe('a mark', () => {
     [
       'of another place does not count for its rule',
       { mirrors: 'a', ...ELSEWHERE },
-      book(claim('mirrors:a', 'own')),
+      book(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
       'with an empty place does not count',
       { mirrors: 'a', [PLACE_ANNOTATION]: '' },
-      book(claim('mirrors:a', 'own')),
+      book(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
       'without a place counts if its rule claims the target',
       { mirrors: 'a' },
-      book(claim('mirrors:a', 'own')),
+      book(claim(asKey('mirrors:a'), 'own')),
       'mirrors:a',
     ],
     [
       'without a place counts if its rule releases the target',
       { mirrors: 'a' },
-      book(claim('mirrors:a', 'release')),
+      book(claim(asKey('mirrors:a'), 'release')),
       'mirrors:a',
     ],
     [
       'without a place does not count if its rule fills the target',
       { push: 'a' },
-      book(claim('push:a', 'fill')),
+      book(claim(asKey('push:a'), 'fill')),
       undefined,
     ],
-    ['without a place does not count for another rule', { mirrors: 'a' }, book(claim('mirrors:b', 'own')), undefined],
+    [
+      'without a place does not count for another rule',
+      { mirrors: 'a' },
+      book(claim(asKey('mirrors:b'), 'own')),
+      undefined,
+    ],
     ['without a place does not count without a claim', { mirrors: 'a' }, book(), undefined],
-    ['without a place does not count on a source', { mirrors: 'a' }, book(claim('mirrors:a', 'own'), USER), undefined],
+    [
+      'without a place does not count on a source',
+      { mirrors: 'a' },
+      book(claim(asKey('mirrors:a'), 'own'), USER),
+      undefined,
+    ],
     [
       'without a place counts on a source that has the version of its own source',
       { mirrors: 'a', [VERSION]: '1' },
-      book(claim('mirrors:a', 'own'), USER),
+      book(claim(asKey('mirrors:a'), 'own'), USER),
       'mirrors:a',
     ],
     [
       'without a place does not release a source',
       { mirrors: 'a', [VERSION]: '1' },
-      book(claim('mirrors:a', 'release'), USER),
+      book(claim(asKey('mirrors:a'), 'release'), USER),
       undefined,
     ],
     [
       'of the controller that claims the target takes precedence',
       { mirrors: 'x', push: 'a', ...HERE },
-      book(claim('push:a', 'own')),
+      book(claim(asKey('push:a'), 'own')),
       'push:a',
     ],
-    ['that does not exist has no owner', HERE, book(claim('mirrors:a', 'own')), undefined],
+    ['that does not exist has no owner', HERE, book(claim(asKey('mirrors:a'), 'own')), undefined],
   ];
   for (const [title, annotations, claims, expected] of rows) {
     it(title, () => {
@@ -117,20 +130,20 @@ describe('a source of copies', () => {
   it('is used by rules that make copies of it, also if they have no target yet', () => {
     assert.equal(book(USER).userOf(TARGET), 'mirrors:user');
     const waiting = book();
-    waiting.replace('mirrors:waiting', [], [TARGET]);
+    waiting.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.equal(waiting.userOf(TARGET), 'mirrors:waiting');
   });
 
   it('is not used by a rule that only fills objects from it', () => {
     const filling = book();
-    filling.replace('push:a', [claim('push:a', 'fill', 'c:Secret/next/db', TARGET)], [TARGET]);
+    filling.replace(asKey('push:a'), [claim(asKey('push:a'), 'fill', asKey('c:Secret/next/db'), TARGET)], [TARGET]);
     assert.equal(filling.userOf(TARGET), undefined);
   });
 
   it('is reported as unused with the last rule that uses it, and not before', () => {
     const claims = book(USER);
-    claims.replace('mirrors:waiting', [], [TARGET]);
-    assert.deepEqual(claims.replace('mirrors:user', [], []).unusedSources, []);
-    assert.deepEqual(claims.replace('mirrors:waiting', [], []).unusedSources, [TARGET]);
+    claims.replace(asKey('mirrors:waiting'), [], [TARGET]);
+    assert.deepEqual(claims.replace(asKey('mirrors:user'), [], []).unusedSources, []);
+    assert.deepEqual(claims.replace(asKey('mirrors:waiting'), [], []).unusedSources, [TARGET]);
   });
 });

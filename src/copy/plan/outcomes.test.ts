@@ -9,14 +9,15 @@ import type { RuleKey } from '../model/keys.ts';
 import type { Entry } from './claim-book.ts';
 import type { Facts } from './facts.ts';
 import { outcomesOf } from './outcomes.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
-const RULE = 'mirrors:a/a';
+const RULE: RuleKey = asKey('mirrors:a/a');
 const failed: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 
 function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   const owner = { key, title: key, rank: key };
   const shape = new LeaveShape(userCause('Reason', 'message'));
-  return { claim: { owner, target: 'c:Secret/x/x', mode, source: undefined, shape }, outcome: PENDING };
+  return { claim: { owner, target: asKey('c:Secret/x/x'), mode, source: undefined, shape }, outcome: PENDING };
 }
 
 /** The outcome of a release claim. */
@@ -35,7 +36,7 @@ function released(
 test('a target is released when it is known to carry no mark of the rule', () => {
   assert.equal(released('absent', undefined, failed), 'released');
   assert.equal(released('present', undefined, failed), 'released');
-  assert.equal(released('present', 'mirrors:a/b', failed), 'released');
+  assert.equal(released('present', asKey('mirrors:a/b'), failed), 'released');
   assert.equal(released('present', RULE, failed), 'error');
 });
 
@@ -45,5 +46,5 @@ test('a target that could not be read is not released', () => {
 });
 
 test('a target that another rule creates is released', () => {
-  assert.equal(released('unknown', undefined, failed, entryOf('mirrors:a/b', 'own')), 'released');
+  assert.equal(released('unknown', undefined, failed, entryOf(asKey('mirrors:a/b'), 'own')), 'released');
 });

@@ -15,8 +15,10 @@ import type { Fingerprint } from '../model/fingerprint.ts';
 import { type DesiredObject, OVERWRITTEN_MARK } from './desired.ts';
 import { plan, KEPT_AS_SOURCE } from './plan.ts';
 import { winnerOf } from './contest.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
-const TARGET = 'c:Secret/team/db';
+const TARGET: ResourceKey = asKey('c:Secret/team/db');
 const OWNER = 'owner';
 const VERSION = 'version';
 const FINGERPRINT: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
@@ -58,9 +60,9 @@ class TestShape implements Shape {
   }
 }
 
-const entry = (key: string, mode: ClaimMode = 'own', more: Partial<DesiredObject> = {}): Entry => {
+const entry = (key: RuleKey, mode: ClaimMode = 'own', more: Partial<DesiredObject> = {}): Entry => {
   const owner = { key, title: `the rule ${key}`, rank: key.slice(key.indexOf(':') + 1) };
-  const source = mode === 'release' ? undefined : `c:Secret/home/${key}`;
+  const source = mode === 'release' ? undefined : asKey<ResourceKey>(`c:Secret/home/${key}`);
   return { claim: { owner, target: TARGET, mode, source, shape: new TestShape(key, mode, more) }, outcome: PENDING };
 };
 
@@ -75,7 +77,8 @@ const facts = (given: Partial<Facts>): Facts => ({
   entries: [],
   presence: given.observed === undefined ? 'absent' : 'present',
   observed: undefined,
-  markedBy: given.observed?.annotations[PLACE_ANNOTATION] === 'team/db' ? given.observed.annotations[OWNER] : undefined,
+  markedBy:
+    given.observed?.annotations[PLACE_ANNOTATION] === 'team/db' ? asKey(given.observed.annotations[OWNER]) : undefined,
   usedBy: undefined,
   goingAway: false,
   viewOf: () => PRESENT,
@@ -109,13 +112,13 @@ function textOf(decision: Plan): string {
   }
 }
 
-const [A, B, PUSH] = [entry('mirrors:a'), entry('mirrors:b'), entry('push:b')];
-const FIXED = entry('mirrors:a', 'own', { immutable: true });
-const LOOSE = entry('mirrors:a', 'own', { immutable: false });
+const [A, B, PUSH] = [entry(asKey('mirrors:a')), entry(asKey('mirrors:b')), entry(asKey('push:b'))];
+const FIXED = entry(asKey('mirrors:a'), 'own', { immutable: true });
+const LOOSE = entry(asKey('mirrors:a'), 'own', { immutable: false });
 const TOKEN = 'kubernetes.io/service-account-token';
 const OWNED = { apiVersion: 'v1', kind: 'ConfigMap', name: 'parent', uid: 'p' };
-const HAS_OWNER = entry('mirrors:a', 'own', { ownerReferences: [OWNED] });
-const [RELEASING, PULL] = [entry('mirrors:a', 'release'), entry('push:z', 'fill')];
+const HAS_OWNER = entry(asKey('mirrors:a'), 'own', { ownerReferences: [OWNED] });
+const [RELEASING, PULL] = [entry(asKey('mirrors:a'), 'release'), entry(asKey('push:z'), 'fill')];
 const foreign = object();
 const overwritten = copyOf('mirrors:a', {
   annotations: { ...copyOf('mirrors:a').annotations, [OVERWRITTEN_MARK]: 'true' },
@@ -174,7 +177,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       {
         entries: [A],
         observed: object({ [OWNER]: 'mirrors:a', [VERSION]: '7' }, { ownKeys: 'k' }),
-        markedBy: 'mirrors:a',
+        markedBy: asKey('mirrors:a'),
       },
       'update mirrors:a',
     ],
@@ -285,7 +288,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       {
         entries: [FIXED],
         observed: object({ [OWNER]: 'mirrors:a', [VERSION]: '7' }),
-        markedBy: 'mirrors:a',
+        markedBy: asKey('mirrors:a'),
         ...current,
         immutable: true,
         cannotUpdate: true,
@@ -322,7 +325,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     [
       'is another one in the copy',
       {
-        entries: [entry('mirrors:a', 'own', { type: 'Opaque' })],
+        entries: [entry(asKey('mirrors:a'), 'own', { type: 'Opaque' })],
         fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }),
       },
       'create mirrors:a with data',
@@ -330,7 +333,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     [
       'is another one in the copy, which is as desired',
       {
-        entries: [entry('mirrors:a', 'own', { type: 'Opaque' })],
+        entries: [entry(asKey('mirrors:a'), 'own', { type: 'Opaque' })],
         observed: copyOf('mirrors:a'),
         ...current,
         fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }),
@@ -511,7 +514,7 @@ describe('the message', () => {
   });
 });
 
-const RULES = ['mirrors:a', 'mirrors:b', 'mirrors:c', 'push:a', 'push:b'] as const;
+const RULES: readonly RuleKey[] = asKeys(['mirrors:a', 'mirrors:b', 'mirrors:c', 'push:a', 'push:b']);
 const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];
 const VIEWS: readonly SourceView[] = [
   PRESENT,
@@ -534,7 +537,7 @@ const shots = fc.record({
     maxLength: 4,
   }),
   there: fc.constantFrom('absent', 'unknown', 'present', 'deleting'),
-  mark: fc.option(fc.constantFrom(...RULES, 'mirrors:x', 'push:x'), { nil: undefined }),
+  mark: fc.option(fc.constantFrom(...RULES, ...asKeys<RuleKey>(['mirrors:x', 'push:x'])), { nil: undefined }),
   place: fc.constantFrom('team/db', 'other/db', undefined),
   counts: fc.boolean(),
   usedBy: fc.constantFrom('the rule', undefined),

@@ -6,10 +6,11 @@ import { LeaveShape } from '../model/leave-shape.ts';
 import { type Outcome, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
 import { worstOutcome } from './worst-outcome.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const claim: Entry['claim'] = {
-  owner: { key: 'rules:a/b', title: '', rank: '' },
-  target: 'c:Secret/a/b',
+  owner: { key: asKey('rules:a/b'), title: '', rank: '' },
+  target: asKey('c:Secret/a/b'),
   mode: 'own',
   source: undefined,
   shape: new LeaveShape(userCause('', '')),

@@ -16,7 +16,7 @@ import { type Cause, type Fault, userCause } from '../model/cause.ts';
 import { failureOf } from '../model/failure.ts';
 import { causedBy, missingCredential } from './auth-missing.ts';
 import type { VaultCredentials } from './credentials.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { VaultUser } from '../model/keys.ts';
 import type { VaultLocation } from './locations.ts';
 
 /** A server and a login. */
@@ -46,7 +46,7 @@ export interface VaultAccessOptions {
 
 export class VaultAccess {
   readonly #options: VaultAccessOptions;
-  readonly #open = new Map<ResourceKey, Open>();
+  readonly #open = new Map<VaultUser, Open>();
   /** One for each session, to share its cache of mounts. */
   readonly #entries = new WeakMap<VaultSession, VaultEntries>();
 
@@ -58,7 +58,7 @@ export class VaultAccess {
    * Opens the connection of a location: one that is followed (`VaultCredentials.follow`), or for a single use.
    * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidServer` and `closed`
    */
-  async open(key: ResourceKey, location: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
+  async open(key: VaultUser, location: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
     const identity = await credentials.identity(location.auth, signal);
     const known = this.#open.get(key);
@@ -76,7 +76,7 @@ export class VaultAccess {
   }
 
   /** The location is no longer used. */
-  close(key: ResourceKey): void {
+  close(key: VaultUser): void {
     this.#open.get(key)?.hold.release();
     this.#open.delete(key);
   }

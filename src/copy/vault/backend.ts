@@ -8,13 +8,22 @@ import type { Backend, TargetQueueing, QueueFigures } from '../backend.ts';
 import type { KubeStore } from '../cluster/store.ts';
 import type { Engine } from '../engine.ts';
 import type { Content } from '../model/content.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import {
+  type EntryKey,
+  isEntryKey,
+  loginKey,
+  type ObjectKey,
+  type ResourceKey,
+  type RuleKey,
+  serverOf,
+  VAULT_BACKEND,
+} from '../model/keys.ts';
 import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
 import { type EnvironmentToken, VaultCredentials } from './credentials.ts';
 import { type OnCredential, VaultDirectAccess } from './direct-access.ts';
 import type { LeaseEvent } from './lease.ts';
 import { type LeaseRecord, VaultLeases } from './leases.ts';
-import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
+import { VaultLocations, type VaultLocation } from './locations.ts';
 import { VaultSources, type VaultSourcesOptions } from './sources.ts';
 import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
 
@@ -37,7 +46,7 @@ export interface VaultBackendOptions {
   readonly onSession: VaultSessionsOptions['onEvent'];
   readonly onWrite: VaultTargetsOptions['onWrite'];
   /** An unused lease could not be revoked; it expires. */
-  readonly onRevokeFailed: (key: ResourceKey, leaseId: string, error: unknown) => void;
+  readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
   readonly onError: VaultSourcesOptions['onError'];
 }
 
@@ -52,8 +61,8 @@ const REVOKE_MS = 2000;
 
 /** The controller of rules with leases: it records leases for a restart, and reports them to users. */
 export interface LeaseObserver {
-  leaseRecordsOf(key: ResourceKey): Iterable<LeaseRecord>;
-  onLease(key: ResourceKey, event: LeaseEvent): void;
+  leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord>;
+  onLease(key: EntryKey, event: LeaseEvent): void;
 }
 
 export class VaultBackend implements Backend {
@@ -61,7 +70,7 @@ export class VaultBackend implements Backend {
   readonly queueing: TargetQueueing = {
     name: 'targets',
     concurrency: CONCURRENCY,
-    laneOf: (target) => `vault ${laneOf(target)}`,
+    laneOf: (target) => `vault ${isEntryKey(target) ? serverOf(target) : ''}`,
     shareBy: 'rule',
     retryAfterMs: vaultRetryAfterMs,
     longestWaitMs: vaultLongestWaitMs,
@@ -169,13 +178,14 @@ export class VaultBackend implements Backend {
   }
 
   trouble(key: ResourceKey): VaultTrouble | undefined {
-    return isVaultKey(key) ? this.sources.trouble(key) : undefined;
+    return isEntryKey(key) ? this.sources.trouble(key) : undefined;
   }
 
   /** Retries the sources and targets with this object as credential. */
-  objectKnown(object: ResourceKey): void {
+  objectKnown(object: ObjectKey): void {
     for (const direct of this.#direct) direct.objectKnown(object);
     for (const key of this.#credentials.usersOf(object)) {
+      if (!isEntryKey(key)) continue;
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;
       this.targets.retry(key);
@@ -197,7 +207,7 @@ export class VaultBackend implements Backend {
     if (this.leases.isUsedByOther(leaseId, rule)) return;
     const lease = this.leases.find(leaseId);
     if (lease?.state === 'dropped') lease.state = 'ending';
-    const user = `revoke ${leaseId}`;
+    const user = loginKey(rule, `revoke ${leaseId}`);
     try {
       const work = async (limited: AbortSignal): Promise<void> => {
         const session = lease?.hold.session ?? (location && (await this.#access.open(user, location, limited)).session);
@@ -232,7 +242,7 @@ export class VaultBackend implements Backend {
     { entryVersion }: LeaseRecord,
     signal: AbortSignal,
   ): Promise<Content | undefined> {
-    if (isVaultKey(copy)) return await this.targets.readBack(copy, rule, entryVersion, signal);
+    if (isEntryKey(copy)) return await this.targets.readBack(copy, rule, entryVersion, signal);
     const { secrets } = this.#options;
     if (secrets.index.find(copy)?.ownKeys === undefined) return undefined;
     const read = await secrets.read(copy, signal);

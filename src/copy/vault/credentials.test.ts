@@ -18,9 +18,11 @@ import { ApiTokenRefusedError, ServiceAccountTokens } from './service-account-to
 import { missingCredential } from './auth-missing.ts';
 import { VaultCredentials } from './credentials.ts';
 import type { VaultAuthRef } from './locations.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { VaultUser } from '../model/keys.ts';
 
-const USER = 'vault:https://v/secret/data/app#1';
-const OTHER = 'vault:https://v/secret/data/app#2';
+const USER: VaultUser = asKey('vault:https://v/secret/data/app#1');
+const OTHER: VaultUser = asKey('vault:https://v/secret/data/app#2');
 const secret = { namespace: 'default', name: 'credential' };
 const byToken = (key: string): VaultAuthRef => ({ method: 'token', token: { ...secret, key } });
 const byServiceAccount: VaultAuthRef = {

@@ -8,7 +8,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultIdentity } from '../../vault/session/identity.ts';
 import type { Content } from '../model/content.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import { type ObjectKey, resourceKey, type VaultUser } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { KubeStore } from '../cluster/store.ts';
 import { ServiceAccountTokens } from './service-account-tokens.ts';
@@ -39,7 +39,7 @@ export class VaultCredentials {
   readonly #identities = new Map<string, CachedIdentity>();
   readonly #tokens: ServiceAccountTokens;
   /** The locations that log in with a Secret or as a ServiceAccount, and how often each follows it. */
-  readonly #users = new Map<string, Map<ResourceKey, number>>();
+  readonly #users = new Map<ObjectKey, Map<VaultUser, number>>();
 
   constructor(store: KubeStore, environment: EnvironmentToken = () => undefined) {
     this.#store = store;
@@ -48,7 +48,7 @@ export class VaultCredentials {
   }
 
   /** Follows the credential for the location `user`, until `unfollow` was called as often. */
-  follow(user: ResourceKey, auth: VaultAuthRef): void {
+  follow(user: VaultUser, auth: VaultAuthRef): void {
     for (const account of this.#accountsOf(auth)) {
       const users = getOrCreate(this.#users, account, () => {
         if (hasSecrets(auth)) this.#store.follow(account);
@@ -58,7 +58,7 @@ export class VaultCredentials {
     }
   }
 
-  unfollow(user: ResourceKey, auth: VaultAuthRef): void {
+  unfollow(user: VaultUser, auth: VaultAuthRef): void {
     // Other users get a new object with the same identity, and so the same session.
     this.#identities.delete(JSON.stringify(auth));
     for (const account of this.#accountsOf(auth)) {
@@ -74,7 +74,7 @@ export class VaultCredentials {
   }
 
   /** The locations that log in with a Secret. */
-  usersOf(secret: ResourceKey): Iterable<ResourceKey> {
+  usersOf(secret: ObjectKey): Iterable<VaultUser> {
     return this.#users.get(secret)?.keys() ?? [];
   }
 
@@ -135,12 +135,14 @@ export class VaultCredentials {
   }
 
   /** Keys of its Secrets, or a name for the ServiceAccount. */
-  #accountsOf(auth: VaultAuthRef): readonly string[] {
+  /** The objects that a login depends on. The token of the process is in none. */
+  #accountsOf(auth: VaultAuthRef): readonly ObjectKey[] {
     if (hasSecrets(auth)) {
       return [...new Set(secretsOf(auth).map(({ namespace, name }) => this.#store.key(namespace, name)))];
     }
-    if (auth.method === 'environment') return ['environment'];
-    return [`kubernetes ${auth.serviceAccount.namespace}/${auth.serviceAccount.name}`];
+    if (auth.method === 'environment') return [];
+    const { namespace, name } = auth.serviceAccount;
+    return [resourceKey(this.#store.api.cluster, 'ServiceAccount', namespace, name)];
   }
 
   #environmentIdentity(auth: VaultAuthRef): VaultIdentity {

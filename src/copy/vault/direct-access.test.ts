@@ -5,9 +5,11 @@ import type { VaultAccess, VaultLogin } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
 import { VaultDirectAccess } from './direct-access.ts';
 import type { VaultAuthRef } from './locations.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { LoginKey } from '../model/keys.ts';
 
 const { signal } = new AbortController();
-const USER = 'generator:a/x SecretStore/s';
+const USER: LoginKey = asKey('generator:a/x SecretStore/s');
 const tokenIn = (name: string): VaultAuthRef => ({ method: 'token', token: { namespace: 'a', name, key: 'token' } });
 
 /** A direct access, and what it does in its order. */

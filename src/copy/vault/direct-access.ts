@@ -1,10 +1,10 @@
 /** Access to Vault for a controller that reads and writes entries itself, and does not copy. It shares sessions and credentials with all others. */
-import type { ResourceKey } from '../model/keys.ts';
+import { isEntryKey, type LoginKey, type ObjectKey } from '../model/keys.ts';
 import type { VaultAccess, VaultConnection, VaultLogin } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
 
 /** The credential of a user has changed. @param user as it was given to `open` */
-export type OnCredential = (user: string) => void;
+export type OnCredential = (user: LoginKey) => void;
 
 interface FollowedLogin {
   readonly login: VaultLogin;
@@ -17,7 +17,7 @@ export class VaultDirectAccess {
   readonly #credentials: VaultCredentials;
   readonly #onCredential: OnCredential;
   /** The followed login of each user. */
-  readonly #users = new Map<ResourceKey, FollowedLogin>();
+  readonly #users = new Map<LoginKey, FollowedLogin>();
 
   constructor(access: VaultAccess, credentials: VaultCredentials, onCredential: OnCredential) {
     this.#access = access;
@@ -27,10 +27,9 @@ export class VaultDirectAccess {
 
   /**
    * Opens a connection, and follows its credential until `close`.
-   * @param user a name that no other user of Vault has
    * @throws VaultAuthMissingError, NotKnownYetError (`onCredential` is called when it is known), VaultError `invalidServer` and `closed`
    */
-  async open(user: string, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
+  async open(user: LoginKey, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const before = this.#users.get(user);
     if (before === undefined || JSON.stringify(before.login) !== JSON.stringify(login)) {
       this.#credentials.follow(user, login.auth);
@@ -39,13 +38,13 @@ export class VaultDirectAccess {
       this.#access.close(user);
       this.#users.set(user, { login, version: undefined });
     }
-    // Before the Secrets are read: a change after that calls the user again.
+    // Recorded before the Secrets are read, so that a change during the read triggers the callback.
     const followed = this.#users.get(user);
     if (followed !== undefined) followed.version = this.#credentials.versionOf(login.auth);
     return await this.#access.open(user, login, signal);
   }
 
-  close(user: string): void {
+  close(user: LoginKey): void {
     const followed = this.#users.get(user);
     if (followed === undefined) return;
     this.#users.delete(user);
@@ -54,8 +53,9 @@ export class VaultDirectAccess {
   }
 
   /** A Secret is known, or has changed. A user that opened with this version already is not called. */
-  objectKnown(object: ResourceKey): void {
+  objectKnown(object: ObjectKey): void {
     for (const user of this.#credentials.usersOf(object)) {
+      if (isEntryKey(user)) continue;
       const followed = this.#users.get(user);
       if (followed === undefined) continue;
       const version = this.#credentials.versionOf(followed.login.auth);

@@ -9,12 +9,12 @@ import { endedEarly, type LeasePlan, leasePlan } from './lease-plan.ts';
 import { lookupLease, renewalVerdict, renewLease } from '../../vault/lease-calls.ts';
 import type { SessionHold } from '../../vault/session/sessions.ts';
 import type { Content } from '../model/content.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { EntryKey, RuleKey } from '../model/keys.ts';
 
 /** The source and rule that a lease is for. */
 export interface LeaseUser {
   /** Of the source. */
-  readonly key: ResourceKey;
+  readonly key: EntryKey;
   readonly rule: RuleKey;
 }
 
@@ -49,7 +49,7 @@ export interface Lease extends LeaseUser {
 
 export interface UpkeepOptions {
   readonly clock: Clock;
-  readonly onEvent: (key: ResourceKey, event: LeaseEvent) => void;
+  readonly onEvent: (key: EntryKey, event: LeaseEvent) => void;
 }
 
 /**

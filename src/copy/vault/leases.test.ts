@@ -11,11 +11,13 @@ import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
 import type { Lease } from './lease.ts';
+import type { LeaseUser } from './lease.ts';
 import { type LeaseRecord, VaultLeases, leaseVersion } from './leases.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const HOUR_MS = 3_600_000;
-const USER = { key: 'vault:x', rule: 'mirrors:default/x' };
-const OTHER = { key: 'vault:y', rule: 'mirrors:default/y' };
+const USER: LeaseUser = { key: asKey('vault:x'), rule: asKey('mirrors:default/x') };
+const OTHER: LeaseUser = { key: asKey('vault:y'), rule: asKey('mirrors:default/y') };
 const { signal } = new AbortController();
 const content = (text: string): Content =>
   Content.ofFields(SECRET, { data: { password: SecretBytes.fromUtf8(text).base64() } }, 'Opaque', '1');
@@ -75,7 +77,7 @@ class Scene {
 
   record(leaseId: string, more: Partial<LeaseRecord> = {}): void {
     this.records = [
-      { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: ['local:Secret/a/b'], ...more },
+      { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: [asKey('local:Secret/a/b')], ...more },
     ];
   }
 
@@ -250,7 +252,7 @@ describe('a lease that is no longer renewed', () => {
     await scene.clock.advance(HOUR_MS / 4);
     scene.leases.dropped(lease);
     scene.record('l', { copies: [] });
-    const again = await scene.restore({ ...USER, key: 'vault:z' }, 'kubernetes.io/basic-auth');
+    const again = await scene.restore({ ...USER, key: asKey('vault:z') }, 'kubernetes.io/basic-auth');
     assert.deepEqual([again?.content.type, again?.content.digest], ['kubernetes.io/basic-auth', lease.content.digest]);
     assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
     assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);

@@ -22,7 +22,7 @@ import type { LeaseGrant } from '../../vault/kv/answers.ts';
 import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../../vault/lease-calls.ts';
 import type { SessionHold } from '../../vault/session/sessions.ts';
 import { Content } from '../model/content.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { EntryKey, ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
 import { ageOf, type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
@@ -44,7 +44,7 @@ export interface VaultLeasesOptions extends UpkeepOptions {
   /** 0 ≤ r < 1. */
   readonly random: () => number;
   /** The recorded leases of a source's rule that have the origin of the source. */
-  readonly leaseRecordsOf: (key: ResourceKey) => Iterable<LeaseRecord>;
+  readonly leaseRecordsOf: (key: EntryKey) => Iterable<LeaseRecord>;
   /** The credentials in a copy, if no other client wrote to it. */
   readonly readCopy: (
     copy: ResourceKey,
@@ -53,9 +53,9 @@ export interface VaultLeasesOptions extends UpkeepOptions {
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
   /** The lease of this source may no longer be valid: the source must be polled. */
-  readonly onUncertain: (key: ResourceKey) => void;
+  readonly onUncertain: (key: EntryKey) => void;
   /** Unused credentials could not be revoked; they expire. */
-  readonly onRevokeFailed: (key: ResourceKey, leaseId: string, error: unknown) => void;
+  readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
 }
 
 /**
@@ -163,7 +163,7 @@ export class VaultLeases {
   }
 
   /** Whether the rule of a source has a recorded lease of its origin. */
-  hasRecord(key: ResourceKey): boolean {
+  hasRecord(key: EntryKey): boolean {
     for (const _ of this.#options.leaseRecordsOf(key)) return true;
     return false;
   }

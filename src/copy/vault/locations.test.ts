@@ -1,10 +1,9 @@
+import { isEntryKey, serverOf } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import type { EntryPath } from '../../vault/kv/mounts.ts';
 import {
-  isVaultKey,
-  laneOf,
   VaultLocations,
   type VaultLocation,
   vaultLeaseOrigin,
@@ -13,6 +12,7 @@ import {
   vaultTargetKey,
   type VaultUse,
 } from './locations.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const secret = { namespace: 'default', name: 'vault-token' };
 const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
@@ -46,10 +46,10 @@ describe('the key of an entry', () => {
   });
 
   it('as a source differs by rule', () => {
-    assert.equal(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/one'));
-    assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/two'));
-    assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultPollKey(at()));
-    assert.equal(laneOf(vaultSourceKey(at(), 'mirrors:a/one')), 'https://vault.example:8200');
+    assert.equal(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/one')));
+    assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
+    assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultPollKey(at()));
+    assert.equal(serverOf(vaultSourceKey(at(), asKey('mirrors:a/one'))), 'https://vault.example:8200');
   });
 
   it('of a poll is shared only by rules with the same identity and encoding', () => {
@@ -103,13 +103,13 @@ describe('the key of an entry', () => {
   });
 
   it('contains the server, for its queue lane', () => {
-    assert.equal(laneOf(vaultPollKey(at())), 'https://vault.example:8200');
+    assert.equal(serverOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
-      laneOf(vaultTargetKey(at({ server: { addr: 'http://[fd00::1]:8200/behind/a/proxy' } }))),
+      serverOf(vaultTargetKey(at({ server: { addr: 'http://[fd00::1]:8200/behind/a/proxy' } }))),
       'http://[fd00::1]:8200',
     );
-    assert.ok(isVaultKey(vaultPollKey(at())));
-    assert.ok(!isVaultKey('local:Secret/default/vault'));
+    assert.ok(isEntryKey(vaultPollKey(at())));
+    assert.ok(!isEntryKey(asKey('local:Secret/default/vault')));
   });
 });
 
@@ -139,7 +139,7 @@ describe('the origin of a lease', () => {
 });
 
 describe('VaultLocations', () => {
-  const use = (pollSeconds: number, location = at()): VaultUse => ({ key: 'vault:k', location, pollSeconds });
+  const use = (pollSeconds: number, location = at()): VaultUse => ({ key: asKey('vault:k'), location, pollSeconds });
   const make = (): { locations: VaultLocations; hurried: string[] } => {
     const hurried: string[] = [];
     return { locations: new VaultLocations((key) => hurried.push(key)), hurried };
@@ -147,41 +147,41 @@ describe('VaultLocations', () => {
 
   it('uses the shortest poll period of its users, and none without users', () => {
     const { locations } = make();
-    assert.equal(locations.pollMs('vault:k'), Infinity);
-    locations.set('mirrors:a/slow', [use(180)]);
-    locations.set('mirrors:a/fast', [use(2)]);
-    assert.equal(locations.pollMs('vault:k'), 2000);
-    locations.set('mirrors:a/fast', []);
-    assert.equal(locations.pollMs('vault:k'), 180_000);
-    locations.set('mirrors:a/slow', []);
-    assert.equal(locations.pollMs('vault:k'), Infinity);
-    assert.equal(locations.get('vault:k'), undefined);
-    assert.deepEqual([...locations.users('vault:k')], []);
+    assert.equal(locations.pollMs(asKey('vault:k')), Infinity);
+    locations.set(asKey('mirrors:a/slow'), [use(180)]);
+    locations.set(asKey('mirrors:a/fast'), [use(2)]);
+    assert.equal(locations.pollMs(asKey('vault:k')), 2000);
+    locations.set(asKey('mirrors:a/fast'), []);
+    assert.equal(locations.pollMs(asKey('vault:k')), 180_000);
+    locations.set(asKey('mirrors:a/slow'), []);
+    assert.equal(locations.pollMs(asKey('vault:k')), Infinity);
+    assert.equal(locations.get(asKey('vault:k')), undefined);
+    assert.deepEqual([...locations.users(asKey('vault:k'))], []);
   });
 
   it('requests a poll at once for a shorter period or another location, and only then', () => {
     const { locations, hurried } = make();
-    locations.set('mirrors:a/one', [use(180)]);
-    locations.set('mirrors:a/one', [use(180)]);
-    locations.set('mirrors:a/two', [use(180)]);
-    locations.set('mirrors:a/two', [use(300)]);
+    locations.set(asKey('mirrors:a/one'), [use(180)]);
+    locations.set(asKey('mirrors:a/one'), [use(180)]);
+    locations.set(asKey('mirrors:a/two'), [use(180)]);
+    locations.set(asKey('mirrors:a/two'), [use(300)]);
     assert.deepEqual(hurried, []);
-    locations.set('mirrors:a/two', [use(1)]);
+    locations.set(asKey('mirrors:a/two'), [use(1)]);
     assert.deepEqual(hurried, ['vault:k']);
-    locations.set('mirrors:a/two', [use(1, otherAuth)]);
+    locations.set(asKey('mirrors:a/two'), [use(1, otherAuth)]);
     assert.deepEqual(hurried, ['vault:k', 'vault:k']);
   });
 
   it('returns the location of each rule, and drops locations that are no longer used', () => {
     const { locations } = make();
-    locations.set('mirrors:a/one', [use(180)]);
-    locations.set('mirrors:a/two', [use(180, otherAuth), { ...use(180), key: 'vault:l' }]);
-    assert.equal(locations.get('vault:k', 'mirrors:a/two'), otherAuth);
-    assert.equal(locations.get('vault:k', 'mirrors:a/three'), undefined);
-    assert.deepEqual([...locations.users('vault:k')], ['mirrors:a/one', 'mirrors:a/two']);
-    locations.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
-    assert.deepEqual([...locations.users('vault:k')], ['mirrors:a/one']);
-    assert.deepEqual([...locations.users('vault:l')], ['mirrors:a/two']);
+    locations.set(asKey('mirrors:a/one'), [use(180)]);
+    locations.set(asKey('mirrors:a/two'), [use(180, otherAuth), { ...use(180), key: asKey('vault:l') }]);
+    assert.equal(locations.get(asKey('vault:k'), asKey('mirrors:a/two')), otherAuth);
+    assert.equal(locations.get(asKey('vault:k'), asKey('mirrors:a/three')), undefined);
+    assert.deepEqual([...locations.users(asKey('vault:k'))], ['mirrors:a/one', 'mirrors:a/two']);
+    locations.set(asKey('mirrors:a/two'), [{ ...use(180), key: asKey('vault:l') }]);
+    assert.deepEqual([...locations.users(asKey('vault:k'))], ['mirrors:a/one']);
+    assert.deepEqual([...locations.users(asKey('vault:l'))], ['mirrors:a/two']);
   });
 
   describe('the key of a target', () => {
@@ -199,8 +199,8 @@ describe('VaultLocations', () => {
         () => undefined,
         (rule) => moved.push(rule),
       );
-      locations.set('mirrors:a/one', [use(180, short)]);
-      locations.set('mirrors:a/two', [use(180, short), { ...use(180), key: 'vault:l' }]);
+      locations.set(asKey('mirrors:a/one'), [use(180, short)]);
+      locations.set(asKey('mirrors:a/two'), [use(180, short), { ...use(180), key: asKey('vault:l') }]);
       return locations;
     };
 
@@ -235,9 +235,9 @@ describe('VaultLocations', () => {
     it('has the path of the spec again after no rule used it', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
-      locations.set('mirrors:a/one', []);
+      locations.set(asKey('mirrors:a/one'), []);
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
-      locations.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
+      locations.set(asKey('mirrors:a/two'), [{ ...use(180), key: asKey('vault:l') }]);
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), false);
     });

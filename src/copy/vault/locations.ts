@@ -13,9 +13,7 @@ import { normalizePath } from '../../vault/path.ts';
 import { parseServer } from '../../vault/client/server.ts';
 import type { VaultServerOptions } from '../../vault/client/server.ts';
 import type { ValueEncoding } from '../../vault/kv/values.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
-
-export const VAULT_BACKEND = 'vault';
+import { entryKey, type EntryKey, type RuleKey } from '../model/keys.ts';
 
 /** A Secret or ServiceAccount of the cluster. */
 export interface ObjectRef {
@@ -76,7 +74,7 @@ type EntryLocation = Pick<VaultLocation, 'server' | 'path'>;
  * The key of a location as the source of one rule.
  * @throws VaultError `invalidServer`, VaultPathError
  */
-export function vaultSourceKey(location: VaultLocation, rule: RuleKey): ResourceKey {
+export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey {
   return keyOf(location, [...readParameters(location), rule]);
 }
 
@@ -84,7 +82,7 @@ export function vaultSourceKey(location: VaultLocation, rule: RuleKey): Resource
  * Equal for locations of the same entry, read with the same login in the same way. They share a poll.
  * @throws VaultError `invalidServer`, VaultPathError
  */
-export function vaultPollKey(location: VaultLocation): ResourceKey {
+export function vaultPollKey(location: VaultLocation): EntryKey {
   return keyOf(location, readParameters(location));
 }
 
@@ -105,7 +103,7 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
  * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
  * @throws VaultError `invalidServer`, VaultPathError
  */
-export function vaultTargetKey({ server, path }: EntryLocation): ResourceKey {
+export function vaultTargetKey({ server, path }: EntryLocation): EntryKey {
   const { url, namespace } = parseServer(server);
   return keyOf({ server: { addr: commonAddress(url), namespace }, path }, []);
 }
@@ -122,9 +120,9 @@ function commonAddress(url: URL): string {
   return common.href;
 }
 
-function keyOf(location: EntryLocation, parameters: readonly unknown[]): ResourceKey {
+function keyOf(location: EntryLocation, parameters: readonly unknown[]): EntryKey {
   const { origin } = parseServer(location.server);
-  return `${VAULT_BACKEND}:${origin}/${normalizePath(location.path)}#${hashOf(location, parameters)}`;
+  return entryKey(origin, normalizePath(location.path), hashOf(location, parameters));
 }
 
 function hashOf(location: EntryLocation, parameters: readonly unknown[]): string {
@@ -133,21 +131,9 @@ function hashOf(location: EntryLocation, parameters: readonly unknown[]): string
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }
 
-export function isVaultKey(key: ResourceKey): boolean {
-  return key.startsWith(`${VAULT_BACKEND}:`);
-}
-
-/** The server of a key. Each server has its own queue lane. */
-export function laneOf(key: ResourceKey): string {
-  const start = VAULT_BACKEND.length + 1;
-  const host = key.indexOf('//', start);
-  const end = key.indexOf('/', host < 0 ? start : host + 2);
-  return key.slice(start, end < 0 ? undefined : end);
-}
-
 /** How one rule uses a location. */
 export interface VaultUse {
-  readonly key: ResourceKey;
+  readonly key: EntryKey;
   readonly location: VaultLocation;
   /** Poll period. */
   readonly pollSeconds: number;
@@ -162,26 +148,26 @@ type Users = Map<RuleKey, VaultUse>;
  * Vault's response shows the mount (`learn`). Then its rules are evaluated again.
  */
 export class VaultLocations {
-  readonly #users = new Map<ResourceKey, Users>();
+  readonly #users = new Map<EntryKey, Users>();
   readonly #usesOf = new Map<RuleKey, readonly VaultUse[]>();
   /** Rules that use a path, by the target key with the path of the spec. */
-  readonly #rulesAt = new SetMap<ResourceKey, RuleKey>();
+  readonly #rulesAt = new SetMap<EntryKey, RuleKey>();
   /** The path in Vault of a target key, if it differs from the spec. Only for paths that a rule uses. */
-  readonly #paths = new Map<ResourceKey, string>();
-  readonly #onPollNow: (key: ResourceKey) => void;
+  readonly #paths = new Map<EntryKey, string>();
+  readonly #onPollNow: (key: EntryKey) => void;
   readonly #onKeyChanged: (rule: RuleKey) => void;
 
   /**
    * @param onPollNow an entry has a shorter poll period than before, or another location
    * @param onKeyChanged a target key of the rule has changed
    */
-  constructor(onPollNow: (key: ResourceKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
+  constructor(onPollNow: (key: EntryKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
     this.#onPollNow = onPollNow;
     this.#onKeyChanged = onKeyChanged;
   }
 
   /** The key of a location as a target. Equal for all paths that are known to be the same entry. */
-  targetKeyOf(location: VaultLocation): ResourceKey {
+  targetKeyOf(location: VaultLocation): EntryKey {
     const written = vaultTargetKey(location);
     const path = this.#paths.get(written);
     return path === undefined ? written : vaultTargetKey({ ...location, path });
@@ -205,7 +191,7 @@ export class VaultLocations {
 
   /** Replaces the uses of a rule. */
   set(rule: RuleKey, uses: readonly VaultUse[]): void {
-    const pollNow: ResourceKey[] = [];
+    const pollNow: EntryKey[] = [];
     for (const use of uses) {
       const users = getOrCreate(this.#users, use.key, () => new Map());
       const before = users.get(rule);
@@ -238,7 +224,7 @@ export class VaultLocations {
   }
 
   /** The location of a key for a rule. Without a rule: for any user; for a source they are the same. */
-  get(key: ResourceKey, rule?: RuleKey): VaultLocation | undefined {
+  get(key: EntryKey, rule?: RuleKey): VaultLocation | undefined {
     const users = this.#users.get(key);
     if (rule !== undefined) return users?.get(rule)?.location;
     for (const { location } of users?.values() ?? []) return location;
@@ -246,12 +232,12 @@ export class VaultLocations {
   }
 
   /** Rules that use a key. */
-  users(key: ResourceKey): Iterable<RuleKey> {
+  users(key: EntryKey): Iterable<RuleKey> {
     return this.#users.get(key)?.keys() ?? [];
   }
 
   /** The shortest poll period of its users, ms; `Infinity` without users. */
-  pollMs(key: ResourceKey): number {
+  pollMs(key: EntryKey): number {
     const periods = [...(this.#users.get(key)?.values() ?? [])].map(({ pollSeconds }) => pollSeconds * 1000);
     return Math.min(...periods);
   }

@@ -16,8 +16,10 @@ import { VaultCredentials } from './credentials.ts';
 import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.ts';
 import { VaultLeases } from './leases.ts';
 import { VaultSources } from './sources.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../model/keys.ts';
 
-const RULE = 'mirrors:default/mirror';
+const RULE: RuleKey = asKey('mirrors:default/mirror');
 const LOCATION: VaultLocation = {
   // No server listens there.
   server: { addr: 'http://127.0.0.1:1' },

@@ -17,7 +17,7 @@ import { causeOf } from '../model/cause.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { type EntryKey, type RuleKey, serverOf } from '../model/keys.ts';
 import {
   LONGEST_WAIT_MS,
   isSkippedCall,
@@ -30,13 +30,13 @@ import {
 import { VaultAuthMissingError } from './auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import type { VaultLeases } from './leases.ts';
-import { accountOf, laneOf, vaultPollKey, type VaultLocations } from './locations.ts';
+import { accountOf, vaultPollKey, type VaultLocations } from './locations.ts';
 import { type DynamicUnit, Unit, UNKNOWN } from './unit.ts';
 import { contentKey, UnitReader } from './unit-reader.ts';
 
 /** A poll of a source failed and will be retried. */
 export interface FailedPoll {
-  readonly source: ResourceKey;
+  readonly source: EntryKey;
   /** The rules that use the source. */
   readonly rules: readonly RuleKey[];
   readonly error: unknown;
@@ -52,7 +52,7 @@ export interface VaultSourcesOptions {
   /** 0 ≤ r < 1. */
   readonly random: () => number;
   /** The view or trouble of a source changed, or its content is now in the cache. */
-  readonly onChange: (key: ResourceKey) => void;
+  readonly onChange: (key: EntryKey) => void;
   readonly onError: (failed: FailedPoll) => void;
 }
 
@@ -66,11 +66,11 @@ const UNUSED_POLL_MS = 60_000;
 
 export class VaultSources implements SourceProvider {
   readonly #options: VaultSourcesOptions;
-  readonly #units = new Map<ResourceKey, Unit>();
-  readonly #byMember = new Map<ResourceKey, Unit>();
+  readonly #units = new Map<EntryKey, Unit>();
+  readonly #byMember = new Map<EntryKey, Unit>();
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #reader: UnitReader;
-  readonly #polls: QueueLanes;
+  readonly #polls: QueueLanes<EntryKey>;
 
   constructor(options: VaultSourcesOptions) {
     this.#options = options;
@@ -84,7 +84,7 @@ export class VaultSources implements SourceProvider {
       split: (unit) => this.#split(unit),
       onChange: (unit) => this.#changed(unit),
     });
-    this.#polls = new QueueLanes({
+    this.#polls = new QueueLanes<EntryKey>({
       name: 'polls',
       clock: options.clock,
       random: options.random,
@@ -115,7 +115,7 @@ export class VaultSources implements SourceProvider {
     });
   }
 
-  follow(key: ResourceKey): void {
+  follow(key: EntryKey): void {
     const location = this.#options.locations.get(key);
     if (location === undefined || this.#byMember.has(key)) return;
     const shared = vaultPollKey(location);
@@ -125,7 +125,7 @@ export class VaultSources implements SourceProvider {
     if (sooner) this.#refresh(unit);
   }
 
-  unfollow(key: ResourceKey): void {
+  unfollow(key: EntryKey): void {
     const unit = this.#byMember.get(key);
     if (unit === undefined) return;
     this.#byMember.delete(key);
@@ -133,22 +133,22 @@ export class VaultSources implements SourceProvider {
     if (unit.members.size === 0) this.#close(unit);
   }
 
-  view(key: ResourceKey): SourceView {
+  view(key: EntryKey): SourceView {
     return this.#byMember.get(key)?.view ?? UNKNOWN;
   }
 
   /** Why a present entry cannot be polled. */
-  trouble(key: ResourceKey): VaultTrouble | undefined {
+  trouble(key: EntryKey): VaultTrouble | undefined {
     return this.#byMember.get(key)?.trouble;
   }
 
-  fingerprint(key: ResourceKey): Fingerprint | undefined {
+  fingerprint(key: EntryKey): Fingerprint | undefined {
     const unit = this.#byMember.get(key);
     if (unit?.view.state !== 'present' || unit.fingerprint?.version !== unit.view.version) return undefined;
     return unit.fingerprint.fingerprint;
   }
 
-  load(key: ResourceKey): Promise<Content | undefined> {
+  load(key: EntryKey): Promise<Content | undefined> {
     const unit = this.#byMember.get(key);
     if (unit?.view.state !== 'present') return Promise.resolve(undefined);
     const content = unit.lease?.content ?? this.#contents.get(contentKey(unit, unit.view.version));
@@ -160,13 +160,13 @@ export class VaultSources implements SourceProvider {
   }
 
   /** Polls a source now. */
-  refresh(key: ResourceKey): void {
+  refresh(key: EntryKey): void {
     const unit = this.#byMember.get(key);
     if (unit !== undefined) this.#refresh(unit);
   }
 
   /** The credential of a unit (a user in `VaultCredentials`) may have changed: a poll that failed before may succeed now. */
-  retry(user: ResourceKey): void {
+  retry(user: EntryKey): void {
     const unit = this.#units.get(user);
     if (unit === undefined) return;
     unit.credentialChanged = true;
@@ -186,7 +186,7 @@ export class VaultSources implements SourceProvider {
     return unit;
   }
 
-  #join(unit: Unit, member: ResourceKey): void {
+  #join(unit: Unit, member: EntryKey): void {
     unit.members.add(member);
     this.#byMember.set(member, unit);
   }
@@ -224,8 +224,8 @@ export class VaultSources implements SourceProvider {
     this.#lane(unit).add(unit.key);
   }
 
-  #lane({ key, location: { auth, path } }: Unit): KeyedQueue {
-    return this.#polls.of(`${laneOf(key)} ${accountOf(auth)} ${mountOfPath(normalizePath(path))}`);
+  #lane({ key, location: { auth, path } }: Unit): KeyedQueue<EntryKey> {
+    return this.#polls.of(`${serverOf(key)} ${accountOf(auth)} ${mountOfPath(normalizePath(path))}`);
   }
 
   /** The shortest poll period of its users, ms; `Infinity` without users. */
@@ -241,7 +241,7 @@ export class VaultSources implements SourceProvider {
     for (const member of unit.members) this.#options.onChange(member);
   }
 
-  async #poll(key: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+  async #poll(key: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const unit = this.#units.get(key);
     if (unit === undefined) return undefined;
     unit.credentialChanged = false;
@@ -286,7 +286,7 @@ export class VaultSources implements SourceProvider {
     return nextPoll(retryInMs);
   }
 
-  #reportError(source: ResourceKey, error: unknown, retryInMs: number | undefined): void {
+  #reportError(source: EntryKey, error: unknown, retryInMs: number | undefined): void {
     const { locations, onError } = this.#options;
     const members = [...(this.#units.get(source)?.members ?? [])];
     onError({ source, rules: members.flatMap((member) => Array.from(locations.users(member))), error, retryInMs });

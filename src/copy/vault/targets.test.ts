@@ -2,11 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { asKey } from '../../../test/support/keys.ts';
-
 import { userCause } from '../model/cause.ts';
 import type { Claim, Shape, SourceView } from '../model/claim.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { ClaimBook } from '../plan/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
@@ -15,9 +12,11 @@ import type { VaultAccess, VaultConnection } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
 import { VaultTargets } from './targets.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey, ResourceKey } from '../model/keys.ts';
 
-const RULE = 'mirrors:default/mirror';
-const SOURCE = 'c:Secret/default/db';
+const RULE: RuleKey = asKey('mirrors:default/mirror');
+const SOURCE: ResourceKey = asKey('c:Secret/default/db');
 const LOCATION: VaultLocation = {
   server: { addr: 'http://v' },
   auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },

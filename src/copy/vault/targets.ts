@@ -17,7 +17,7 @@ import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
 import type { Contest } from '../plan/facts.ts';
 import type { Content } from '../model/content.ts';
 import { type Cycles, type Flows, flowsOf } from '../plan/cycles.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { type EntryKey, loginKey, type RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import { winnerOf } from '../plan/contest.ts';
 import { outcomeOf, outcomesOf } from '../plan/outcomes.ts';
@@ -44,7 +44,7 @@ export interface VaultTargetsOptions {
   /** The outcome of a claim changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
   /** A version was written. `addr` is the server's. */
-  readonly onWrite: (target: ResourceKey, addr: string, entry: Entry) => void;
+  readonly onWrite: (target: EntryKey, addr: string, entry: Entry) => void;
 }
 
 /** The content of a target when it was last written or read. */
@@ -83,14 +83,14 @@ const LATER_MS = 1000;
 
 export class VaultTargets implements TargetWriter {
   readonly #options: VaultTargetsOptions;
-  readonly #memory = new Map<ResourceKey, Memory>();
+  readonly #memory = new Map<EntryKey, Memory>();
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
   }
 
   /** One run of the target loop. @throws VaultError, to be called again */
-  async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+  async reconcile(target: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { locations, random } = this.#options;
     const winner = winnerOf(this.#contestOn(target));
     const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
@@ -129,27 +129,27 @@ export class VaultTargets implements TargetWriter {
   }
 
   /** @see TargetWriter.flowsInto */
-  flowsInto(target: ResourceKey): Flows {
+  flowsInto(target: EntryKey): Flows {
     const viewOf = (claim: Claim): SourceView => this.#options.sources.view(claim.source);
     // Without cycles, because these are derived from flows.
     return flowsOf({ ...this.#contestOn(target), viewOf, observed: undefined });
   }
 
   /** Only for errors of the source: `reconcile` has reported those of Vault. */
-  failed(target: ResourceKey, error: unknown): void {
+  failed(target: EntryKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
     this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) }, false);
   }
 
   /** The credential of a target may have changed: a run that failed before may succeed now. */
-  retry(target: ResourceKey): void {
+  retry(target: EntryKey): void {
     const memory = this.#memory.get(target);
     if (memory !== undefined) memory.credentialChanged = true;
   }
 
   /** The content of a target when it was last written or read. */
-  written(target: ResourceKey): Readonly<LastWrite> | undefined {
+  written(target: EntryKey): Readonly<LastWrite> | undefined {
     return this.#memory.get(target)?.lastWrite;
   }
 
@@ -158,7 +158,7 @@ export class VaultTargets implements TargetWriter {
    * @throws VaultError, VaultAuthMissingError
    */
   async readBack(
-    target: ResourceKey,
+    target: EntryKey,
     rule: RuleKey,
     entryVersion: string | undefined,
     signal: AbortSignal,
@@ -166,7 +166,7 @@ export class VaultTargets implements TargetWriter {
     const { access, locations } = this.#options;
     const location = locations.get(target, rule);
     if (location === undefined || entryVersion === undefined) return undefined;
-    const user = `read back ${target} for ${rule}`;
+    const user = loginKey(rule, `read back ${target}`);
     try {
       const { entries } = await access.open(user, location, signal);
       const entry = await entries.read(location.path, signal);
@@ -186,7 +186,7 @@ export class VaultTargets implements TargetWriter {
 
   /** Writes the entry if it differs. @returns `undefined` while the content of the source is not loaded */
   async #write(
-    target: ResourceKey,
+    target: EntryKey,
     winner: Entry,
     location: VaultLocation,
     memory: Memory,
@@ -240,7 +240,7 @@ export class VaultTargets implements TargetWriter {
     return { outcome: SYNCED, wrote: written };
   }
 
-  #follow(target: ResourceKey, auth: VaultAuthRef): Memory {
+  #follow(target: EntryKey, auth: VaultAuthRef): Memory {
     const memory = getOrCreate(this.#memory, target, (): Memory => ({}));
     if (JSON.stringify(memory.auth) === JSON.stringify(auth)) return memory;
     this.#options.credentials.follow(target, auth);
@@ -250,14 +250,14 @@ export class VaultTargets implements TargetWriter {
   }
 
   /** No rule claims the entry. It stays unchanged. */
-  #release(target: ResourceKey): void {
+  #release(target: EntryKey): void {
     const memory = this.#memory.get(target);
     this.#memory.delete(target);
     if (memory?.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
     this.#options.access.close(target);
   }
 
-  #contestOn(target: ResourceKey): Contest {
+  #contestOn(target: EntryKey): Contest {
     const { book, cycles, sources, now } = this.#options;
     const inCycle = cycles.viewsOn(target);
     return {
@@ -268,7 +268,7 @@ export class VaultTargets implements TargetWriter {
     };
   }
 
-  #settle(target: ResourceKey, outcome: Outcome, wrote: boolean): void {
+  #settle(target: EntryKey, outcome: Outcome, wrote: boolean): void {
     const contest = this.#contestOn(target);
     const winner = winnerOf(contest);
     for (const [entry, own] of outcomesOf({ ...contest, presence: 'present' }, outcome)) {

@@ -14,7 +14,7 @@
  */
 import type { SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { EntryKey, RuleKey } from '../model/keys.ts';
 import type { VaultTrouble } from './access.ts';
 import type { EarlyEnds } from './lease-plan.ts';
 import type { Lease } from './lease.ts';
@@ -24,12 +24,12 @@ export const UNKNOWN: SourceView = { state: 'unknown' };
 
 export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** Key of its polls. */
-  readonly key: ResourceKey;
+  readonly key: EntryKey;
   readonly location: VaultLocation;
   /** The rule of dynamic credentials; `undefined`: shared. */
   readonly rule: R;
   /** The sources with its view. */
-  readonly members = new Set<ResourceKey>();
+  readonly members = new Set<EntryKey>();
   view = UNKNOWN;
   /** Of the entry that was read. @see distinctVersionOf */
   entryVersion: string | undefined;
@@ -47,7 +47,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** Number of unusable credentials in a row. */
   unusableInARow = 0;
 
-  constructor(key: ResourceKey, location: VaultLocation, rule: R) {
+  constructor(key: EntryKey, location: VaultLocation, rule: R) {
     this.key = key;
     this.location = location;
     this.rule = rule;

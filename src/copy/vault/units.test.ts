@@ -11,9 +11,11 @@ import type { VaultCredentials } from './credentials.ts';
 import { VaultLocations, type VaultLocation, vaultPollKey, vaultSourceKey } from './locations.ts';
 import { type LeaseRecord, VaultLeases } from './leases.ts';
 import { VaultSources } from './sources.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey, EntryKey } from '../model/keys.ts';
 
-const ONE = 'mirrors:default/one';
-const TWO = 'mirrors:default/two';
+const ONE: RuleKey = asKey('mirrors:default/one');
+const TWO: RuleKey = asKey('mirrors:default/two');
 const POLL_MS = 1000;
 
 function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
@@ -129,7 +131,7 @@ describe('a source in Vault', () => {
     });
   });
 
-  function follow(rule: string, location = locationOf()): string {
+  function follow(rule: RuleKey, location = locationOf()): EntryKey {
     const key = vaultSourceKey(location, rule);
     locations.set(rule, [{ key, location, pollSeconds: POLL_MS / 1000 }]);
     sources.follow(key);
@@ -143,7 +145,7 @@ describe('a source in Vault', () => {
     for (let turn = 0; turn < 20; turn++) await clock.advance(0);
   }
 
-  const leaseOf = (key: string): string | undefined => {
+  const leaseOf = (key: EntryKey): string | undefined => {
     const view = sources.view(key);
     return view.state === 'present' ? view.version : undefined;
   };

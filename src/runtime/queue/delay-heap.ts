@@ -6,8 +6,8 @@
  * its children; keys of equal time come out in the order they went in.
  */
 
-interface Entry {
-  readonly key: string;
+interface Entry<K> {
+  readonly key: K;
   /** The key has low priority once it is due. Normal wins over low. */
   low: boolean;
   at: number;
@@ -15,9 +15,9 @@ interface Entry {
   place: number;
 }
 
-export class DelayHeap {
-  readonly #heap: Entry[] = [];
-  readonly #entries = new Map<string, Entry>();
+export class DelayHeap<K extends string = string> {
+  readonly #heap: Entry<K>[] = [];
+  readonly #entries = new Map<K, Entry<K>>();
   #order = 0;
 
   get size(): number {
@@ -30,7 +30,7 @@ export class DelayHeap {
   }
 
   /** Puts the key in; if it is there, the earlier of the two times wins. */
-  put(key: string, at: number, low = false): void {
+  put(key: K, at: number, low = false): void {
     const known = this.#entries.get(key);
     if (known !== undefined && !low) known.low = false;
     if (known === undefined) {
@@ -45,7 +45,7 @@ export class DelayHeap {
     }
   }
 
-  delete(key: string): boolean {
+  delete(key: K): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     this.#entries.delete(key);
@@ -59,7 +59,7 @@ export class DelayHeap {
   }
 
   /** Removes and returns the first key that is due at `now`, if any is. */
-  shift(now: number): { readonly key: string; readonly low: boolean } | undefined {
+  shift(now: number): { readonly key: K; readonly low: boolean } | undefined {
     const first = this.#heap[0];
     if (first === undefined || first.at > now) return undefined;
     this.delete(first.key);
@@ -71,7 +71,7 @@ export class DelayHeap {
     this.#entries.clear();
   }
 
-  #up(entry: Entry): void {
+  #up(entry: Entry<K>): void {
     for (;;) {
       const parent = entry.place === 0 ? undefined : this.#heap[(entry.place - 1) >> 1];
       if (parent === undefined || !before(entry, parent)) return;
@@ -79,7 +79,7 @@ export class DelayHeap {
     }
   }
 
-  #down(entry: Entry): void {
+  #down(entry: Entry<K>): void {
     for (;;) {
       const left = this.#heap[2 * entry.place + 1];
       const right = this.#heap[2 * entry.place + 2];
@@ -89,18 +89,18 @@ export class DelayHeap {
     }
   }
 
-  #swap(a: Entry, b: Entry): void {
+  #swap(a: Entry<K>, b: Entry<K>): void {
     const place = a.place;
     this.#place(a, b.place);
     this.#place(b, place);
   }
 
-  #place(entry: Entry, place: number): void {
+  #place(entry: Entry<K>, place: number): void {
     entry.place = place;
     this.#heap[place] = entry;
   }
 }
 
-function before(a: Entry, b: Entry): boolean {
+function before(a: Entry<string>, b: Entry<string>): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
 }

@@ -8,13 +8,13 @@
  * An iterator keeps alive the table that it was made on, with all values that were in it, also after the map has moved to a smaller one. So it is dropped
  * when half of the entries are gone.
  */
-export class FifoMap<V> extends Map<string, V> {
-  #front: MapIterator<[string, V]> | undefined;
+export class FifoMap<V, K extends string = string> extends Map<K, V> {
+  #front: MapIterator<[K, V]> | undefined;
   /** Number of entries when `#front` was made. */
   #frontSize = 0;
 
   /** Removes and returns the oldest entry. */
-  shift(): [string, V] | undefined {
+  shift(): [K, V] | undefined {
     if (this.size === 0) return undefined;
     let next = (this.#front ?? this.#newFront()).next();
     if (next.done === true) {
@@ -31,13 +31,13 @@ export class FifoMap<V> extends Map<string, V> {
     return this.values().next().value;
   }
 
-  override delete(key: string): boolean {
+  override delete(key: K): boolean {
     const isDeleted = super.delete(key);
     if (isDeleted && this.size * 2 <= this.#frontSize) this.#front = undefined;
     return isDeleted;
   }
 
-  #newFront(): MapIterator<[string, V]> {
+  #newFront(): MapIterator<[K, V]> {
     this.#front = this.entries();
     this.#frontSize = this.size;
     return this.#front;

@@ -17,7 +17,11 @@ export interface AddOptions {
  * worker should end soon after the signal is aborted.
  * @param since when the run was requested, monotonic ms; after failures, when the first of the failed runs was
  */
-export type Worker = (key: string, signal: AbortSignal, since: number) => Promise<RunResult | undefined | void>;
+export type Worker<K extends string = string> = (
+  key: K,
+  signal: AbortSignal,
+  since: number,
+) => Promise<RunResult | undefined | void>;
 
 export interface RunResult {
   readonly requeueAfterMs?: number | undefined;
@@ -28,13 +32,18 @@ export interface RunResult {
  * @param retryInMs `undefined`: not repeated, because the key was forgotten or the queue stopped
  * @param attempt failures in a row, this one included
  */
-export type OnError = (key: string, error: unknown, retryInMs: number | undefined, attempt: number) => void;
+export type OnError<K extends string = string> = (
+  key: K,
+  error: unknown,
+  retryInMs: number | undefined,
+  attempt: number,
+) => void;
 
-export interface KeyedQueueOptions {
+export interface KeyedQueueOptions<K extends string = string> {
   /** For errors, logs and metrics: `targets`. */
   readonly name: string;
   /** Must not throw. */
-  readonly onError: OnError;
+  readonly onError: OnError<K>;
   /** Retry-After of a worker's error, ms. */
   readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** First back-off step, ms. Default 100. */
@@ -49,7 +58,7 @@ export interface KeyedQueueOptions {
    * Groups of keys (of one user) take turns and share the workers (`group-runs.ts`), so that neither many keys nor long runs of one group
    * hold up another. Default: all are one.
    */
-  readonly groupOf?: GroupOf | undefined;
+  readonly groupOf?: GroupOf<K> | undefined;
   /** `groupOf` may give another group later. A key that waits stays in its group; this costs memory for each key. */
   readonly groupsChange?: boolean;
   readonly clock?: Clock;

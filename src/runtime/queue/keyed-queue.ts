@@ -44,22 +44,22 @@ interface Run {
 /** Expired holds are swept at most this often, ms. */
 const SWEEP_MS = 1000;
 
-export class KeyedQueue {
-  readonly #options: KeyedQueueOptions;
+export class KeyedQueue<K extends string = string> {
+  readonly #options: KeyedQueueOptions<K>;
   readonly #clock: Clock;
   readonly #minIntervalMs: number;
   readonly #retryBaseMs: number;
   readonly #backoff: KeyedBackoff;
-  readonly #waiting: WaitingKeys;
-  readonly #delayed = new DelayHeap();
-  readonly #running = new Map<string, Run>();
+  readonly #waiting: WaitingKeys<K>;
+  readonly #delayed = new DelayHeap<K>();
+  readonly #running = new Map<K, Run>();
   readonly #holds: Holds;
   /** `Run.since` of the first failed run of each key that has not succeeded since. */
-  readonly #failingSince = new Map<string, number>();
-  #worker: Worker | undefined;
+  readonly #failingSince = new Map<K, number>();
+  #worker: Worker<K> | undefined;
   #concurrency = 1;
   #groupRuns = new GroupRuns(1);
-  #stopped: Promise<readonly string[]> | undefined;
+  #stopped: Promise<readonly K[]> | undefined;
   readonly #abort = new AbortController();
   #idle: PromiseWithResolvers<void> | undefined;
   #pump: NodeJS.Immediate | undefined;
@@ -68,10 +68,10 @@ export class KeyedQueue {
   #retries = 0;
 
   /** @throws RangeError naming an option that is out of range */
-  constructor(options: KeyedQueueOptions) {
+  constructor(options: KeyedQueueOptions<K>) {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
-    this.#waiting = new WaitingKeys(options.groupOf, options.groupsChange);
+    this.#waiting = new WaitingKeys<K>(options.groupOf, options.groupsChange);
     this.#clock = clock;
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
@@ -83,7 +83,7 @@ export class KeyedQueue {
    * Requests a run of `key`. Accepted in every state; after `stop` it does nothing.
    * @throws RangeError for a negative or infinite `delayMs`
    */
-  add(key: string, { delayMs = 0, priority = 'normal' }: AddOptions = {}): void {
+  add(key: K, { delayMs = 0, priority = 'normal' }: AddOptions = {}): void {
     nonNegative('delayMs', delayMs);
     if (this.#stopped !== undefined) return;
     const run = this.#running.get(key);
@@ -96,7 +96,7 @@ export class KeyedQueue {
    * Starts handing keys to `worker`, at most `concurrency` (default 1) at once.
    * @throws Error if it was started before, RangeError for a bad concurrency
    */
-  start(worker: Worker, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
+  start(worker: Worker<K>, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
     if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
     this.#concurrency = positiveInteger('concurrency', concurrency);
     this.#groupRuns = new GroupRuns(concurrency);
@@ -105,7 +105,7 @@ export class KeyedQueue {
   }
 
   /** Drops the pending runs of `key` and its failures. A run that has begun ends, but is not repeated. */
-  forget(key: string): void {
+  forget(key: K): void {
     this.#waiting.delete(key);
     this.#delayed.delete(key);
     this.#backoff.reset(key);
@@ -153,7 +153,7 @@ export class KeyedQueue {
    * their signal is aborted and they get `graceMs` (default 1000) to notice. Never rejects; safe to call again.
    * @returns the keys whose runs were still going on after all that
    */
-  stop(options: StopOptions = {}): Promise<readonly string[]> {
+  stop(options: StopOptions = {}): Promise<readonly K[]> {
     this.#stopped ??= this.#stop(options);
     return this.#stopped;
   }
@@ -162,7 +162,7 @@ export class KeyedQueue {
     await this.stop();
   }
 
-  async #stop({ drainMs = 0, graceMs = 1000 }: StopOptions): Promise<readonly string[]> {
+  async #stop({ drainMs = 0, graceMs = 1000 }: StopOptions): Promise<readonly K[]> {
     this.#waiting.clear();
     this.#delayed.clear();
     this.#holds.clear();
@@ -186,7 +186,7 @@ export class KeyedQueue {
   }
 
   /** Makes the key waiting, dirty or delayed, as its hold allows. */
-  #enqueue(key: string, at: number, low: boolean, now: number): void {
+  #enqueue(key: K, at: number, low: boolean, now: number): void {
     const start = Math.max(at, this.#holds.until(key));
     const run = this.#running.get(key);
     if (start <= now) {
@@ -247,14 +247,14 @@ export class KeyedQueue {
   }
 
   /** The key to run now: of a group below its share, else of any group while a worker is free. */
-  #next(): ReturnType<WaitingKeys['shift']> {
+  #next(): ReturnType<WaitingKeys<K>['shift']> {
     const free = this.#concurrency - this.#running.size;
     const { extra, isBelowShare } = this.#groupRuns;
     const next = free + extra > 0 ? this.#waiting.shift(isBelowShare) : undefined;
     return next ?? (free > 0 ? this.#waiting.shift() : undefined);
   }
 
-  async #run(key: string, run: Run, worker: Worker): Promise<void> {
+  async #run(key: K, run: Run, worker: Worker<K>): Promise<void> {
     try {
       const requeueAfterMs = (await worker(key, this.#abort.signal, run.since))?.requeueAfterMs;
       if (requeueAfterMs !== undefined) nonNegative('requeueAfterMs', requeueAfterMs);
@@ -269,7 +269,7 @@ export class KeyedQueue {
     }
   }
 
-  #succeeded(key: string, run: Run, requeueAfterMs: number | undefined): void {
+  #succeeded(key: K, run: Run, requeueAfterMs: number | undefined): void {
     this.#running.delete(key);
     this.#backoff.reset(key);
     this.#failingSince.delete(key);
@@ -280,7 +280,7 @@ export class KeyedQueue {
     this.#holds.sweep(now);
   }
 
-  #failed(key: string, run: Run, error: unknown): void {
+  #failed(key: K, run: Run, error: unknown): void {
     this.#running.delete(key);
     const now = this.#clock.monotonic();
     let retryInMs: number | undefined;

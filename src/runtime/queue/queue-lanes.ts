@@ -6,7 +6,7 @@
 import { KeyedQueue } from './keyed-queue.ts';
 import type { KeyedQueueOptions, StopOptions, Worker } from './keyed-queue-options.ts';
 
-export interface QueueLanesOptions extends KeyedQueueOptions {
+export interface QueueLanesOptions<K extends string = string> extends KeyedQueueOptions<K> {
   /** Runs at once in each lane. Default 1. */
   readonly concurrency?: number;
 }
@@ -14,23 +14,23 @@ export interface QueueLanesOptions extends KeyedQueueOptions {
 /** Number of lanes from which on unused ones are removed. */
 const MANY = 64;
 
-export class QueueLanes {
-  readonly #options: QueueLanesOptions;
-  readonly #lanes = new Map<string, KeyedQueue>();
-  #worker: Worker | undefined;
+export class QueueLanes<K extends string = string> {
+  readonly #options: QueueLanesOptions<K>;
+  readonly #lanes = new Map<string, KeyedQueue<K>>();
+  #worker: Worker<K> | undefined;
   #stopped = false;
   #sweepAt = MANY;
 
-  constructor(options: QueueLanesOptions) {
+  constructor(options: QueueLanesOptions<K>) {
     this.#options = options;
   }
 
   /** The queue of a lane. After `stop` it accepts no keys. */
-  of(lane: string): KeyedQueue {
+  of(lane: string): KeyedQueue<K> {
     let queue = this.#lanes.get(lane);
     if (queue === undefined) {
       if (this.#lanes.size >= this.#sweepAt) this.#sweep();
-      queue = new KeyedQueue({ ...this.#options, name: this.#nameOf(lane) });
+      queue = new KeyedQueue<K>({ ...this.#options, name: this.#nameOf(lane) });
       this.#lanes.set(lane, queue);
       if (this.#stopped) void queue.stop();
       else if (this.#worker !== undefined) queue.start(this.#worker, this.#options);
@@ -47,7 +47,7 @@ export class QueueLanes {
     this.#sweepAt = Math.max(MANY, 2 * this.#lanes.size);
   }
 
-  get all(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
+  get all(): readonly { readonly name: string; readonly queue: KeyedQueue<K> }[] {
     return [...this.#lanes].map(([lane, queue]) => ({ name: this.#nameOf(lane), queue }));
   }
 
@@ -56,7 +56,7 @@ export class QueueLanes {
   }
 
   /** Starts every lane, and those that are created later. */
-  start(worker: Worker): void {
+  start(worker: Worker<K>): void {
     this.#worker = worker;
     for (const queue of this.#lanes.values()) queue.start(worker, this.#options);
   }

@@ -6,12 +6,12 @@
  */
 import { type GroupOf, Turns } from '../turns.ts';
 
-export class WaitingKeys {
-  readonly #normal: Turns;
-  readonly #low: Turns;
+export class WaitingKeys<K extends string = string> {
+  readonly #normal: Turns<K>;
+  readonly #low: Turns<K>;
 
   /** @see Turns */
-  constructor(groupOf?: GroupOf, groupsChange?: boolean) {
+  constructor(groupOf?: GroupOf<K>, groupsChange?: boolean) {
     this.#normal = new Turns(groupOf, groupsChange);
     this.#low = new Turns(groupOf, groupsChange);
   }
@@ -20,12 +20,12 @@ export class WaitingKeys {
     return this.#normal.size + this.#low.size;
   }
 
-  has(key: string): boolean {
+  has(key: K): boolean {
     return this.#normal.get(key) !== undefined || this.#low.get(key) !== undefined;
   }
 
   /** A key that waits already keeps its place, unless it moves from `low` to `normal`. */
-  add(key: string, low: boolean, now: number): void {
+  add(key: K, low: boolean, now: number): void {
     const since = this.#low.get(key);
     if (since !== undefined && !low) {
       this.#low.delete(key);
@@ -41,13 +41,13 @@ export class WaitingKeys {
    */
   shift(
     mayTake?: (group: string) => boolean,
-  ): { readonly key: string; readonly group: string; readonly low: boolean; readonly since: number } | undefined {
+  ): { readonly key: K; readonly group: string; readonly low: boolean; readonly since: number } | undefined {
     const normal = this.#normal.shift(mayTake);
     const first = normal ?? this.#low.shift(mayTake);
     return first && { key: first.key, group: first.group, low: normal === undefined, since: first.value };
   }
 
-  delete(key: string): void {
+  delete(key: K): void {
     this.#normal.delete(key);
     this.#low.delete(key);
   }

@@ -20,6 +20,7 @@ import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { reconcilerOf, type WholeReconciler } from '../../support/reconciler.ts';
+import { asKey } from '../../support/keys.ts';
 
 const HOME = 'local';
 export const AWAY = 'management';
@@ -158,7 +159,7 @@ export class TwoClusters implements AsyncDisposable {
       open: () => {
         const objectChanged: OnObjectChange = (key) => {
           const { cluster, namespace, name } = parseResourceKey(key);
-          if (cluster === HOME && namespace === 'default') engine.enqueueRule(`copier:default/${name}`);
+          if (cluster === HOME && namespace === 'default') engine.enqueueRule(asKey(`copier:default/${name}`));
         };
         this.manager.onObjects({ objectChanged });
         const secrets = { path: '/api/v1/secrets', metadataOnly: true };
@@ -191,7 +192,7 @@ export class TwoClusters implements AsyncDisposable {
         });
         return { owner, version: found.resourceVersion, claims, sources: [source] };
       },
-      ownerOf: ({ annotations }) => annotations[MARK],
+      ownerOf: ({ annotations }) => asKey(annotations[MARK]),
       getLive: async () => await Promise.resolve({ state: 'gone' }),
       orphanPolicy: () => 'delete',
       updateStatus: async (rule, entries) => {

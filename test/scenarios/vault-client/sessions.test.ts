@@ -20,6 +20,7 @@ import { type AppRole, DevVault } from './dev-vault.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
+import { asKey } from '../../support/keys.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
@@ -444,10 +445,10 @@ describe('a location', () => {
     let identity = before;
     const access = accessWith(() => identity);
     const at = { ...login, server: { addr: vault.addr } };
-    const old = await access.open('vault:x', at, signal);
+    const old = await access.open(asKey('vault:x'), at, signal);
     await read(old.session);
     identity = after;
-    const current = await access.open('vault:x', at, signal);
+    const current = await access.open(asKey('vault:x'), at, signal);
     await read(current.session);
     await unused();
     assert.deepEqual([old.session.state, current.session.state, sessions.size], ['closed', 'live', 1]);
@@ -464,9 +465,9 @@ describe('a location', () => {
     };
     const target = vaultTargetKey(location);
     const locations = new VaultLocations(() => undefined);
-    locations.set('mirrors:a/b', [{ key: target, location, pollSeconds: 1 }]);
+    locations.set(asKey('mirrors:a/b'), [{ key: target, location, pollSeconds: 1 }]);
     const options = { access: accessWith(() => role), locations } as unknown as VaultTargetsOptions;
-    await new VaultTargets(options).readBack(target, 'mirrors:a/b', 'another version', signal);
+    await new VaultTargets(options).readBack(target, asKey('mirrors:a/b'), 'another version', signal);
     assert.equal(seen('login'), 1);
     await unused();
     assert.equal(sessions.size, 0);

@@ -3,8 +3,10 @@ import { test } from 'node:test';
 
 import type { KubeApi } from '../../../kube/api.ts';
 import { Contents } from './contents.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { ResourceKey } from '../../../copy/model/keys.ts';
 
-const key = (namespace: string, name: string): string => `c:Secret/${namespace}/${name}`;
+const key = (namespace: string, name: string): ResourceKey => asKey(`c:Secret/${namespace}/${name}`);
 
 /** A cluster in which every Secret exists, and the paths that were read. */
 function contents(): { readonly contents: Contents; readonly paths: string[] } {

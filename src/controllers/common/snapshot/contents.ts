@@ -5,7 +5,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../../copy/cluster/get-object.ts';
 import { Content } from '../../../copy/model/content.ts';
-import { type ResourceKey, resourceKey, parseResourceKey } from '../../../copy/model/keys.ts';
+import {
+  isEntryKey,
+  type ObjectKey,
+  parseResourceKey,
+  type ResourceKey,
+  resourceKey,
+} from '../../../copy/model/keys.ts';
 import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
 import { versionOf } from '../../../copy/model/observed.ts';
 import { type Fingerprint, fingerprintOf } from '../../../copy/model/fingerprint.ts';
@@ -31,12 +37,12 @@ const PARALLEL = 8;
 export class Contents {
   readonly #api: KubeApi;
   /** `null`: it does not exist. */
-  readonly #found = new Map<ResourceKey, Found | null>();
+  readonly #found = new Map<ObjectKey, Found | null>();
   readonly #signal: AbortSignal | undefined;
   readonly #changes: Changes;
   readonly #kinds: readonly Kind[];
   /** To be read by the next batch. */
-  readonly #requested = new Set<ResourceKey>();
+  readonly #requested = new Set<ObjectKey>();
   #batch: Promise<void> | undefined;
 
   /** @param kinds besides Secrets and ConfigMaps */
@@ -51,13 +57,13 @@ export class Contents {
    * Forgets the objects that have changed since they were read.
    * @param versionOf the present resourceVersion of an object; `undefined`: it does not exist
    */
-  forgetOthers(versionOf: (key: ResourceKey) => string | undefined): void {
+  forgetOthers(versionOf: (key: ObjectKey) => string | undefined): void {
     for (const [key, found] of this.#found) if (found?.resourceVersion !== versionOf(key)) this.#found.delete(key);
   }
 
   /** `undefined`: not read; `null`: it did not exist. */
   of(key: ResourceKey): Found | null | undefined {
-    return this.#found.get(key);
+    return isEntryKey(key) ? undefined : this.#found.get(key);
   }
 
   /**
@@ -66,7 +72,7 @@ export class Contents {
    * @throws the errors of `api.request`
    */
   async read(key: ResourceKey): Promise<boolean> {
-    if (this.#found.has(key)) return false;
+    if (isEntryKey(key) || this.#found.has(key)) return false;
     this.#requested.add(key);
     this.#batch ??= this.#readRequested();
     await this.#batch;
@@ -88,12 +94,12 @@ export class Contents {
   }
 
   /** @returns the keys of groups that are too small for a list */
-  async #readGroups(keys: readonly ResourceKey[], by: 'name' | 'namespace', least: number): Promise<ResourceKey[]> {
+  async #readGroups(keys: readonly ObjectKey[], by: 'name' | 'namespace', least: number): Promise<ObjectKey[]> {
     const groups = Map.groupBy(keys, (key) => {
       const place = parseResourceKey(key);
       return `${place.kind} ${place[by]}`;
     });
-    const rest: ResourceKey[] = [];
+    const rest: ObjectKey[] = [];
     for (const group of groups.values()) {
       const [first] = group;
       if (first === undefined || group.length < least) rest.push(...group);
@@ -102,7 +108,7 @@ export class Contents {
     return rest;
   }
 
-  async #list(first: ResourceKey, by: 'name' | 'namespace', wanted: ReadonlySet<ResourceKey>): Promise<void> {
+  async #list(first: ObjectKey, by: 'name' | 'namespace', wanted: ReadonlySet<ObjectKey>): Promise<void> {
     const kind = this.#kindOf(first);
     const options = { signal: this.#signal };
     for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
@@ -119,13 +125,13 @@ export class Contents {
     }
   }
 
-  async #get(key: ResourceKey): Promise<Found | null> {
+  async #get(key: ObjectKey): Promise<Found | null> {
     const options = this.#signal === undefined ? {} : { signal: this.#signal };
     return this.#foundIn(key, await getObject(this.#api, this.#kindOf(key), key, options));
   }
 
   /** @param item `undefined`: the server does not have the object */
-  #foundIn(key: ResourceKey, item: Listed | undefined): Found | null {
+  #foundIn(key: ObjectKey, item: Listed | undefined): Found | null {
     const object = this.#changes.get(key)?.(item) ?? item;
     if (object === undefined) return null;
     const { resourceVersion } = object.metadata;
@@ -135,7 +141,7 @@ export class Contents {
     return { resourceVersion, version, fingerprint, immutable: object['immutable'] === true };
   }
 
-  #kindOf(key: ResourceKey): Kind {
+  #kindOf(key: ObjectKey): Kind {
     const { kind } = parseResourceKey(key);
     const known = this.#kinds.find((one) => one.kind === kind);
     if (known === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
