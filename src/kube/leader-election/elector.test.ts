@@ -1,0 +1,116 @@
+/**
+ * The times of a leader, on a clock that only the test moves: two replicas must never write at the same time. The election between real
+ * processes is in test/scenarios/kube and test/faults.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../../test/support/manual-clock.ts';
+import type { KubeRequest, KubeResponse } from '../api.ts';
+import { ConnectionError } from '../errors.ts';
+import { LeaderElector } from './elector.ts';
+
+const RETRY_MS = 2000;
+const DEADLINE_MS = 10_000;
+
+/** An elector whose requests end when the test lets them. */
+class World {
+  readonly clock = new ManualClock();
+  readonly stop = new AbortController();
+  readonly requests: string[] = [];
+  /** How long each answer takes, ms. `Infinity`: the request fails after its limit. */
+  answerMs = 0;
+  isWorking = false;
+  endWork: () => void = () => undefined;
+  #version = 1;
+  readonly elector = new LeaderElector({
+    api: { cluster: 'c', request: (request) => this.#answer(request), stream: () => assert.fail('not used') },
+    namespace: 'default',
+    name: 'keyferry',
+    identity: 'us',
+    retryMs: RETRY_MS,
+    renewDeadlineMs: DEADLINE_MS,
+    leaseDurationMs: 15_000,
+    clock: this.clock,
+    random: () => 0,
+    onError: () => undefined,
+  });
+
+  start(): Promise<void> {
+    return this.elector.run({
+      signal: this.stop.signal,
+      onStartedLeading: async (signal) => {
+        this.isWorking = true;
+        signal.addEventListener('abort', () => {
+          this.isWorking = false;
+        });
+        await new Promise<void>((resolve) => {
+          this.endWork = resolve;
+        });
+      },
+    });
+  }
+
+  async #answer({ method, body = '', timeoutMs = 0 }: KubeRequest): Promise<KubeResponse> {
+    this.requests.push(method);
+    const ms = this.answerMs;
+    const isLate = ms > timeoutMs;
+    await new Promise<void>((resolve) => {
+      this.clock.setTimeout(resolve, isLate ? timeoutMs : ms);
+    });
+    if (isLate) throw new ConnectionError('ETIMEDOUT', 'no answer');
+    const lease = method === 'GET' ? { metadata: {} } : (JSON.parse(String(body)) as { metadata: object });
+    this.#version += 1;
+    const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(this.#version) } };
+    return { status: 200, body: Buffer.from(JSON.stringify(stored)) };
+  }
+}
+
+describe('a leader', () => {
+  it('counts its time from the begin of a renewal: a slow answer gives it no more', async () => {
+    const world = new World();
+    const running = world.start();
+    await world.clock.advance(0);
+    assert.equal(world.isWorking, true);
+    world.answerMs = 4000;
+    // The renewal begins after 2 s and is answered after 6 s. The next ones are never answered.
+    await world.clock.advance(RETRY_MS + 1);
+    world.answerMs = Infinity;
+    const deadline = RETRY_MS + DEADLINE_MS;
+    await world.clock.advance(deadline - world.clock.monotonic() - 1);
+    assert.equal(world.isWorking, true);
+    await world.clock.advance(1);
+    assert.equal(world.isWorking, false, 'another replica may start 15 s after it saw the renewal');
+    world.stop.abort();
+    world.endWork();
+    await world.clock.advance(DEADLINE_MS);
+    await running;
+  });
+
+  it('sends nothing from the loss of the Lease to the end of its work', async () => {
+    const world = new World();
+    const running = world.start();
+    await world.clock.advance(0);
+    world.answerMs = Infinity;
+    await world.clock.advance(DEADLINE_MS);
+    assert.equal(world.isWorking, false);
+    // The request that was under way when the time was over.
+    await world.clock.advance(DEADLINE_MS);
+    world.answerMs = 0;
+    const before = world.requests.length;
+    await world.clock.advance(60_000);
+    assert.deepEqual(
+      world.requests.slice(before),
+      [],
+      'a renewal would keep the Lease from the others, and start new work',
+    );
+    assert.equal(world.elector.isLeader, false);
+    world.endWork();
+    await world.clock.advance(1);
+    assert.ok(world.requests.length > before, 'it stands by again');
+    world.stop.abort();
+    world.endWork();
+    await world.clock.advance(DEADLINE_MS);
+    await running;
+  });
+});
