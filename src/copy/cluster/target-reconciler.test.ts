@@ -9,7 +9,7 @@ import { clientOf } from '../../../test/support/kube-client.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
-import type { Claim, DesiredState } from '../model/claim.ts';
+import type { Claim, DesiredState, Shape } from '../model/claim.ts';
 import { ClaimBook } from '../plan/claim-book.ts';
 import type { RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
@@ -27,6 +27,8 @@ let api: HttpKubeApi;
 let store: KubeStore;
 /** Runs before the next request of a method. */
 const interruptions = new Map<string, () => Promise<unknown>>();
+/** The methods of the requests for Secrets. */
+const requests: string[] = [];
 
 before(async () => {
   plane = await startControlPlane({ controllerManager: false });
@@ -35,6 +37,7 @@ before(async () => {
     cluster: api.cluster,
     stream: async (request) => await api.stream(request),
     request: async (request) => {
+      requests.push(request.method);
       const interrupt = interruptions.get(request.method);
       interruptions.delete(request.method);
       await interrupt?.();
@@ -106,6 +109,49 @@ describe('an orphan that is changed during the read of its owner', () => {
   it('is deleted after any other change', async () => {
     await reconcileOrphan('touched', { 'example.com/other': 'x' });
     assert.equal(await plane.api.find(path('touched')), undefined);
+  });
+});
+
+describe('a write that another one was faster than', () => {
+  const RULE: RuleKey = asKey('rules:there');
+  const { signal } = new AbortController();
+  let value = 'one';
+
+  /** Reconciles a copy, and returns the outcome of its claim and the requests. */
+  async function reconcile(name: string): Promise<readonly [state: string | undefined, requests: readonly string[]]> {
+    const book = new ClaimBook();
+    const owner = { key: RULE, title: RULE, rank: '' };
+    const shape: Shape = {
+      id: '',
+      desiredState: () => {
+        const annotations = { [MARK]: RULE, 'example.com/value': value };
+        return { kind: 'be', labels: {}, annotations, bookkeeping: {}, data: 'minimal', type: 'Opaque' };
+      },
+      heldVersion: () => undefined,
+    };
+    const target = store.key('default', name);
+    book.replace(RULE, [{ owner, target, mode: 'own', source: undefined, shape }], []);
+    const targets = targetsOf(book, async () => await Promise.resolve('keep'));
+    requests.length = 0;
+    await targets.reconcile(target, signal);
+    return [book.on(target)[0]?.outcome.state, requests.splice(0)];
+  }
+
+  it('is decided again with the object that was read, where no watch has shown it', async () => {
+    await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'theirs', namespace: 'default' } });
+    const [state, sent] = await reconcile('theirs');
+    assert.deepEqual([state, sent.filter((method) => method === 'POST').length], ['conflict', 1]);
+  });
+
+  it('is done with the version that was read, where the watch is behind', async () => {
+    await reconcile('behind');
+    value = 'two';
+    interruptions.set('PATCH', async () => {
+      await plane.api.patch(path('behind'), { metadata: { annotations: { 'example.com/other': 'x' } } });
+    });
+    assert.deepEqual(await reconcile('behind'), ['synced', ['PATCH', 'GET', 'PATCH']]);
+    const { metadata } = await plane.api.get(path('behind'));
+    assert.equal(metadata.annotations['example.com/value'], 'two');
   });
 });
 
