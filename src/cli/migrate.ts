@@ -8,20 +8,18 @@ import { heldBy } from '../controllers/common/snapshot/leftovers.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
-import type { Change, Found, ProgramReader, Verdict } from '../controllers/common/migration.ts';
+import type { Change, Found, ProgramReader } from '../controllers/common/migration.ts';
 import { controllerReaders, programReaders } from '../controllers/list.ts';
 import type { ResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
 import type { MigrateOptions } from './actions.ts';
-import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from './exit-codes.ts';
-import type { MigrationFinding, MigrationProgram, MigrationReport } from './migrate/report.ts';
+import { exitCodeOf, type MigrationFinding, type MigrationProgram, type MigrationReport } from './migrate/report.ts';
 import { refuseWhileRunning, runningPrograms } from './migrate/running.ts';
 import { startOf } from './migrate/start.ts';
 import { migrationText } from './migrate/text.ts';
 import { assumed, Writer } from './migrate/writes.ts';
-import { hasLossOrRefusal } from './plan/report.ts';
 import { type Progress, withProgress } from './progress.ts';
 import { requireReach } from './reach-notes.ts';
 import { reportText } from './report-text.ts';
@@ -198,12 +196,4 @@ class Migration {
     for (const reader of readers) found.set(reader, await reader.find(context));
     return found;
   }
-}
-
-function exitCodeOf({ programs, targets }: MigrationReport): number {
-  const findings = programs.flatMap((one) => one.findings);
-  if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;
-  const open = new Set<Verdict>(['manual', 'unsupported', 'leftover']);
-  const needsHelp = findings.some(({ verdict, result }) => open.has(verdict) && result !== 'deleted');
-  return needsHelp || hasLossOrRefusal({ targets, problems: [] }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
 }

@@ -92,7 +92,7 @@ export async function planFiles(
 function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, problem }: Given): PlannedProblem[] {
   const { inventory, readers } = snapshot;
   const problems: string[] = [];
-  if (kind !== 'Namespace' && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
+  if (kind !== 'Namespace' && !inventory.hasNamespace(namespace)) {
     problems.push(`namespace ${namespace} does not exist`);
   }
   if (problem === undefined) {

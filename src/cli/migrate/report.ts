@@ -2,7 +2,8 @@
  * The output of `keyferry migrate`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema
  * is docs/schemas/migrate.json.
  */
-import type { PlannedTarget } from '../plan/report.ts';
+import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from '../exit-codes.ts';
+import { hasLossOrRefusal, type PlannedTarget } from '../plan/report.ts';
 import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { Place, Verdict } from '../../controllers/common/migration.ts';
 
@@ -42,4 +43,13 @@ export interface MigrationReport {
   readonly unchanged: number;
   /** Parts of the cluster that could not be read. */
   readonly notes: readonly string[];
+}
+
+/** 3: somebody has to decide something. What was deleted on request is no longer open. */
+export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'programs' | 'targets'>): number {
+  const findings = programs.flatMap((one) => one.findings);
+  if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;
+  const open = new Set<Verdict>(['manual', 'unsupported', 'leftover']);
+  const needsHelp = findings.some(({ verdict, result }) => open.has(verdict) && result !== 'deleted');
+  return needsHelp || hasLossOrRefusal({ targets, problems: [] }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
 }

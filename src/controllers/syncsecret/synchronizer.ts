@@ -72,26 +72,13 @@ class SecretSynchronizer implements Controller {
     const { cluster } = this.#context;
     const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
     this.#watches.push(
-      cluster.watchContents(SECRET, { labelSelector, isSource: true }, this.#secretSink()),
+      cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(this.#secrets)),
       watchSyncSecrets(this.#context, this.#syncSecretSink(), false),
     );
   }
 
   stop(): void {
     // Its watches are those of the cluster.
-  }
-
-  #secretSink(): WatchSink {
-    const { sink } = this.#secrets;
-    return {
-      ...sink,
-      remove: (object) => {
-        const withoutLabel = { ...object, metadata: { ...object.metadata, labels: {} } };
-        // It exists still if it has only lost the label, and would hang in its deletion with KubeLB's finalizer.
-        if (secretRule(withoutLabel) === undefined) sink.remove(object);
-        else this.#secrets.put(withoutLabel);
-      },
-    };
   }
 
   /** SyncSecrets are targets here, and rules of the CCM. */
@@ -119,4 +106,17 @@ class SecretSynchronizer implements Controller {
       },
     };
   }
+}
+
+/** Takes the events of the watch of labelled Secrets, which cannot tell a deletion from a lost label. */
+export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
+  return {
+    ...secrets.sink,
+    remove: (object) => {
+      const withoutLabel = { ...object, metadata: { ...object.metadata, labels: {} } };
+      // It exists still if it has only lost the label, and would hang in its deletion with KubeLB's finalizer.
+      if (secretRule(withoutLabel) === undefined) secrets.sink.remove(object);
+      else secrets.put(withoutLabel);
+    },
+  };
 }

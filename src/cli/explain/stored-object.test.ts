@@ -1,0 +1,75 @@
+/** How `explain` reads an object: each version of its API, and a missing permission is no missing object. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { KubeApi } from '../../kube/api.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { lastWriteOf, readStored, writersOf } from './stored-object.ts';
+
+const SUBJECT = {
+  collection: {
+    kind: 'SyncSecret',
+    groupPath: '/apis/new/v1',
+    olderGroupPaths: ['/apis/new/v1beta1', '/apis/old/v1'],
+    plural: 'syncsecrets',
+  },
+  namespace: 'default',
+  name: 'app',
+};
+const pathIn = (group: string): string => `${group}/namespaces/default/syncsecrets/app`;
+
+/** @param answers of the server by path: a status. Others are 404 */
+async function read(answers: Readonly<Record<string, number>>) {
+  const paths: string[] = [];
+  const api: KubeApi = {
+    cluster: 'c',
+    request: async ({ method, path }) => {
+      paths.push(path);
+      const status = answers[path] ?? 404;
+      const reason = status === 403 ? 'Forbidden' : 'NotFound';
+      if (status !== 200)
+        throw new ApiError({ cluster: 'c', method, path }, status, { reason, message: reason, causes: [] });
+      return await Promise.resolve({ status, body: Buffer.from(JSON.stringify({ metadata: { name: path } })) });
+    },
+    stream: () => assert.fail('not used'),
+  };
+  const stored = await readStored(api, SUBJECT, undefined);
+  return { stored, paths };
+}
+
+test('an object is looked for in every version of its API, from the newest to the oldest', async () => {
+  for (const [index, group] of ['/apis/new/v1', '/apis/new/v1beta1', '/apis/old/v1'].entries()) {
+    const { stored, paths } = await read({ [pathIn(group)]: 200 });
+    assert.ok(stored.state === 'there' && stored.metadata.name === pathIn(group));
+    assert.equal(paths.length, index + 1);
+  }
+  const { stored, paths } = await read({});
+  assert.deepEqual([stored.state, paths.length], ['absent', 3]);
+});
+
+test('an object that the caller may not read is refused, and not absent', async () => {
+  const { stored } = await read({ [pathIn('/apis/new/v1')]: 403 });
+  assert.equal(stored.state, 'refused');
+});
+
+test('other failures are passed on', async () => {
+  await assert.rejects(read({ [pathIn('/apis/new/v1')]: 500 }), /500/);
+});
+
+test('the writers are listed from the newest, each with what it wrote', () => {
+  const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1' };
+  const writers = writersOf({
+    managedFields: [
+      { ...entry, manager: 'kubectl', time: '2026-01-01T00:00:00Z', fieldsV1: { 'f:data': {} } },
+      { ...entry, manager: 'keyferry', time: '2026-01-03T00:00:00Z', fieldsV1: { 'f:metadata': {} } },
+      { ...entry, manager: 'keyferry', time: '2026-01-04T00:00:00Z', subresource: 'status', fieldsV1: {} },
+      { ...entry, manager: 'unknown time', fieldsV1: { 'f:spec': {} } },
+    ],
+  });
+  assert.deepEqual(
+    writers.map(({ manager, wrote }) => `${manager} ${wrote}`),
+    ['keyferry status', 'keyferry metadata', 'kubectl content', 'unknown time content'],
+  );
+  assert.equal(lastWriteOf(writers), '2026-01-03T00:00:00Z');
+  assert.equal(lastWriteOf(writers.slice(2)), null);
+});

@@ -1,0 +1,26 @@
+/** The exit code of `migrate`. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { Verdict } from '../../controllers/common/migration.ts';
+import { exitCodeOf, type MigrationFinding } from './report.ts';
+
+const OBJECT = { kind: 'Secret', namespace: 'team', name: 'db' };
+
+function codeOf(...findings: readonly (readonly [Verdict, MigrationFinding['result']])[]): number {
+  const made = findings.map(([verdict, result]): MigrationFinding => {
+    return { verdict, object: OBJECT, text: '', annotations: null, result, error: null };
+  });
+  const programs = [{ program: 'k8s-replicator', rules: 0, copies: 0, running: [], findings: made } as const];
+  return exitCodeOf({ programs, targets: [] });
+}
+
+test('the exit code is 3 while something is open, and 1 if a write failed', () => {
+  assert.equal(codeOf(), 0);
+  assert.equal(codeOf(['manual', null]), 3);
+  assert.equal(codeOf(['unsupported', null]), 3);
+  assert.equal(codeOf(['leftover', null]), 3);
+  assert.equal(codeOf(['leftover', 'deleted']), 0);
+  assert.equal(codeOf(['leftover', 'deleted'], ['leftover', 'skipped']), 3);
+  assert.equal(codeOf(['leftover', 'deleted'], ['leftover', 'failed']), 1);
+});

@@ -1,0 +1,35 @@
+/** A Secret that is no longer offered: its rule ends, unless the finalizer of KubeLB has to go first. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { KubeObject } from '../../kube/api.ts';
+import { RuleStore } from '../common/rule-store.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGINAL_FINALIZER } from './api.ts';
+import { labelledSecretSink } from './synchronizer.ts';
+import { secretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './synchronizer-rule-set.ts';
+
+const labels = { [MANAGED_BY_LABEL]: MANAGED_BY_KUBELB };
+const common = { name: 'x', namespace: 'default', uid: 'u', creationTimestamp: '' };
+
+test('the rule of a Secret that lost its label stays while the finalizer of KubeLB is there', () => {
+  for (const [finalizers, expected] of [
+    [[ORIGINAL_FINALIZER], false],
+    [['example.com/other'], undefined],
+    [[], undefined],
+  ] as const) {
+    const secrets = new RuleStore({
+      controller: SYNCHRONIZER_CONTROLLER,
+      toRule: secretRule,
+      versionOf: secretVersion,
+    });
+    const sink = labelledSecretSink(secrets);
+    const secret = (resourceVersion: string): KubeObject => ({
+      metadata: { ...common, resourceVersion, labels, finalizers: [...finalizers] },
+    });
+    sink.upsert(secret('1'), true);
+    const rule = secrets.key('default', 'x');
+    assert.equal(secrets.get(rule)?.isOffered, true);
+    sink.remove(secret('2'));
+    assert.equal(secrets.get(rule)?.isOffered, expected);
+  }
+});
