@@ -57,9 +57,14 @@ class MirrorsController implements Controller {
       const subject = { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid };
       context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });
     };
-    this.#mirrors = createMirrorStore((rule, initial) => {
-      engine.expectSources(rule, this.#rules.secretsOf(rule));
-      engine.enqueueRule(rule, initial ? 'low' : 'normal');
+    this.#mirrors = createMirrorStore({
+      onChange: (rule, initial) => {
+        engine.expectSources(rule, this.#rules.secretsOf(rule));
+        engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      },
+      onSameVersion: (rule, before, after) => {
+        if (this.reconciler.statusReported(rule, before, after)) engine.enqueueStatus(rule);
+      },
     });
     const specOptions = {
       crossNamespaceAuth: config.mirrors.allowCrossNamespaceAuth,

@@ -13,12 +13,14 @@ export interface StoredMirror extends SecretMirror {
 
 export type MirrorStore = RuleStore<StoredMirror>;
 
-export function createMirrorStore(onChange?: RuleStoreOptions<StoredMirror>['onChange']): MirrorStore {
+export function createMirrorStore(
+  events: Pick<RuleStoreOptions<StoredMirror>, 'onChange' | 'onSameVersion'> = {},
+): MirrorStore {
   return new RuleStore({
     controller: MIRRORS_CONTROLLER,
     toRule: withoutUnusedFields,
     versionOf: ruleVersion,
-    onChange,
+    ...events,
   });
 }
 

@@ -10,7 +10,7 @@ import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { RuleClient } from '../common/rule-client.ts';
-import { SECRET_MIRRORS } from './api.ts';
+import { SECRET_MIRRORS, type SecretMirror } from './api.ts';
 import { MirrorPreparation } from './preparation.ts';
 import type { MirrorRules } from './rule-set.ts';
 import { type MirrorStatusOptions, MirrorStatusUpdate } from './status-update.ts';
@@ -64,6 +64,11 @@ export class MirrorReconciler implements RuleReconciler {
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) vault?.release(rule);
     else vault?.use(rule, rules.specs.get(mirror));
+  }
+
+  /** @see RuleStatuses.reported */
+  statusReported(rule: RuleKey, before: SecretMirror, after: SecretMirror): boolean {
+    return this.#status.reported(rule, before, after);
   }
 
   async updateStatus(

@@ -93,6 +93,11 @@ export class MirrorStatusUpdate {
     return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
 
+  /** @see RuleStatuses.reported */
+  reported(rule: RuleKey, before: SecretMirror, after: SecretMirror): boolean {
+    return this.#statuses.reported(rule, before, after);
+  }
+
   remove(rule: RuleKey): void {
     this.#statuses.forget(rule);
     this.#deletions.forget(rule);

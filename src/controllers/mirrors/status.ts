@@ -96,7 +96,7 @@ export function sameStatus(a: SecretMirrorStatus, b: SecretMirrorStatus): boolea
     a.mirrorStatus === b.mirrorStatus &&
     a.lastSyncTime === b.lastSyncTime &&
     a.observedGeneration === b.observedGeneration &&
-    sameConditions(a.conditions, b.conditions) &&
+    sameConditions(ownConditions(a), ownConditions(b)) &&
     sameLeases(a, b)
   );
 }
@@ -111,7 +111,13 @@ function statusOf(
   const observed = generation === undefined ? {} : { observedGeneration: generation };
   const state = { type: 'Ready', status: reason === 'Synced' ? 'True' : 'False', reason, message } as const;
   const ready = nextCondition(readyCondition(previous), state, generation, now);
-  return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready] };
+  // Conditions of others stay.
+  const others = previous?.conditions?.filter(({ type }) => type !== 'Ready') ?? [];
+  return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready, ...others] };
+}
+
+function ownConditions(status: SecretMirrorStatus): readonly Condition[] {
+  return status.conditions?.filter(({ type }) => type === 'Ready') ?? [];
 }
 
 function readyCondition(status: SecretMirrorStatus | undefined): Condition | undefined {

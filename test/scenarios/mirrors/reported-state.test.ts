@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Keyferry } from '../../support/keyferry.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { HOME, MirrorScene, secretPath } from './support.ts';
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene, secretPath } from './support.ts';
 
 let scene: MirrorScene;
 let operator: Keyferry;
@@ -75,5 +76,49 @@ describe('a pattern that its author wrote as a glob or a list', () => {
     await scene.event('glob', 'MisreadPattern', /comma/);
     await scene.namespaces('glob-c');
     await scene.ready('glob', 'Synced', /^2 copies are up to date; [^;]*namespaces\[2\]/);
+  });
+});
+
+describe('a status that somebody else has written', () => {
+  const statusPath = `${mirrorPath('forged')}/status`;
+  const version = async (): Promise<string> => (await scene.api.get(mirrorPath('forged'))).metadata.resourceVersion;
+
+  before(async () => {
+    await scene.namespaces('forged-a');
+    await scene.secret(HOME, 'forged', { a: '1' });
+    await scene.mirror('forged', ['forged-.']);
+    await scene.ready('forged', 'Synced', /^1 copy/);
+  });
+
+  const lie = {
+    type: 'Ready',
+    status: 'False',
+    reason: 'Broken',
+    message: 'x',
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  };
+  for (const [title, status] of [
+    ['with another generation', { observedGeneration: 99 }],
+    ['with another state', { mirrorStatus: 'Pending' }],
+    ['with another condition', { conditions: [lie] }],
+    ['without any', null],
+  ] as const) {
+    it(`${title} is put right`, async () => {
+      await scene.api.patch(statusPath, { status });
+      await waitFor(async () => (await scene.ready('forged', 'Synced', /^1 copy/)).mirrorStatus === 'Active', {
+        message: 'the state',
+      });
+    });
+  }
+
+  it('keeps conditions of other types, which cause no write', async () => {
+    const { conditions } = await scene.ready('forged', 'Synced');
+    const other = { ...lie, type: 'example.com/Seen' };
+    await scene.api.patch(statusPath, { status: { conditions: [...conditions, other] } });
+    const written = await version();
+    await staysTrue(async () => (await version()) === written, 3000, 'the mirror with a condition of another');
+    await scene.api.patch(mirrorPath('forged'), { spec: { destination: { namespaces: ['forged-.', 'nobody'] } } });
+    const after = await scene.ready('forged', 'Synced', /^1 copy/);
+    assert.deepEqual(after.conditions.map(({ type }: Json) => type).toSorted(), ['Ready', 'example.com/Seen']);
   });
 });
