@@ -1,10 +1,11 @@
-/** The chart and the manifest of a release. Those in `deploy/` name no registry. */
+/** The chart and the manifests of a release. Those in `deploy/` name no registry. */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const CHART = path.join(ROOT, 'deploy/helm/keyferry');
+const CRD_FILE = 'secretmirrors-crd.yaml';
 
 export interface Release {
   /** `v1.2.3` */
@@ -14,7 +15,7 @@ export interface Release {
 }
 
 /**
- * Replaces `folder` by the folder `chart` and the file `keyferry.yaml`.
+ * Replaces `folder` by the folder `chart` and the files `keyferry.yaml` and `secretmirrors-crd.yaml`.
  * @throws Error if the tag is not the version of the package and of the chart, or the image cannot be a name of one
  */
 export function writeReleaseFiles({ tag, image }: Release, folder: string): void {
@@ -42,6 +43,7 @@ export function writeReleaseFiles({ tag, image }: Release, folder: string): void
   writeFileSync(path.join(folder, 'chart/values.yaml'), values);
   const manifest = replaceOnce('deploy/keyferry.yaml', `"keyferry:${version}"`, `"${image}:${version}"`);
   writeFileSync(path.join(folder, 'keyferry.yaml'), manifest);
+  cpSync(path.join(ROOT, 'deploy/crds/mirrors.kts.studio_secretmirrors.yaml'), path.join(folder, CRD_FILE));
 }
 
 function replaceOnce(file: string, before: string, after: string): string {

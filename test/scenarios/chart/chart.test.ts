@@ -91,6 +91,25 @@ describe('the chart', () => {
     assert.ok(ofGenerator?.every((right) => !right.startsWith('core/secrets')));
   });
 
+  it('lets the role view read no SyncSecrets, because these hold values', async () => {
+    const values = { 'syncSecret.manager.enabled': true, 'rbac.editorRole': true };
+    const roles = objectsIn(await template(values)).filter(({ kind }) => kind === 'ClusterRole');
+    const readersFor = (resource: string): Record<string, string[]> =>
+      Object.fromEntries(
+        ['view', 'edit', 'admin'].map((to) => [
+          to,
+          roles
+            .filter(({ metadata }) => metadata.labels[`rbac.authorization.k8s.io/aggregate-to-${to}`] === 'true')
+            .filter(({ rules }) => rules.some(({ resources }: Json) => resources.includes(resource)))
+            .map(({ metadata }) => metadata.name),
+        ]),
+      );
+    const ofMirrors = [`${RELEASE}-viewer`, `${RELEASE}-editor`];
+    assert.deepEqual(readersFor('secretmirrors'), { view: [`${RELEASE}-viewer`], edit: ofMirrors, admin: ofMirrors });
+    const ofSyncSecrets = [`${RELEASE}-syncsecret-viewer`, `${RELEASE}-syncsecret-editor`];
+    assert.deepEqual(readersFor('syncsecrets'), { view: [], edit: ofSyncSecrets, admin: ofSyncSecrets });
+  });
+
   it('gives the generator Roles in the place of a ClusterRole where it has a list of namespaces', async () => {
     const roles = await rolesOf({
       ...OFF,
@@ -210,6 +229,7 @@ describe('the chart', () => {
       [{ 'syncSecret.ccm.enabled': true }, /syncSecret\.ccm\.clusterName/],
       [{ 'syncSecret.manager.enabled': true, 'syncSecret.propagateLabels': ['a,b'] }, /propagateLabels/],
       [{ 'leaderElection.enabled': false }, /replicaCount must be 1 without leaderElection\.enabled/],
+      [{ 'serviceAccount.create': false }, /serviceAccount\.name has to name a ServiceAccount/],
     ];
     for (const [values, message] of table) assert.match(await refusal(values), message);
   });
@@ -230,10 +250,14 @@ describe('the chart', () => {
   });
 
   it('is what deploy/keyferry.yaml was made from', async () => {
-    const args = ['template', RELEASE, CHART, '--namespace=keyferry', `--kube-version=${KUBERNETES}`];
+    // `kubectl delete -f` must not delete the objects of users with their CRD.
+    const common = ['--namespace=keyferry', `--kube-version=${KUBERNETES}`, '--set=crds.install=false'];
+    const args = ['template', RELEASE, CHART, ...common];
     const { stdout } = await helm(args);
     const head = [
-      '# Keyferry with SecretMirrors and the replicator, without Helm: kubectl apply --server-side -f keyferry.yaml',
+      '# Keyferry with SecretMirrors and the replicator, without Helm. Its CRD is in deploy/crds: it is applied before, and stays when this is deleted.',
+      '#   kubectl apply --server-side -f deploy/crds/mirrors.kts.studio_secretmirrors.yaml',
+      '#   kubectl apply --server-side -f deploy/keyferry.yaml',
       '# Rendered from the chart in deploy/helm/keyferry; a test compares them.',
       'apiVersion: v1',
       'kind: Namespace',
@@ -503,3 +527,43 @@ function roleIn(file: string): string[] {
   const [, rights = []] = Object.entries(roles).find(([name]) => name.startsWith('ClusterRole')) ?? [];
   return rights;
 }
+
+describe('deploy/keyferry.yaml', () => {
+  let plane: ControlPlane;
+  before(async () => {
+    plane = await startControlPlane();
+  });
+  after(() => plane.stop());
+
+  it('can be deleted: the CRD, the SecretMirrors and the copies stay', async () => {
+    const kubectl = async (...args: string[]): Promise<string> =>
+      (
+        await promisify(execFile)(
+          await ensureServer('kubectl'),
+          [...args, `--kubeconfig=${plane.kubeconfigPath}`],
+          MUCH,
+        )
+      ).stdout;
+    const crd = path.join(CHART, '../../crds/mirrors.kts.studio_secretmirrors.yaml');
+    await kubectl('apply', '--server-side', '-f', crd);
+    await kubectl('apply', '--server-side', '-f', MANIFEST);
+    const finalizers = ['mirrors.kts.studio/finalizer'];
+    const mirror = {
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { namespace: 'default', name: 'kept', finalizers },
+      spec: { source: { name: 'kept' }, destination: { namespaces: ['team'] } },
+    };
+    await waitFor(
+      async () => {
+        await plane.api.create(mirror);
+        return true;
+      },
+      { message: 'the API of SecretMirrors' },
+    );
+    await kubectl('delete', '--timeout=60s', '-f', MANIFEST);
+    const { metadata } = await plane.api.get('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/kept');
+    assert.equal(metadata.deletionTimestamp, undefined);
+    assert.deepEqual(metadata.finalizers, finalizers);
+  });
+});

@@ -29,6 +29,9 @@ it('has the image of the release as the default of the chart and in the manifest
   const manifest = readFileSync(path.join(release, 'keyferry.yaml'), 'utf8');
   assert.equal(manifest, ours.replace(`image: "keyferry:${version}"`, image));
   assert.ok(manifest.includes(image));
+  const crd = readFileSync(path.join(release, 'secretmirrors-crd.yaml'), 'utf8');
+  assert.match(crd, /^kind: CustomResourceDefinition$/m);
+  assert.doesNotMatch(manifest, /CustomResourceDefinition/);
 });
 
 it('refuses a tag of another version, and a name that no registry accepts', () => {

@@ -43,6 +43,8 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
   /** No Pod runs in the cluster, and a curl needs the port-forward before it. */
   'no-pods': /^kubectl (-n \S+ )?(logs|top|port-forward)| POD\b|^curl /,
+  /** The blocks after it need what it deletes: test/scenarios/chart. */
+  undo: /^kubectl delete -f deploy\/keyferry\.yaml$/,
   /** Not every machine has them; src/cli/completion tests the scripts. */
   'no-shell': /^keyferry completion (zsh|fish)/,
   /** Vault's own program, for a server of the reader. */

@@ -186,8 +186,7 @@ for (const kind of KINDS) {
 
     it('that looks like a glob or a list with blanks is reported while it matches no namespace', async () => {
       const users = scene.of(kind);
-      const misread = async (name: string): Promise<string[]> => {
-        await users.warning(`source/${name}`, 'MisreadPattern');
+      const found = async (name: string): Promise<string[]> => {
         const events: Json[] = await scene.api.list('/api/v1/namespaces/source/events');
         return events
           .filter(({ reason, involvedObject: { kind: on, name: of } }) => {
@@ -196,9 +195,13 @@ for (const kind of KINDS) {
           .map(({ message }) => String(message))
           .toSorted((a, b) => a.localeCompare(b));
       };
+      const misread = async (name: string, count: number): Promise<string[]> => {
+        await waitFor(async () => (await found(name)).length >= count, { message: `${count} events of ${name}` });
+        return await found(name);
+      };
       await users.create('source/misread', { a: '1' }, { 'replicate-to-namespaces': 'project-*, team-b,team-a' });
       await users.holds('team-a/misread', { a: '1' });
-      const [space = '', glob = '', ...more] = await misread('misread');
+      const [space = '', glob = '', ...more] = await misread('misread', 2);
       assert.match(
         space,
         /^annotation k8s-replicator\/replicate-to-namespaces: " team-b" matches no namespace: .* spaces/,
@@ -207,7 +210,7 @@ for (const kind of KINDS) {
       assert.deepEqual(more, []);
       await users.create('source/named', { a: '1' }, { 'replicate-to': 'project-*/x,tea*/x,team-a/named' });
       await users.holds('team-a/named', { a: '1' });
-      assert.equal((await misread('named')).length, 2);
+      assert.equal((await misread('named', 2)).length, 2);
     });
 
     it('on a pull or on its source clears nothing', async () => {

@@ -28,7 +28,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "keyferry.fullname" .) .Values.serviceAccount.name }}
 {{- else }}
-{{- default "default" .Values.serviceAccount.name }}
+{{- required "serviceAccount.create is false, so serviceAccount.name has to name a ServiceAccount. It gets the rights to all Secrets, so it is never the namespace's default one" .Values.serviceAccount.name }}
 {{- end }}
 {{- end }}
 
