@@ -7,7 +7,7 @@
 import { build } from 'esbuild';
 import { readFileSync, writeFileSync } from 'node:fs';
 
-import type { TestedVersions } from '../src/cli/version.ts';
+import type { TestedVersions } from '../src/config/version.ts';
 import { bundledPackages } from './bundled-packages.ts';
 import { sourceCommit } from './commit.ts';
 import { readCrds } from './crd/read-crds.ts';

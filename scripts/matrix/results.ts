@@ -1,5 +1,5 @@
 /** The results of `npm run test:matrix`: scripts/matrix/results.json, which `keyferry version` prints, and the table in docs/versions.md. */
-import type { TestedVersions } from '../../src/cli/version.ts';
+import type { TestedVersions } from '../../src/config/version.ts';
 
 /** One run in which every test passed. */
 export interface MatrixResult extends TestedVersions {

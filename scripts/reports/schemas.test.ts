@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { z } from 'zod';
-import type { Explanation } from '../../src/cli/explain/report.ts';
-import type { PlanReport } from '../../src/cli/plan/report.ts';
-import type { StatusReport } from '../../src/cli/status/report.ts';
+import type { Explanation } from '../../src/commands/explain/report.ts';
+import type { PlanReport } from '../../src/commands/plan/report.ts';
+import type { StatusReport } from '../../src/commands/status/report.ts';
 import type { VersionReport } from '../../src/cli/version-report.ts';
 import {
   type explainSchema,

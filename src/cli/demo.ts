@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { DemoOptions } from './actions.ts';
-import { STOP_SIGNALS } from './stop-signals.ts';
+import type { DemoOptions } from '../commands/actions.ts';
+import { STOP_SIGNALS } from '../operator/stop-signals.ts';
 
 /**
  * Runs until the demo ends; signals are forwarded.

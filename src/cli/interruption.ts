@@ -1,5 +1,5 @@
 /** The end of a command that runs until it is interrupted. */
-import { onStopSignal } from './stop-signals.ts';
+import { onStopSignal } from '../operator/stop-signals.ts';
 
 /** A signal that is aborted when the process is told to end, or when the reader of its output has closed the pipe. */
 export class Interruption implements Disposable {

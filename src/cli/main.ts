@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { runCli } from './dispatch.ts';
 import { writerTo } from './pipes.ts';
-import { Progress } from './progress.ts';
-import { type Paint, paintFor } from './styles.ts';
-import { BUILD } from './version.ts';
+import { Progress } from '../commands/output/progress.ts';
+import { type Paint, paintFor } from '../commands/output/styles.ts';
+import { BUILD } from '../config/version.ts';
 
 // Node 24 cuts small buffers from slabs of 64 KiB, and one that is still used keeps its whole slab. Requests, and lines of watches, that
 // outlive a collection of the young generation held 1.5 MiB more in that way while 500 SyncSecrets were copied.
@@ -28,18 +28,18 @@ void runCli(
   {
     actions: {
       run: async (config) => {
-        const { run } = await import('./run.ts');
+        const { run } = await import('../operator/run.ts');
         return await run(config, process.env);
       },
       crds: async () => {
-        const { crds } = await import('./crds.ts');
+        const { crds } = await import('../commands/crds.ts');
         stdout(crds());
         return 0;
       },
       status: async (options) => {
         const [{ withCluster }, { status }, { Interruption }] = await Promise.all([
           import('./with-cluster.ts'),
-          import('./status.ts'),
+          import('../commands/status.ts'),
           import('./interruption.ts'),
         ]);
         await withCluster(options, process.env, async (api, { server }) => {
@@ -52,7 +52,10 @@ void runCli(
         return 0;
       },
       plan: async (options) => {
-        const [{ withCluster }, { planFiles }] = await Promise.all([import('./with-cluster.ts'), import('./plan.ts')]);
+        const [{ withCluster }, { planFiles }] = await Promise.all([
+          import('./with-cluster.ts'),
+          import('../commands/plan.ts'),
+        ]);
         const { text, code } = await withCluster(options, process.env, async (api, { namespace }) => {
           const context = { ...terminal(), api, namespace, stdin: readStdin, now: Date.now() };
           return await planFiles(context, options);
@@ -61,7 +64,10 @@ void runCli(
         return code;
       },
       explain: async (options) => {
-        const [{ withCluster }, { explain }] = await Promise.all([import('./with-cluster.ts'), import('./explain.ts')]);
+        const [{ withCluster }, { explain }] = await Promise.all([
+          import('./with-cluster.ts'),
+          import('../commands/explain.ts'),
+        ]);
         stdout(
           await withCluster(options, process.env, async (api, { server }) => {
             return await explain(api, server.host, options, { ...terminal(), now: Date.now() });
@@ -70,7 +76,10 @@ void runCli(
         return 0;
       },
       migrate: async (options) => {
-        const [{ withCluster }, { migrate }] = await Promise.all([import('./with-cluster.ts'), import('./migrate.ts')]);
+        const [{ withCluster }, { migrate }] = await Promise.all([
+          import('./with-cluster.ts'),
+          import('../commands/migrate.ts'),
+        ]);
         const { text, code } = await withCluster(options, process.env, async (api, { server }) => {
           return await migrate(server.host, options, { ...terminal(), api, stderr, now: Date.now() });
         });

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import type { Config } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
-import type { Actions, CliContext, Outcome } from './actions.ts';
+import type { Actions, CliContext, Outcome } from '../commands/actions.ts';
 import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 

@@ -2,8 +2,8 @@
 import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
-import type { CliContext, Outcome } from './actions.ts';
-import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
+import type { CliContext, Outcome } from '../commands/actions.ts';
+import { EXIT_DONE, EXIT_USAGE } from '../commands/output/exit-codes.ts';
 import { addShortCommands, describe } from './short-commands.ts';
 
 const EXAMPLES = ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'];
@@ -59,7 +59,7 @@ function quiet(target: Command, context: CliContext): void {
 }
 
 /**
- * A command whose flags the library shows in its help but does not parse: they follow Go's rules (config/go-flags.ts), and are
+ * A command whose flags the library shows in its help but does not parse: they follow Go's rules (config/flags/go-flags.ts), and are
  * parsed in the same way without the library.
  */
 class RunnerCommand extends Command {

@@ -1,6 +1,6 @@
 /** `keyferry version`. */
-import { reportText } from './report-text.ts';
-import type { Build } from './version.ts';
+import { reportText } from '../commands/output/report-text.ts';
+import type { Build } from '../config/version.ts';
 
 /** The output of `keyferry version -o json`. The schema is docs/schemas/version.json. */
 export interface VersionReport extends Build {

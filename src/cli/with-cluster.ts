@@ -3,7 +3,7 @@ import type { Connection } from '../kube/connection.ts';
 import { ConnectionError, isUnauthorized } from '../kube/errors.ts';
 import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
-import type { ClusterOptions } from './actions.ts';
+import type { ClusterOptions } from '../commands/actions.ts';
 
 /**
  * @throws KubeconfigError if no cluster is configured, and the errors of `work`; a connection error or 401 is wrapped with the

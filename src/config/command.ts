@@ -1,13 +1,13 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
-import { leaderElectConfig, type CommonValues } from './common-flags.ts';
+import { leaderElectConfig, type CommonValues } from './flags/common-flags.ts';
 import { deepFreeze, type Config, type ControllerName, type ProcessInfo } from './config.ts';
-import { generatorConfig, generatorFlags } from './generator-flags.ts';
-import { initialValues, parseFlags, type FlagTable, type ParsedFlags } from './flags.ts';
-import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
-import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
-import { syncSecretConfig, travelFlags } from './syncsecret-flags.ts';
+import { generatorConfig, generatorFlags } from './flags/generator-flags.ts';
+import { initialValues, parseFlags, type FlagTable, type ParsedFlags } from './flags/flags.ts';
+import { mirrorsConfig, mirrorsFlags } from './flags/mirrors-flags.ts';
+import { replicatorConfig, replicatorFlags } from './flags/replicator-flags.ts';
+import { syncSecretConfig, travelFlags } from './flags/syncsecret-flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
-import { vaultConfig, vaultFlags } from './vault-flags.ts';
+import { vaultConfig, vaultFlags } from './flags/vault-flags.ts';
 
 interface Description {
   readonly name: 'run' | Exclude<ControllerName, 'syncsecret-synchronizer'>;

@@ -1,17 +1,23 @@
 /** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
-import { commonFlags, type CommonValues, namespacesFlag } from './common-flags.ts';
+import { commonFlags, type CommonValues, namespacesFlag } from './flags/common-flags.ts';
 import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
 import { type Config, type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
-import { GENERATOR_LEASE, generatorConfig, generatorFlags } from './generator-flags.ts';
-import { listFlag, type FlagTable, type ListenSetting } from './flags.ts';
-import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
+import { GENERATOR_LEASE, generatorConfig, generatorFlags } from './flags/generator-flags.ts';
+import { listFlag, type FlagTable, type ListenSetting } from './flags/flags.ts';
+import {
+  MIRRORS_LEASE,
+  mirrorsConfig,
+  mirrorsFlags,
+  mirrorsNotes,
+  originalMirrorsFlags,
+} from './flags/mirrors-flags.ts';
 import {
   kubeConfigFlag,
   REPLICATOR_LEASE,
   REPLICATOR_STATUS_ADDRESS,
   replicatorConfig,
   replicatorFlags,
-} from './replicator-flags.ts';
+} from './flags/replicator-flags.ts';
 import {
   CCM_LEASE,
   ccmConfig,
@@ -24,11 +30,11 @@ import {
   originalManagerFlags,
   syncSecretConfig,
   travelFlags,
-} from './syncsecret-flags.ts';
+} from './flags/syncsecret-flags.ts';
 import { vaultEnvironment } from './vault-environment.ts';
 import { UsageError } from './usage-error.ts';
-import { vaultConfig, vaultFlags } from './vault-flags.ts';
-import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
+import { vaultConfig, vaultFlags } from './flags/vault-flags.ts';
+import { zapFlags, zapLevel, zapNotes } from './flags/zap-flags.ts';
 
 const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);

@@ -1,7 +1,7 @@
 /** All settings of a running Keyferry: read once at start and frozen. */
 import type { VaultEnvironment } from './vault-environment.ts';
 import type { LogLevel } from '../observe/log-level.ts';
-import type { ListenSetting } from './flags.ts';
+import type { ListenSetting } from './flags/flags.ts';
 
 export const CONTROLLERS = [
   'mirrors',
@@ -75,7 +75,7 @@ export interface KubeLimits {
 }
 
 export interface VaultConfig {
-  /** Patterns of the servers that rules may use (`runtime/address-patterns.ts`); empty for any. */
+  /** Patterns of the servers that rules may use (`runtime/text/address-patterns.ts`); empty for any. */
   readonly addresses: readonly string[];
   /** Timeout of a call. */
   readonly timeoutMs: number;
@@ -95,7 +95,7 @@ export interface SyncSecretConfig {
   readonly managementNamespace: string | undefined;
   /** Patterns of the namespaces that the manager serves. Empty for all, or for those of tenants with a CCM in the process. */
   readonly servedNamespaces: readonly string[];
-  /** Patterns of the keys of labels that travel from a tenant's objects (`runtime/whole-patterns.ts`). Empty for none. */
+  /** Patterns of the keys of labels that travel from a tenant's objects (`runtime/text/whole-patterns.ts`). Empty for none. */
   readonly propagateLabels: readonly string[];
   /** As `propagateLabels`, of annotations. */
   readonly propagateAnnotations: readonly string[];

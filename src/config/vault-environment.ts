@@ -7,11 +7,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 
-import { parseBool } from '../runtime/go-bool.ts';
+import { parseBool } from '../runtime/text/go-bool.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
 import type { ProcessInfo } from './config.ts';
 import { quoted, UsageError } from './usage-error.ts';
-import { parseCount, parseDuration } from './values.ts';
+import { parseCount, parseDuration } from './flags/values.ts';
 
 export interface VaultEnvironment {
   /** `VAULT_ADDR` */

@@ -11,7 +11,7 @@
  * whose time limit ends before the hold is refused at once, so that its caller can reschedule it.
  * Streams wait for the end of a hold or outage but take no slot: each has its own connection.
  */
-import { Backoff } from '../runtime/backoff.ts';
+import { Backoff } from '../runtime/queue/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
 import type { CallLimit } from './call-limit.ts';
 import { ApiError } from './errors.ts';

@@ -3,7 +3,7 @@
  * a request's body, and of a response's body only the message of the API server's `Status`, shortened and without the
  * parts that quote the request.
  */
-import { limitRetryAfter, parseRetryAfter } from '../runtime/retry-after.ts';
+import { limitRetryAfter, parseRetryAfter } from '../runtime/text/retry-after.ts';
 import { isRecord } from './json.ts';
 import { type ApiRefusal, refusalIn } from './refusals.ts';
 

@@ -14,7 +14,7 @@
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
-import { rfc3339 } from '../runtime/rfc3339.ts';
+import { rfc3339 } from '../runtime/text/rfc3339.ts';
 import type { KubeApi } from './api.ts';
 import { ApiError, isAlreadyExists, isNotFound, isServerFailure, retryAfterMs } from './errors.ts';
 import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';

@@ -1,6 +1,6 @@
 /** The replies of the status server, and the routes of every process. */
 import { type Checks, runChecks } from './checks.ts';
-import type { Metrics } from './metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 
 export interface RouteRequest {
   readonly path: string;

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import type { Check } from './checks.ts';
 import { formatAddress, parseListenAddress } from './listen-address.ts';
 import { createLog } from './log.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { jsonReply, metricsRoutes, probeRoutes, textReply, type Routes } from './routes.ts';
 import { ListenError, StatusServer } from './status-server.ts';
 import { nullLog } from '../../test/support/null-log.ts';

@@ -28,7 +28,7 @@ const EXCEPTIONS = [
   'src/controllers/common/excluded-metadata.ts',
   // The generators of JavaScript.
   'src/kube/http-stream.ts',
-  'src/runtime/slices.ts',
+  'src/runtime/queue/slices.ts',
 ];
 
 it('only its folder, the list and the flags name a controller', () => {

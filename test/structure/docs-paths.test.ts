@@ -66,7 +66,9 @@ const NO_EVENTS: ReadonlySet<string> = new Set(
 
 /** Reasons in the code that reaches annotated objects. */
 function replicatorReasons(): string[] {
-  const files = globSync(['src/controllers/replicator/*.ts', 'src/copy/{model,plan,cluster}/*.ts'], { cwd: ROOT });
+  const files = globSync(['src/controllers/replicator/**/*.ts', 'src/copy/{model,book,plan,cluster}/**/*.ts'], {
+    cwd: ROOT,
+  });
   const code = files
     .filter((file) => !file.endsWith('.test.ts'))
     .map(read)

@@ -34,12 +34,12 @@ describe('imports point one way', () => {
       '@kubernetes/client-node may be imported as types only',
     ],
     ['src/kube/a.ts', `import { A } from 'zod/v4';`, 'zod may be imported as types only'],
-    ['src/copy/plan/a.ts', `import type { A } from '../cluster/b.ts';`, 'copy/model and copy/plan are pure'],
-    ['src/copy/model/a.ts', `import { A } from '../../kube/api.ts';`, 'copy/model and copy/plan are pure'],
+    ['src/copy/plan/a.ts', `import type { A } from '../cluster/b.ts';`, 'copy/model, copy/book and copy/plan are pure'],
+    ['src/copy/model/a.ts', `import { A } from '../../kube/api.ts';`, 'copy/model, copy/book and copy/plan are pure'],
     [
-      'src/copy/engine.ts',
-      `import { a } from './vault/access.ts';`,
-      'the engine uses backends by copy/backend.ts alone',
+      'src/copy/engine/engine.ts',
+      `import { a } from '../vault/access/access.ts';`,
+      'the engine uses backends by copy/engine/backend.ts alone',
     ],
     ['src/copy/cluster/a.ts', `import { A } from '../vault/b.ts';`, 'copy/cluster does not use Vault'],
     [
@@ -54,7 +54,7 @@ describe('imports point one way', () => {
       'controllers/common imports no controller',
     ],
     [
-      'src/cli/operator.ts',
+      'src/operator/operator.ts',
       `import { A } from '../controllers/mirrors/b.ts';`,
       'controllers are reached by controllers/list.ts',
     ],
@@ -103,4 +103,13 @@ describe('keys', () => {
       [],
     );
   });
+});
+
+it('no folder has more than 14 files side by side', () => {
+  const files = readSources(ROOT).filter(({ file }) => file.startsWith('src/') && !file.endsWith('.test.ts'));
+  const folders = Map.groupBy(files, ({ file }) => path.dirname(file));
+  const full = Array.from(folders, ([folder, { length }]) => [folder, length] as const).filter(
+    ([, count]) => count > 14,
+  );
+  assert.deepEqual(full, []);
 });

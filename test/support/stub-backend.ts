@@ -1,4 +1,4 @@
-import type { Backend, TargetQueueing } from '../../src/copy/backend.ts';
+import type { Backend, TargetQueueing } from '../../src/copy/engine/backend.ts';
 
 /** A backend without sources, whose targets are always synced. */
 export function stubBackend(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
-import type { CliContext } from '../actions.ts';
+import type { CliContext } from '../../commands/actions.ts';
 import { runProgram } from '../program.ts';
 import { SHELLS, type Shell } from './scripts.ts';
 

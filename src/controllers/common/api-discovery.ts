@@ -3,7 +3,7 @@ import type { KubeApi } from '../../kube/api.ts';
 import { isNotFound, retryAfterMs } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { KeyedBackoff } from '../../runtime/backoff.ts';
+import { KeyedBackoff } from '../../runtime/queue/backoff.ts';
 
 /** Between two requests while the API is not installed, ms. An installation is noticed within 5 s. */
 const INTERVAL_MS = 4000;

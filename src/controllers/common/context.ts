@@ -2,15 +2,15 @@
 import type { IsRead } from '../../copy/model/observed.ts';
 import type { Config, ControllerName } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
-import type { OnObjectChange } from '../../copy/backend.ts';
-import type { Controller } from '../../copy/controller.ts';
-import type { Engine } from '../../copy/engine.ts';
+import type { OnObjectChange } from '../../copy/engine/backend.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
+import type { Engine } from '../../copy/engine/engine.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import type { LogFields } from '../../observe/log-fields.ts';
 import type { Log } from '../../observe/log.ts';
-import type { Metrics } from '../../observe/metrics.ts';
+import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { ProgramReader } from './migration.ts';
@@ -47,7 +47,7 @@ export interface ControllerEntry {
   readonly kinds?: readonly Kind[];
   /** Its rules belong to tenants. */
   readonly hasTenants?: true;
-  /** Selects the annotations that the controller reads. They are kept at any length: see `cli/read-annotations.ts`. */
+  /** Selects the annotations that the controller reads. They are kept at any length: see `operator/read-annotations.ts`. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
   /**

@@ -2,37 +2,37 @@
  * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. It does not copy, so it has no claims, but a
  * queue for each Vault server and one worker (`worker.ts`).
  */
-import type { Controller, OwnWork } from '../../copy/controller.ts';
-import type { NamedQueue } from '../../copy/engine.ts';
+import type { Controller, OwnWork } from '../../copy/engine/controller.ts';
+import type { NamedQueue } from '../../copy/engine/engine.ts';
 import { nobodyCause, userCause } from '../../copy/model/cause.ts';
 import { PENDING } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey, ruleOfLogin } from '../../copy/model/keys.ts';
-import type { RuleReadiness } from '../../copy/rule-reconciler.ts';
-import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
+import type { RuleReadiness } from '../../copy/engine/rule-reconciler.ts';
+import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import type { Priority } from '../../runtime/queue/keyed-queue-options.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { RuleClient } from '../common/rule-client.ts';
-import { RuleStore } from '../common/rule-store.ts';
+import { RuleClient } from '../common/rules/rule-client.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
 import { ESO_ADVICE, ESO_GROUP } from './api.ts';
-import { conditionModeOf, CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './condition-mode.ts';
-import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './external-secret.ts';
-import { Lanes } from './lanes.ts';
+import { conditionModeOf, CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './request/condition-mode.ts';
+import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './request/external-secret.ts';
+import { Lanes } from './run/lanes.ts';
 import { GeneratorMetrics } from './metrics.ts';
-import { GENERATOR } from './name.ts';
-import { type Reach, reachOf } from './reach.ts';
-import type { StoreRef } from './requests.ts';
-import { type Result, WRONG_ANNOTATION } from './result.ts';
-import { Refusals } from './refusals.ts';
-import { ServedVersions } from './served-versions.ts';
-import { StoreAccess } from './store-access.ts';
-import { Stores } from './stores.ts';
-import { VersionDiagnosis } from './version-diagnosis.ts';
-import { Worker } from './worker.ts';
-import { Writes } from './writes.ts';
+import { GENERATOR } from './request/name.ts';
+import { type Reach, reachOf } from './store/reach.ts';
+import type { StoreRef } from './request/requests.ts';
+import { type Result, WRONG_ANNOTATION } from './run/result.ts';
+import { Refusals } from './run/refusals.ts';
+import { ServedVersions } from './store/served-versions.ts';
+import { StoreAccess } from './store/store-access.ts';
+import { Stores } from './store/stores.ts';
+import { VersionDiagnosis } from './store/version-diagnosis.ts';
+import { Worker } from './run/worker.ts';
+import { Writes } from './run/writes.ts';
 
 export const generator: ControllerEntry = {
   name: GENERATOR,

@@ -1,5 +1,5 @@
 /** The metrics of the generator. */
-import type { Counter, MetricRegistry } from '../../observe/metric-registry.ts';
+import type { Counter, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { Reason } from './reasons.ts';
 
 export class GeneratorMetrics {

@@ -6,11 +6,11 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/mod
 import type { KubeObject } from '../../kube/api.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import { byName, type ControllerStatus, notReady, type RuleStatus } from '../common/snapshot/status-report.ts';
-import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './annotations.ts';
+import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './request/annotations.ts';
 import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret } from './api.ts';
-import { GENERATOR } from './name.ts';
-import { requestsOf } from './requests.ts';
-import { parseResult, WRONG_ANNOTATION } from './result.ts';
+import { GENERATOR } from './request/name.ts';
+import { requestsOf } from './request/requests.ts';
+import { parseResult, WRONG_ANNOTATION } from './run/result.ts';
 
 const KIND = 'ExternalSecret';
 const [NEWEST, ...OLDER] = ESO_VERSIONS;

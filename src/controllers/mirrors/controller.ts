@@ -1,16 +1,16 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
-import type { Controller } from '../../copy/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
-import type { Steps } from '../../runtime/slices.ts';
+import type { Steps } from '../../runtime/queue/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import type { RuleEvent } from '../common/rule-statuses.ts';
+import type { RuleEvent } from '../common/rules/rule-statuses.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
-import { NamespaceChanges } from '../common/namespace-changes.ts';
-import { PatternCache } from '../common/namespace-patterns.ts';
+import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
+import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import {
   MIRRORS_API_PATH,
   MIRRORS_API_VERSION,
@@ -23,11 +23,11 @@ import {
   type SecretMirror,
 } from './api.ts';
 import { MirrorMetrics } from './metrics.ts';
-import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
-import { MirrorVault } from './mirror-vault.ts';
-import { MirrorReconciler } from './reconciler.ts';
-import { MirrorRules } from './rule-set.ts';
-import { COPY_LABEL, isReadOfCopies } from './shape.ts';
+import { createMirrorStore, type MirrorStore } from './rules/mirror-store.ts';
+import { MirrorVault } from './duties/mirror-vault.ts';
+import { MirrorReconciler } from './duties/reconciler.ts';
+import { MirrorRules } from './rules/rule-set.ts';
+import { COPY_LABEL, isReadOfCopies } from './rules/shape.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MetricRegistry } from '../../observe/metric-registry.ts';
+import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import { MirrorMetrics } from './metrics.ts';
 
 test('the metrics have the names and labels of the original, and go with their mirror', async () => {

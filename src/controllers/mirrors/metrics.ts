@@ -4,7 +4,7 @@
  *
  * Invariant: `#series` contains exactly the label sets that were used for a mirror since it was last removed.
  */
-import type { Counter, Gauge, MetricRegistry } from '../../observe/metric-registry.ts';
+import type { Counter, Gauge, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { DestinationType, SourceType } from './api.ts';
 
 export class MirrorMetrics {

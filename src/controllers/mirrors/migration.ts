@@ -1,5 +1,5 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
-import { PatternCache } from '../common/namespace-patterns.ts';
+import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { leftoverFindings } from '../common/snapshot/leftovers.ts';
 import {
   MIRROR_ANNOTATIONS,
@@ -9,7 +9,7 @@ import {
   SECRET_MIRRORS,
   type SecretMirror,
 } from './api.ts';
-import { effectiveSpec } from './spec.ts';
+import { effectiveSpec } from './rules/spec.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';

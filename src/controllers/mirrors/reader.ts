@@ -10,8 +10,8 @@ import {
 import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
-import { PatternCache } from '../common/namespace-patterns.ts';
-import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import { heldBy, isUndecided, leftoverOf } from '../common/snapshot/leftovers.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
@@ -40,11 +40,11 @@ import {
   type SecretMirror,
   type VaultBlock,
 } from './api.ts';
-import { misreadPatterns } from '../common/misread-patterns.ts';
-import { createMirrorStore } from './mirror-store.ts';
-import { MirrorRules } from './rule-set.ts';
-import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
-import { type EffectiveSpec } from './spec.ts';
+import { misreadPatterns } from '../common/namespaces/misread-patterns.ts';
+import { createMirrorStore } from './rules/mirror-store.ts';
+import { MirrorRules } from './rules/rule-set.ts';
+import { COPY_LABEL, RETAIN_ANNOTATION } from './rules/shape.ts';
+import { type EffectiveSpec } from './rules/spec.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SECRET_MIRROR_KIND,

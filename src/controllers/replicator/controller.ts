@@ -1,18 +1,18 @@
 /** The replicator controller: watches annotated objects of its kinds, and reconciles all of them periodically. */
-import type { Controller } from '../../copy/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Timer } from '../../runtime/clock.ts';
-import type { Steps } from '../../runtime/slices.ts';
+import type { Steps } from '../../runtime/queue/slices.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { NamespaceChanges } from '../common/namespace-changes.ts';
-import { PatternCache } from '../common/namespace-patterns.ts';
-import { annotationNames, isAnnotated, isReplicatorAnnotation } from './annotations.ts';
+import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
+import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { annotationNames, isAnnotated, isReplicatorAnnotation } from './rules/annotations.ts';
 import { Batcher } from './batcher.ts';
 import { replicatorHealth } from './health.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
-import { REPLICATED_KINDS, ReplicatorRules, type ReplicatorRulesOptions } from './rule-set.ts';
+import { REPLICATED_KINDS, ReplicatorRules, type ReplicatorRulesOptions } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',

@@ -1,12 +1,12 @@
 /** The programs that the replicator can go on for. The annotations of olli-ai/k8s-replicator are its own. */
 import type { Found, MigrationContext, ProgramReader } from '../common/migration.ts';
 import { leftoverFindings } from '../common/snapshot/leftovers.ts';
-import { annotationNames, isAnnotated } from './annotations.ts';
+import { annotationNames, isAnnotated } from './rules/annotations.ts';
 import { configSyncer } from './foreign/config-syncer.ts';
 import { foreignReader } from './foreign/foreign.ts';
 import { kubernetesReplicator } from './foreign/kubernetes-replicator.ts';
 import { reflector } from './foreign/reflector.ts';
-import { REPLICATOR_CONTROLLER } from './rule-set.ts';
+import { REPLICATOR_CONTROLLER } from './rules/rule-set.ts';
 
 const k8sReplicator: ProgramReader = {
   program: 'k8s-replicator',

@@ -8,8 +8,8 @@ import {
   ruleName,
 } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Entry } from '../../copy/plan/claim-book.ts';
-import { PatternCache } from '../common/namespace-patterns.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import { heldBy, isUndecided, leftoverOf } from '../common/snapshot/leftovers.ts';
 import type { ControllerReader, ReaderContext, RuleReader } from '../common/snapshot/reader.ts';
@@ -27,13 +27,13 @@ import {
   type RuleState,
   type RuleStatus,
 } from '../common/snapshot/status-report.ts';
-import { type AnnotationNames, annotationNames, listItems } from './annotations.ts';
-import { isFilled } from './bookkeeping.ts';
+import { type AnnotationNames, annotationNames, listItems } from './rules/annotations.ts';
+import { isFilled } from './rules/bookkeeping.ts';
 import { FOREIGN } from './foreign/programs.ts';
 import { ForeignRequests } from './foreign/requests.ts';
-import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
-import { eventsOf } from './rule-events.ts';
-import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
+import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
+import { eventsOf } from './rules/rule-events.ts';
+import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rules/rule.ts';
 
 export const replicatorReader: ControllerReader = {
   collection: undefined,

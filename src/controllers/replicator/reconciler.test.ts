@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { SECRET } from '../../copy/model/kind.ts';
-import { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
-import { PatternCache } from '../common/namespace-patterns.ts';
-import { finish } from '../../runtime/slices.ts';
-import { annotationNames } from './annotations.ts';
-import { ruleVersion } from './rule.ts';
+import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { finish } from '../../runtime/queue/slices.ts';
+import { annotationNames } from './rules/annotations.ts';
+import { ruleVersion } from './rules/rule.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
-import { ReplicatorRules } from './rule-set.ts';
+import { ReplicatorRules } from './rules/rule-set.ts';
 import { asKey } from '../../../test/support/keys.ts';
 
 const RULE: RuleKey = asKey('replicator:Secret/default/db');

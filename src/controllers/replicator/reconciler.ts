@@ -2,15 +2,15 @@
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Entry } from '../../copy/plan/claim-book.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
-import { liveRules } from '../common/live-rules.ts';
-import type { Place } from './permission.ts';
-import { eventsOf, type ReplicatorEvent } from './rule-events.ts';
-import type { ReplicatorRules } from './rule-set.ts';
+import type { RuleProgress, RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import { liveRules } from '../common/rules/live-rules.ts';
+import type { Place } from './rules/permission.ts';
+import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
+import type { ReplicatorRules } from './rules/rule-set.ts';
 
 /** The annotated object of a rule. */
 export interface RuleObject extends Place {

@@ -1,22 +1,22 @@
 /** The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. */
-import type { Controller } from '../../copy/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import { type ObjectKey, resourceKey } from '../../copy/model/keys.ts';
 import { contentVersion } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { CcmReconciler } from './ccm-reconciler.ts';
-import { CCM_CONTROLLER, CcmRules } from './ccm-rule-set.ts';
-import { readClusterUid } from './cluster-uid.ts';
-import { type CopyStatus, CopyStatuses } from './copies.ts';
-import { SYNC_SECRET } from './kind.ts';
-import { MANAGER_CONTROLLER } from './manager-rule-set.ts';
-import { isReadMark } from './marks.ts';
+import { CcmReconciler } from './duties/ccm-reconciler.ts';
+import { CCM_CONTROLLER, CcmRules } from './rules/ccm-rule-set.ts';
+import { readClusterUid } from './duties/cluster-uid.ts';
+import { type CopyStatus, CopyStatuses } from './duties/copies.ts';
+import { SYNC_SECRET } from './rules/kind.ts';
+import { MANAGER_CONTROLLER } from './rules/manager-rule-set.ts';
+import { isReadMark } from './rules/marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
-import { servedNamespaces, zoneOf } from './one-cluster.ts';
-import { runningSyncSecrets } from './running-sync-secrets.ts';
-import type { SyncSecrets } from './sync-secrets.ts';
-import { Travel } from './travel.ts';
-import { watchSyncSecrets } from './watch.ts';
+import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
+import { runningSyncSecrets } from './duties/running-sync-secrets.ts';
+import type { SyncSecrets } from './duties/sync-secrets.ts';
+import { Travel } from './rules/travel.ts';
+import { watchSyncSecrets } from './duties/watch.ts';
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,

@@ -1,19 +1,19 @@
 /** The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. */
-import type { Controller } from '../../copy/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { CCM_CONTROLLER } from './ccm-rule-set.ts';
-import { SYNC_SECRET } from './kind.ts';
-import { ManagerReconciler } from './manager-reconciler.ts';
-import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './marks.ts';
+import { CCM_CONTROLLER } from './rules/ccm-rule-set.ts';
+import { SYNC_SECRET } from './rules/kind.ts';
+import { ManagerReconciler } from './duties/manager-reconciler.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './rules/manager-rule-set.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
-import { LeftDeletions, managerDuty, servedNamespaces } from './one-cluster.ts';
-import { runningSyncSecrets } from './running-sync-secrets.ts';
-import type { SyncSecrets } from './sync-secrets.ts';
-import { Travel } from './travel.ts';
-import { watchSyncSecrets } from './watch.ts';
+import { LeftDeletions, managerDuty, servedNamespaces } from './rules/one-cluster.ts';
+import { runningSyncSecrets } from './duties/running-sync-secrets.ts';
+import type { SyncSecrets } from './duties/sync-secrets.ts';
+import { Travel } from './rules/travel.ts';
+import { watchSyncSecrets } from './duties/watch.ts';
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,

@@ -1,5 +1,5 @@
 /** The metrics of KubeLB's SyncSecret controllers with the same names, labels and buckets. */
-import type { Counter, Histogram, MetricRegistry } from '../../observe/metric-registry.ts';
+import type { Counter, Histogram, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { namespaceOf } from '../../copy/model/keys.ts';
 

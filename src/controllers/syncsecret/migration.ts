@@ -13,7 +13,7 @@ import { isNotFound } from '../../kube/errors.ts';
 import { listEach } from '../../kube/list-each.ts';
 import { isMark } from '../common/excluded-metadata.ts';
 import type { Finding, Found, MigrationContext, ProgramReader } from '../common/migration.ts';
-import { Travel } from './travel.ts';
+import { Travel } from './rules/travel.ts';
 
 /** Keys of one object that a finding names. */
 const MAX_NAMED = 10;

@@ -7,7 +7,7 @@ import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName
 import { SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import { RuleStore } from '../common/rule-store.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
@@ -33,11 +33,17 @@ import {
   SYNC_SECRET_PLURAL,
   SYNCED_CONDITION,
 } from './api.ts';
-import { SYNC_SECRET } from './kind.ts';
-import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
-import { ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
-import { Travel } from './travel.ts';
+import { SYNC_SECRET } from './rules/kind.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './rules/manager-rule-set.ts';
+import {
+  COPY_LABEL,
+  COPY_OF_SYNC_SECRET,
+  originPlace,
+  SECRET_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+} from './rules/marks.ts';
+import { ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+import { Travel } from './rules/travel.ts';
 
 const SYSTEM = 'syncsecret';
 

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { KubeObject } from '../../kube/api.ts';
-import { RuleStore } from '../common/rule-store.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGINAL_FINALIZER } from './api.ts';
 import { labelledSecretSink } from './synchronizer.ts';
-import { secretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './synchronizer-rule-set.ts';
+import { secretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './rules/synchronizer-rule-set.ts';
 
 const labels = { [MANAGED_BY_LABEL]: MANAGED_BY_KUBELB };
 const common = { name: 'x', namespace: 'default', uid: 'u', creationTimestamp: '' };

@@ -1,15 +1,15 @@
 /** The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster. It reads no other Secrets. */
-import type { Controller } from '../../copy/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { RuleClient } from '../common/rule-client.ts';
-import { RuleStore } from '../common/rule-store.ts';
+import { RuleClient } from '../common/rules/rule-client.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL } from './api.ts';
-import { SYNC_SECRET } from './kind.ts';
-import { isReadMark } from './marks.ts';
-import { SynchronizerReconciler } from './synchronizer-reconciler.ts';
+import { SYNC_SECRET } from './rules/kind.ts';
+import { isReadMark } from './rules/marks.ts';
+import { SynchronizerReconciler } from './duties/synchronizer-reconciler.ts';
 import {
   isOfKubeLb,
   type SecretRule,
@@ -17,9 +17,9 @@ import {
   secretVersion,
   SYNCHRONIZER_CONTROLLER,
   SynchronizerRules,
-} from './synchronizer-rule-set.ts';
-import { Travel } from './travel.ts';
-import { watchSyncSecrets } from './watch.ts';
+} from './rules/synchronizer-rule-set.ts';
+import { Travel } from './rules/travel.ts';
+import { watchSyncSecrets } from './duties/watch.ts';
 
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,

@@ -1,14 +1,14 @@
 /** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
-import type { Backend, OnObjectChange, TargetQueueing, TargetWriter } from '../backend.ts';
-import type { Engine } from '../engine.ts';
+import type { Backend, OnObjectChange, TargetQueueing, TargetWriter } from '../engine/backend.ts';
+import type { Engine } from '../engine/engine.ts';
 import { type ObjectKey, parseResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { Cluster, type ClusterOptions } from './cluster.ts';
-import type { KubeStore } from './store.ts';
-import { RemoteTargets } from './remote-targets.ts';
-import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
+import type { KubeStore } from './objects/store.ts';
+import { RemoteTargets } from './write/remote-targets.ts';
+import { TargetReconciler, type TargetReconcilerOptions } from './write/target-reconciler.ts';
 
 export interface ClusterBackendOptions extends ClusterOptions {
   readonly engine: Engine;

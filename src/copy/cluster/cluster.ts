@@ -4,14 +4,14 @@ import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatcherOptions, WatchSink } from '../../kube/watch/watcher.ts';
-import type { BackendWatch, ObjectEvents } from '../backend.ts';
+import type { BackendWatch, ObjectEvents } from '../engine/backend.ts';
 import type { Cause } from '../model/cause.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
-import { Reachability, type OnReachableChange } from './reachability.ts';
-import { SharedSink } from './shared-sink.ts';
-import { KubeStore } from './store.ts';
-import { Namespaces, type OnNamespace } from './namespaces.ts';
+import { Reachability, type OnReachableChange } from './watch/reachability.ts';
+import { SharedSink } from './watch/shared-sink.ts';
+import { KubeStore } from './objects/store.ts';
+import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 
 export interface ClusterOptions {
   readonly api: KubeApi;

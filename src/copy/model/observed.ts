@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
-import { flatText } from '../../runtime/flat-text.ts';
+import { flatText } from '../../runtime/text/flat-text.ts';
 import type { KeyLists } from './key-lists.ts';
 
 /** Our name in `metadata.managedFields`. */

@@ -4,7 +4,7 @@
  *
  * A rule set does no I/O, writes nothing, and tells nobody. It reads caches that others fill: rules, namespaces, views of sources.
  */
-import type { Steps } from '../../runtime/slices.ts';
+import type { Steps } from '../../runtime/queue/slices.ts';
 import type { Cause } from './cause.ts';
 import type { Claim, Owner } from './claim.ts';
 import type { ResourceKey, RuleKey } from './keys.ts';

@@ -1,5 +1,5 @@
 /** Which of several claims decides a target. Pure. */
-import { byRank, type Entry } from './claim-book.ts';
+import { byRank, type Entry } from '../book/claim-book.ts';
 import type { Contest } from './facts.ts';
 
 /** The `own` claim of the oldest rule. */

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
 import type { Claim, DesiredState, Shape, SourceView } from '../model/claim.ts';
-import { ClaimBook } from './claim-book.ts';
+import { ClaimBook } from '../book/claim-book.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import { ownerByMark, PLACE_ANNOTATION } from './marks.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Claim, Owner, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import type { Observed } from '../model/observed.ts';
-import { ClaimBook } from './claim-book.ts';
+import { ClaimBook } from '../book/claim-book.ts';
 import { decide, type FactSource, type TargetReader } from './decide.ts';
 import type { OrphanAction } from './facts.ts';
 import { asKey } from '../../../test/support/keys.ts';

@@ -13,8 +13,8 @@ import type { SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import type { Claims } from './claims.ts';
-import { type Cycles, type Flows, flowsOf } from './cycles.ts';
+import type { Claims } from '../book/claims.ts';
+import { type Cycles, type Flows, flowsOf } from '../book/cycles.ts';
 import type { Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 

@@ -7,7 +7,7 @@ import { type Observed, ownersText } from '../model/observed.ts';
 
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 
-/** On a target whose last write was changed by the server (see `copy/cluster/overwritten.ts`). */
+/** On a target whose last write was changed by the server (see `copy/cluster/write/overwritten.ts`). */
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
 /** Adds the target's place: a mark counts only in the place that it was written for. */

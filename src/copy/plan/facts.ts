@@ -1,5 +1,5 @@
 /** The input and the output of `plan`. */
-import type { Entry } from './claim-book.ts';
+import type { Entry } from '../book/claim-book.ts';
 import type { Cause } from '../model/cause.ts';
 import type { Claim, ClaimMode, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
 import type { DesiredObject } from './desired.ts';

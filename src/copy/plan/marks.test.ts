@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode } from '../model/claim.ts';
-import { ClaimBook } from './claim-book.ts';
+import { ClaimBook } from '../book/claim-book.ts';
 import { ownerByMark, PLACE_ANNOTATION, placedOwner } from './marks.ts';
 import type { Observed } from '../model/observed.ts';
 import { asKey } from '../../../test/support/keys.ts';

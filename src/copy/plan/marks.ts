@@ -7,7 +7,7 @@
  * - The place names another object: the mark does not count.
  * - No place: a copy made by one of the originals, or a mark set by hand. It counts only if the rule that it names claims the target.
  */
-import type { ClaimBook } from './claim-book.ts';
+import type { ClaimBook } from '../book/claim-book.ts';
 import { type ResourceKey, type ObjectName, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { RuleSet } from '../model/rule-set.ts';

@@ -6,7 +6,7 @@ import { userCause } from '../model/cause.ts';
 import { type ClaimMode, type Outcome, type OutcomeState, PENDING } from '../model/claim.ts';
 import { LeaveShape } from '../model/leave-shape.ts';
 import type { RuleKey } from '../model/keys.ts';
-import type { Entry } from './claim-book.ts';
+import type { Entry } from '../book/claim-book.ts';
 import type { Facts } from './facts.ts';
 import { outcomesOf } from './outcomes.ts';
 import { asKey } from '../../../test/support/keys.ts';

@@ -2,7 +2,7 @@
 import { causeOf, userCause } from '../model/cause.ts';
 import { OTHER_OWNER } from '../model/failure.ts';
 import { type Outcome, type Owner, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
-import type { Entry } from './claim-book.ts';
+import type { Entry } from '../book/claim-book.ts';
 import { winnerOf } from './contest.ts';
 import type { Decision } from './decide.ts';
 import type { Contest, Facts, Remarks } from './facts.ts';

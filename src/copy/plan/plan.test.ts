@@ -7,7 +7,7 @@ import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode, DesiredState, Shape, SourceView } from '../model/claim.ts';
 import { PENDING } from '../model/claim.ts';
-import type { Entry } from './claim-book.ts';
+import type { Entry } from '../book/claim-book.ts';
 import { PLACE_ANNOTATION } from './marks.ts';
 import { type Observed, ownersText } from '../model/observed.ts';
 import type { Facts, OrphanAction, Plan } from './facts.ts';

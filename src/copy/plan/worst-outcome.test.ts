@@ -4,7 +4,7 @@ import { it } from 'node:test';
 import { userCause } from '../model/cause.ts';
 import { LeaveShape } from '../model/leave-shape.ts';
 import { type Outcome, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
-import type { Entry } from './claim-book.ts';
+import type { Entry } from '../book/claim-book.ts';
 import { worstOutcome } from './worst-outcome.ts';
 import { asKey } from '../../../test/support/keys.ts';
 

@@ -1,7 +1,7 @@
 /** What keeps a rule from being ready, by the outcomes of its claims. Pure. */
 import type { Cause } from '../model/cause.ts';
 import { isUnderWay, type Outcome, PENDING } from '../model/claim.ts';
-import type { Entry } from './claim-book.ts';
+import type { Entry } from '../book/claim-book.ts';
 
 /** From the least to the worst. An outcome that is not here leaves the rule ready. */
 const SEVERITY = ['underWay', 'waiting', 'conflict', 'error'] as const;

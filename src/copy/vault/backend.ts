@@ -4,9 +4,9 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { VaultAddresses } from '../../vault/client/addresses.ts';
 import { revokeLease } from '../../vault/lease-calls.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
-import type { Backend, TargetQueueing, QueueFigures } from '../backend.ts';
-import type { KubeStore } from '../cluster/store.ts';
-import type { Engine } from '../engine.ts';
+import type { Backend, TargetQueueing, QueueFigures } from '../engine/backend.ts';
+import type { KubeStore } from '../cluster/objects/store.ts';
+import type { Engine } from '../engine/engine.ts';
 import type { Content } from '../model/content.ts';
 import {
   type EntryKey,
@@ -18,13 +18,19 @@ import {
   serverOf,
   VAULT_BACKEND,
 } from '../model/keys.ts';
-import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
-import { type EnvironmentToken, VaultCredentials } from './credentials.ts';
-import { type OnCredential, VaultDirectAccess } from './direct-access.ts';
-import type { LeaseEvent } from './lease.ts';
-import { type LeaseRecord, VaultLeases } from './leases.ts';
+import {
+  LONGEST_WAIT_MS,
+  VaultAccess,
+  vaultLongestWaitMs,
+  vaultRetryAfterMs,
+  type VaultTrouble,
+} from './access/access.ts';
+import { type EnvironmentToken, VaultCredentials } from './access/credentials.ts';
+import { type OnCredential, VaultDirectAccess } from './access/direct-access.ts';
+import type { LeaseEvent } from './leases/lease.ts';
+import { type LeaseRecord, VaultLeases } from './leases/leases.ts';
 import { VaultLocations, type VaultLocation } from './locations.ts';
-import { VaultSources, type VaultSourcesOptions } from './sources.ts';
+import { VaultSources, type VaultSourcesOptions } from './poll/sources.ts';
 import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
 
 export interface VaultBackendOptions {

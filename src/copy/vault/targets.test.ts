@@ -4,12 +4,12 @@ import { test } from 'node:test';
 
 import { userCause } from '../model/cause.ts';
 import type { Claim, Shape, SourceView } from '../model/claim.ts';
-import { ClaimBook } from '../plan/claim-book.ts';
+import { ClaimBook } from '../book/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import { fingerprintOf } from '../model/fingerprint.ts';
-import type { VaultAccess, VaultConnection } from './access.ts';
-import type { VaultCredentials } from './credentials.ts';
+import type { VaultAccess, VaultConnection } from './access/access.ts';
+import type { VaultCredentials } from './access/credentials.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
 import { VaultTargets } from './targets.ts';
 import { asKey } from '../../../test/support/keys.ts';

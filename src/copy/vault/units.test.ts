@@ -6,11 +6,11 @@ import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { VaultError } from '../../vault/errors.ts';
 import type { KvEntry } from '../../vault/kv/answers.ts';
 import { VaultValues, type ValueEncoding } from '../../vault/kv/values.ts';
-import type { VaultAccess, VaultConnection } from './access.ts';
-import type { VaultCredentials } from './credentials.ts';
+import type { VaultAccess, VaultConnection } from './access/access.ts';
+import type { VaultCredentials } from './access/credentials.ts';
 import { VaultLocations, type VaultLocation, vaultPollKey, vaultSourceKey } from './locations.ts';
-import { type LeaseRecord, VaultLeases } from './leases.ts';
-import { VaultSources } from './sources.ts';
+import { type LeaseRecord, VaultLeases } from './leases/leases.ts';
+import { VaultSources } from './poll/sources.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, EntryKey } from '../model/keys.ts';
 

@@ -17,7 +17,7 @@
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/backoff.ts';
+import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../api.ts';
 import {
   ApiError,

@@ -1,6 +1,6 @@
 /** Options, results and metrics of a `KeyedQueue`. */
 import type { Clock } from '../clock.ts';
-import type { GroupOf } from '../turns.ts';
+import type { GroupOf } from './turns.ts';
 
 /** `low` is for the objects of the first list of a watch; live changes overtake them. */
 export type Priority = 'normal' | 'low';

@@ -20,10 +20,10 @@
  * status writer needs.
  */
 import { orAborted } from '../abort.ts';
-import { KeyedBackoff } from '../backoff.ts';
+import { KeyedBackoff } from './backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
-import { Holds } from '../holds.ts';
+import { Holds } from './holds.ts';
 import { GroupRuns } from './group-runs.ts';
 import { type AddOptions, type KeyedQueueOptions, nonNegative, positiveInteger } from './keyed-queue-options.ts';
 import type { QueueMetrics, StopOptions, Worker } from './keyed-queue-options.ts';

@@ -4,7 +4,7 @@
  * Invariant: a key is in at most one list. The value of a key is when it began to wait, in whole ms (a small integer costs no
  * memory beside the map entry).
  */
-import { type GroupOf, Turns } from '../turns.ts';
+import { type GroupOf, Turns } from './turns.ts';
 
 export class WaitingKeys<K extends string = string> {
   readonly #normal: Turns<K>;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { parseAddressPattern } from '../../runtime/address-patterns.ts';
+import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { VaultAddresses } from './addresses.ts';
 
 const named = (...patterns: string[]): VaultAddresses => new VaultAddresses(patterns.map(parseAddressPattern));

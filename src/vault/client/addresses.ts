@@ -11,7 +11,7 @@ import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
 import { hostAndPort } from '../../http/exchange.ts';
-import type { AddressPattern } from '../../runtime/address-patterns.ts';
+import type { AddressPattern } from '../../runtime/text/address-patterns.ts';
 
 /** A name that resolves only to addresses which may not be called. */
 export class ForbiddenAddressError extends Error {

@@ -3,7 +3,7 @@
  * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
 import type { Answer } from '../../http/exchange.ts';
-import { parseRetryAfter } from '../../runtime/retry-after.ts';
+import { parseRetryAfter } from '../../runtime/text/retry-after.ts';
 import type { VaultErrorKind } from '../errors.ts';
 import {
   booleanMember,

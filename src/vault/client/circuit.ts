@@ -14,7 +14,7 @@
  *
  * Independent of that, `pause` refuses all calls for the time of a Retry-After.
  */
-import { Backoff } from '../../runtime/backoff.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { Clock } from '../../runtime/clock.ts';
 
 export interface CircuitOptions {

@@ -12,7 +12,7 @@
  * An answer to any call at any time → `up`.
  */
 import { orAborted } from '../../runtime/abort.ts';
-import { Backoff } from '../../runtime/backoff.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { PROBE_RECHECK_MS, type Refusal } from './circuit.ts';
 

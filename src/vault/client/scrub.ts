@@ -2,7 +2,7 @@
  * Makes a server's text safe for logs, events and statuses: one line, bounded, without anything that was sent to the server.
  * Vault quotes fields of a request in some errors (`error converting input "…" for field`), and the server may not be Vault.
  */
-import { redact, REDACTED } from '../../runtime/redact.ts';
+import { redact, REDACTED } from '../../runtime/text/redact.ts';
 
 /** Longest text of one error, in UTF-16 units. An event's message may have 1,024 bytes. */
 const MAX_LENGTH = 300;

@@ -6,7 +6,7 @@
  * for ten minutes, or until a call shows that it has changed.
  */
 import type { Clock } from '../../runtime/clock.ts';
-import { SingleFlight } from '../../runtime/single-flight.ts';
+import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { objectMember, stringMember } from '../json.ts';
 import { normalizePath, VaultPathError } from '../path.ts';

@@ -6,7 +6,7 @@
  * every 16 minutes. So a wrong secret id never locks the role for its other users. After other failures (no answer, another
  * auth method, no such mount) the wait grows exponentially. A changed credential is another session, which starts fresh.
  */
-import { Backoff } from '../../runtime/backoff.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { VaultError } from '../errors.ts';
 import type { VaultIdentity } from './identity.ts';
 

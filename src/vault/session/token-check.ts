@@ -6,8 +6,8 @@
  * `default`). A token that could do it before is invalid. Else "invalid" is a guess: the session logs in, and the new token shows
  * whether the guess was right. Right guesses are not limited; after a wrong one there is no guess for a while.
  */
-import { Backoff } from '../../runtime/backoff.ts';
-import { SingleFlight } from '../../runtime/single-flight.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
+import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { isVaultError } from '../errors.ts';
 import { numberMember } from '../json.ts';
 import type { LoginContext } from './login.ts';

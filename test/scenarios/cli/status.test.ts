@@ -10,8 +10,8 @@ import { parse, stringify } from 'yaml';
 
 import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import type { Found } from '../../../src/cli/status/report.ts';
-import { watchStatus } from '../../../src/cli/status/watch.ts';
+import type { Found } from '../../../src/commands/status/report.ts';
+import { watchStatus } from '../../../src/commands/status/watch.ts';
 import type { Lister } from '../../../src/controllers/common/snapshot/list-permitted.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { createKubeApi } from '../../../src/kube/http.ts';

@@ -5,9 +5,9 @@
 import { userCause } from '../../../src/copy/model/cause.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { ClusterBackend } from '../../../src/copy/cluster/backend.ts';
-import type { OnObjectChange } from '../../../src/copy/backend.ts';
-import type { Controller } from '../../../src/copy/controller.ts';
-import { Manager } from '../../../src/copy/manager.ts';
+import type { OnObjectChange } from '../../../src/copy/engine/backend.ts';
+import type { Controller } from '../../../src/copy/engine/controller.ts';
+import { Manager } from '../../../src/copy/engine/manager.ts';
 import type { Claim, Outcome, Shape } from '../../../src/copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../../src/copy/model/keys.ts';
 import { SECRET } from '../../../src/copy/model/kind.ts';

@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
 import { clientOf } from '../../support/kube-client.ts';
-import { Operator } from '../../../src/cli/operator.ts';
+import { Operator } from '../../../src/operator/operator.ts';
 import { findControllerCommand } from '../../../src/config/commands.ts';
 import type { Kind } from '../../../src/copy/model/kind.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { createLog } from '../../../src/observe/log.ts';
-import { createMetrics } from '../../../src/observe/metrics.ts';
+import { createMetrics } from '../../../src/observe/metrics/metrics.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import { type KindScene, ReplicatorScene } from './support.ts';
 

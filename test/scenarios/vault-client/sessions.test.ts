@@ -4,8 +4,8 @@ import { createSign, generateKeyPairSync } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
-import { VaultAccess, type VaultLogin } from '../../../src/copy/vault/access.ts';
-import type { VaultCredentials } from '../../../src/copy/vault/credentials.ts';
+import { VaultAccess, type VaultLogin } from '../../../src/copy/vault/access/access.ts';
+import type { VaultCredentials } from '../../../src/copy/vault/access/credentials.ts';
 import { type VaultLocation, VaultLocations, vaultTargetKey } from '../../../src/copy/vault/locations.ts';
 import { VaultTargets, type VaultTargetsOptions } from '../../../src/copy/vault/targets.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';

@@ -3,7 +3,7 @@
  * same time are read together: many of one name or namespace by a list, few by GETs.
  */
 import { setImmediate } from 'node:timers/promises';
-import { getObject } from '../../../copy/cluster/get-object.ts';
+import { getObject } from '../../../copy/cluster/objects/get-object.ts';
 import { Content } from '../../../copy/model/content.ts';
 import {
   isEntryKey,

@@ -2,7 +2,7 @@
 import { namespaceOf, parseResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import { immutableBy } from '../../../copy/model/observed.ts';
-import type { Claims } from '../../../copy/plan/claims.ts';
+import type { Claims } from '../../../copy/book/claims.ts';
 import type { FactSource, TargetReader } from '../../../copy/plan/decide.ts';
 import { Contents } from './contents.ts';
 import type { Inventory } from './inventory.ts';

@@ -1,5 +1,5 @@
 /** The objects of a cluster as lists showed them at one time: metadata of Secrets, ConfigMaps and namespaces, and the rules of controllers. */
-import { Namespaces } from '../../../copy/cluster/namespaces.ts';
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
 import { sourceView } from '../../../copy/model/source-view.ts';

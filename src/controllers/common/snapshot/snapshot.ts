@@ -5,13 +5,13 @@
 import type { ReadingConfig } from '../../../config/config.ts';
 import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
-import type { Entry } from '../../../copy/plan/claim-book.ts';
-import { Claims } from '../../../copy/plan/claims.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import { Claims } from '../../../copy/book/claims.ts';
 import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
-import { finish } from '../../../runtime/slices.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
 import type { Contents } from './contents.ts';
 import { factsFrom } from './facts.ts';
 import { type Changes, Inventory } from './inventory.ts';

@@ -1,9 +1,9 @@
-/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status/report.ts`). */
+/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`commands/status/report.ts`). */
 import type { Outcome } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
-import type { Condition } from '../condition.ts';
+import type { Condition } from '../rules/condition.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { Snapshot } from './snapshot.ts';
 

@@ -5,13 +5,13 @@
  * Nothing is removed: the other program's annotations mean nothing to Keyferry, and with them one can go back. An annotation of Keyferry
  * that a user wrote counts: it is the answer to what Keyferry could not read.
  */
-import { type AnnotationNames, annotationNames, listItems } from '../annotations.ts';
+import { type AnnotationNames, annotationNames, listItems } from '../rules/annotations.ts';
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { leftoverOf } from '../../common/snapshot/leftovers.ts';
 import type { Change, Finding, Found, MigrationContext, ProgramReader } from '../../common/migration.ts';
-import { PatternCache } from '../../common/namespace-patterns.ts';
-import { permission } from '../permission.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { permission } from '../rules/permission.ts';
 import { isListed } from './namespace-lists.ts';
 import {
   type Foreign,

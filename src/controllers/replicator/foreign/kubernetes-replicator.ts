@@ -1,6 +1,6 @@
 /** The annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
-import type { Annotations } from '../annotations.ts';
-import { parseBool } from '../../../runtime/go-bool.ts';
+import type { Annotations } from '../rules/annotations.ts';
+import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { foreignReader } from './foreign.ts';
 import type { ProgramReader } from '../../common/migration.ts';
 import { namespaceList } from './namespace-lists.ts';

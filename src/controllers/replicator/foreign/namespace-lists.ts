@@ -2,8 +2,8 @@
  * Lists of namespaces of other copiers as lists of the replicator. All of them split at commas. The others trim the items, and every item
  * is a regular expression; in the replicator an item of letters, digits, dots and dashes is a name. Pure.
  */
-import { PatternCache } from '../../common/namespace-patterns.ts';
-import { isName } from '../annotations.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { isName } from '../rules/annotations.ts';
 
 /** Every namespace. */
 export const EVERYWHERE = '.*';

@@ -1,5 +1,5 @@
 /** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
-import type { Annotations } from '../annotations.ts';
+import type { Annotations } from '../rules/annotations.ts';
 import { EVERYWHERE, intersection, namespaceList } from './namespace-lists.ts';
 import type { Foreign, ForeignSource, Remark } from './requests.ts';
 

@@ -1,8 +1,8 @@
 /** What the objects of one other copier request, and which objects its rules reach or use. Pure. */
-import type { AnnotationNames } from '../annotations.ts';
+import type { AnnotationNames } from '../rules/annotations.ts';
 import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
-import { isDnsLabel, isSubdomain } from '../../../runtime/dns-names.ts';
+import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
 import type { ProgramReader, Verdict } from '../../common/migration.ts';
 import { isListed } from './namespace-lists.ts';
 

@@ -1,0 +1,82 @@
+/** The actions of the commands. They are passed in, so that tests can replace them. */
+import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
+import type { MigratedProgram } from '../config/migrated-programs.ts';
+import type { Build } from '../config/version.ts';
+
+/** The cluster of a command. @see Config */
+export interface ClusterOptions {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+export interface ReadingOptions {
+  readonly config: ReadingConfig;
+}
+
+export interface StatusOptions extends ClusterOptions, ReadingOptions {
+  /** `wide`: a table with more columns, and all failing targets. */
+  readonly output: 'table' | 'wide' | 'json' | 'yaml';
+  /** `undefined`: all. */
+  readonly namespace: string | undefined;
+  /** Show only rules with problems. */
+  readonly failed: boolean;
+  /** Print changes as they come, until a signal. */
+  readonly watch: boolean;
+}
+
+export interface PlanOptions extends ClusterOptions, ReadingOptions {
+  readonly output: 'table' | 'json' | 'yaml';
+  /** Paths of manifests and folders; `-` is standard input. */
+  readonly files: readonly string[];
+  /** Read folders recursively. */
+  readonly recursive: boolean;
+  /** Show unchanged objects, too. */
+  readonly all: boolean;
+}
+
+export interface ExplainOptions extends ClusterOptions, ReadingOptions {
+  readonly output: 'table' | 'json' | 'yaml';
+  /** As the user gave it: `secret`, `Secrets`. */
+  readonly kind: string;
+  /** `NAMESPACE/NAME` */
+  readonly place: string;
+}
+
+export interface MigrateOptions extends ClusterOptions, ReadingOptions {
+  readonly output: 'table' | 'json' | 'yaml';
+  /** `undefined`: all. */
+  readonly from: MigratedProgram | undefined;
+  /** Write the changes. */
+  readonly apply: boolean;
+  /** With `apply`: delete the copies that are left over. */
+  readonly deleteLeftovers: boolean;
+}
+
+export interface DemoOptions extends ClusterOptions {
+  /** Exit after the last step instead of running until Ctrl-C. */
+  readonly once: boolean;
+}
+
+/** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) a copy would be lost or refused, or (`migrate`) something needs a decision. An error is printed and gives 1, a UsageError 2. */
+export type Outcome = Promise<number>;
+
+export interface Actions {
+  /** Of every command that runs controllers. */
+  readonly run: (config: Config) => Outcome;
+  readonly crds: () => Outcome;
+  readonly status: (options: StatusOptions) => Outcome;
+  readonly plan: (options: PlanOptions) => Outcome;
+  readonly explain: (options: ExplainOptions) => Outcome;
+  readonly migrate: (options: MigrateOptions) => Outcome;
+  readonly demo: (options: DemoOptions) => Outcome;
+}
+
+export interface CliContext {
+  readonly actions: Actions;
+  /** The names of the script (perhaps a link) and of the process, with or without a folder. */
+  readonly startedAs: readonly string[];
+  readonly processInfo: ProcessInfo;
+  readonly build: Build;
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+}

@@ -1,0 +1,224 @@
+/** Explains one object: what `status` and `plan` know of it, from the same snapshot. */
+import type { RuleReader } from '../../controllers/common/snapshot/reader.ts';
+import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
+import type { OrphanStatus, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
+import {
+  controllerOf,
+  isEntryKey,
+  namespaceOf,
+  parseResourceKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+} from '../../copy/model/keys.ts';
+import type { Outcome } from '../../copy/model/claim.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { rowsOn } from '../plan/rows.ts';
+import { reachNotes } from '../output/reach-notes.ts';
+import type { ExplainedClaim, Explanation, OtherRule } from './report.ts';
+import { lastWriteOf, type Stored, writersOf } from './stored-object.ts';
+import type { Subject } from './subject.ts';
+import { summaryOf, verdictOf } from './verdict.ts';
+
+/** The states of rules and orphans in the namespaces that matter here. */
+interface States {
+  readonly rules: ReadonlyMap<RuleKey, RuleStatus>;
+  /** The subject. */
+  readonly rule: RuleStatus | undefined;
+  readonly orphan: OrphanStatus | undefined;
+}
+
+export interface ExplainContext {
+  readonly snapshot: Snapshot;
+  /** Its name in the keys of resources. */
+  readonly clusterName: string;
+  /** Host of the API server. */
+  readonly cluster: string;
+  readonly stored: Stored;
+  /** Which objects of the subject's kind are rules; `undefined`: it is no kind of rules. */
+  readonly ruleNames: string | undefined;
+}
+
+/** @throws the errors of `api.request` */
+export async function explanationOf(
+  { snapshot, clusterName, cluster, stored, ruleNames }: ExplainContext,
+  { collection: { kind }, namespace, name }: Subject,
+): Promise<Explanation> {
+  const { inventory, claims } = snapshot;
+  const key = resourceKey(clusterName, kind, namespace, name);
+  const observed = inventory.objects.get(key);
+  const entries = claims.book.on(key);
+  const marker = observed === undefined ? undefined : claims.ownerOf(observed, key);
+  const isConcerned = entries.length > 0 || marker !== undefined;
+  const others = entries.length > 0 ? [] : [...sameName(snapshot, key)];
+  const states = await statesOf(snapshot, key, [...entries.map(({ claim }) => claim.owner.key), ...others, marker]);
+  if (isConcerned) await snapshot.decide([key]);
+  const row = isConcerned ? rowsOn(snapshot, key).main : undefined;
+  const claimed = isConcerned ? [...snapshot.outcomesOn(key)] : [];
+  // The rule that has the object; else the one that decides it.
+  const entry = ownEntry(entries, marker) ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
+  const owner = entry?.claim.owner.key ?? marker;
+  const view = entry?.claim.source === undefined ? undefined : inventory.view(entry.claim.source);
+  const exists = stored.state === 'refused' ? (observed === undefined ? undefined : true) : stored.state === 'there';
+  const metadata = stored.state === 'there' ? stored.metadata : undefined;
+  const writers = metadata === undefined ? [] : writersOf(metadata);
+  const sourceOf = usersOf(snapshot, key);
+  const title = (rule: RuleKey): string => snapshot.titleOf(rule);
+  // The mark of an original does not count by itself.
+  const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
+  const told = {
+    object: {
+      kind,
+      namespace,
+      name,
+      exists: exists ?? null,
+      created: metadata?.creationTimestamp ?? observed?.created ?? null,
+      deleting: metadata?.deletionTimestamp !== undefined || observed?.deleting === true,
+    },
+    verdict: verdictOf({
+      exists,
+      markedBy: marker === undefined ? leftoverOf : title(marker),
+      claims: entries.map(({ claim }) => ({ rule: title(claim.owner.key), mode: claim.mode })),
+      isRule: states.rule !== undefined,
+      isSource: sourceOf.length > 0,
+    }),
+    owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
+    source: owner === undefined ? null : (states.rules.get(owner)?.source ?? sourceText(entry)),
+    next: row === undefined ? null : { action: row.action, reason: row.reason },
+    others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),
+    rule: states.rule ?? null,
+    sourceOf,
+  };
+  return {
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Explanation',
+    cluster,
+    ...told,
+    summary: summaryOf({ ...told, orphanReason: states.orphan?.reason, isRuleKind: ruleNames !== undefined }),
+    heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
+    sourceVersion: view?.state === 'present' ? view.version : null,
+    lastWritten: lastWriteOf(writers),
+    writers,
+    claims: claimed.map((one) => explainedClaim(snapshot, states, one)),
+    notes: [
+      ...notesOf(snapshot, key, stored),
+      ...(ruleNames !== undefined && told.verdict === 'unrelated' ? [`Keyferry serves ${ruleNames}`] : []),
+    ],
+  };
+}
+
+/** The claim of the rule that has the object. */
+function ownEntry(entries: readonly Entry[], marker: RuleKey | undefined): Entry | undefined {
+  return entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
+}
+
+function sourceText(entry: Entry | undefined): string | null {
+  if (entry?.claim.source === undefined) return null;
+  const { kind, namespace, name } = parseResourceKey(entry.claim.source);
+  return `${kind.toLowerCase()} ${namespace}/${name}`;
+}
+
+/** Rules that copy an object of this kind and name to other places, or would if they selected any. */
+function* sameName({ rules, claims }: Snapshot, key: ResourceKey): Iterable<RuleKey> {
+  const wanted = parseResourceKey(key);
+  const isSame = (other: ResourceKey | undefined): boolean => {
+    if (other === undefined || other === key || isEntryKey(other)) return false;
+    const { kind, name } = parseResourceKey(other);
+    return kind === wanted.kind && name === wanted.name;
+  };
+  for (const [rule, { sources }] of rules) {
+    if (sources.includes(key)) continue;
+    if (sources.some((source) => isSame(source))) yield rule;
+    else
+      for (const { claim } of claims.book.of(rule))
+        if (isSame(claim.target)) {
+          yield rule;
+          break;
+        }
+  }
+}
+
+/** The states of the rules concerned, of the subject as a rule, and as an orphan. */
+async function statesOf(
+  snapshot: Snapshot,
+  subject: ResourceKey,
+  concerned: readonly (RuleKey | undefined)[],
+): Promise<States> {
+  const { cluster, kind, namespace, name } = parseResourceKey(subject);
+  const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
+  const rules = new Map<RuleKey, RuleStatus>();
+  const isSubject = (one: { readonly kind: string; readonly namespace: string; readonly name: string }): boolean =>
+    one.kind === kind && one.namespace === namespace && one.name === name;
+  let rule: RuleStatus | undefined;
+  let orphan: OrphanStatus | undefined;
+  for (const reader of snapshot.readers.values()) {
+    const found = await reader.status(snapshot, (place) => included.has(place));
+    for (const one of found.rules) {
+      const key = reader.ruleOf(resourceKey(cluster, one.kind, one.namespace, one.name));
+      if (key !== undefined) rules.set(key, one);
+      if (isSubject(one)) rule = one;
+    }
+    orphan ??= found.orphans.find((one) => isSubject(one));
+  }
+  return { rules, rule, orphan };
+}
+
+function named(
+  snapshot: Snapshot,
+  rule: RuleKey,
+  status: RuleStatus | undefined,
+): Pick<ExplainedClaim, 'system' | 'rule' | 'source' | 'destinations'> {
+  return {
+    system: status?.system ?? controllerOf(rule),
+    rule: snapshot.titleOf(rule),
+    source: status?.source ?? null,
+    destinations: status?.destinations ?? [],
+  };
+}
+
+function explainedClaim(
+  snapshot: Snapshot,
+  { rules }: States,
+  [{ claim }, { state, reason, message }]: readonly [Entry, Outcome],
+): ExplainedClaim {
+  const { key } = claim.owner;
+  return { ...named(snapshot, key, rules.get(key)), state, reason, message };
+}
+
+/** Why a rule that makes objects of this name does not make this one. */
+function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined, subject: ResourceKey): OtherRule {
+  const { cluster, namespace } = parseResourceKey(subject);
+  const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
+  const problems = object === undefined ? [] : (snapshot.readers.get(controllerOf(rule))?.problemsOf(object) ?? []);
+  const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, snapshot.rules.get(rule)?.claims.length ?? 0);
+  const unselected = [`does not select namespace ${namespace}`, ...(note === undefined ? [] : [note])];
+  const why = (problems.length > 0 ? problems : unselected).join('; ');
+  return { ...named(snapshot, rule, status), why };
+}
+
+/** The rules that make copies of an object. */
+function usersOf({ claims }: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
+  const counts = new Map<string, number>();
+  for (const { claim } of claims.book.from(key))
+    counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + 1);
+  return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
+}
+
+/** What could not be read, and remarks on the object as a rule. */
+function notesOf({ inventory, readers, rules }: Snapshot, key: ResourceKey, stored: Stored): string[] {
+  const { namespace } = parseResourceKey(key);
+  const notes = reachNotes(inventory);
+  if (stored.state === 'refused') notes.push(stored.message);
+  if (inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
+    notes.push(`namespace ${namespace} does not exist, or is being deleted`);
+  }
+  for (const reader of readers.values()) notes.push(...notesBy(reader, key, rules));
+  return notes;
+}
+
+function notesBy(reader: RuleReader, key: ResourceKey, rules: Snapshot['rules']): string[] {
+  const notes = [...reader.problemsOf(key), ...(reader.notesOf?.(key) ?? [])];
+  const rule = reader.ruleOf(key);
+  const note = rule === undefined ? undefined : reader.noteOn?.(rule, rules.get(rule)?.claims.length ?? 0);
+  return note === undefined ? notes : [...notes, note];
+}

@@ -1,0 +1,199 @@
+/**
+ * `keyferry migrate`: what a cluster with objects of other copiers needs, so that Keyferry takes them over. Writes only with `--apply`.
+ *
+ *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
+ */
+import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
+import { heldBy } from '../controllers/common/snapshot/leftovers.ts';
+import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
+import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
+import type { Change, Found, ProgramReader } from '../controllers/common/migration.ts';
+import { controllerReaders, programReaders } from '../controllers/list.ts';
+import type { ResourceKey } from '../copy/model/keys.ts';
+import type { KubeApi } from '../kube/api.ts';
+import { ApiError } from '../kube/errors.ts';
+import { errorText } from '../observe/error-fields.ts';
+import type { MigrateOptions } from './actions.ts';
+import { exitCodeOf, type MigrationFinding, type MigrationProgram, type MigrationReport } from './migrate/report.ts';
+import { refuseWhileRunning, runningPrograms } from './migrate/running.ts';
+import { startOf } from './migrate/start.ts';
+import { migrationText } from './migrate/text.ts';
+import { assumed, Writer } from './migrate/writes.ts';
+import { type Progress, withProgress } from './output/progress.ts';
+import { requireReach } from './output/reach-notes.ts';
+import { reportText } from './output/report-text.ts';
+import type { Paint } from './output/styles.ts';
+
+export interface MigrateContext {
+  readonly api: KubeApi;
+  readonly paint: Paint;
+  readonly progress: Progress;
+  readonly stderr: (text: string) => void;
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The text that the command prints, and its exit code.
+ * @param cluster host of the API server
+ * @throws Error if a right to read is missing, or if the other program still runs while its objects are to be changed; the errors of
+ *   `api.request`
+ */
+export async function migrate(
+  cluster: string,
+  options: Omit<MigrateOptions, 'kubeconfig' | 'context'>,
+  context: MigrateContext,
+): Promise<{ readonly text: string; readonly code: number }> {
+  using _ = context.progress;
+  const report = await new Migration(cluster, options, context).run();
+  const { output, apply } = options;
+  const text = output === 'table' ? migrationText(report, apply, context.paint) : reportText(report, output);
+  return { text, code: exitCodeOf(report) };
+}
+
+class Migration {
+  readonly #cluster: string;
+  readonly #options: Omit<MigrateOptions, 'kubeconfig' | 'context'>;
+  readonly #context: MigrateContext;
+
+  constructor(cluster: string, options: Omit<MigrateOptions, 'kubeconfig' | 'context'>, context: MigrateContext) {
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#context = context;
+  }
+
+  async run(): Promise<MigrationReport> {
+    const { api, signal } = this.#context;
+    const { from, apply, deleteLeftovers } = this.#options;
+    const all = await programReaders();
+    const readers = MIGRATED_PROGRAMS.flatMap((name) => all.filter(({ program }) => program === name)).filter(
+      ({ program }) => from === undefined || from === program,
+    );
+    const running = await runningPrograms(api, readers, signal);
+    if (apply) refuseWhileRunning(running, readers, deleteLeftovers);
+    const writer = new Writer(api, apply, this.#context.progress, signal);
+    const prepared = await this.#prepare(readers, writer);
+    const before = await this.#firstSnapshot(prepared);
+    const found = await this.#find(readers, before);
+    const changes = [...found.values()].flatMap((one) => one.changes);
+    const after = changes.length === 0 ? before : await this.#snapshot(changes);
+    const start = await startOf(after);
+    const programs: MigrationProgram[] = [];
+    for (const [{ program }, one] of found) {
+      const here = running.found.filter((other) => other.reader.program === program);
+      const findings = [
+        ...(prepared.get(program) ?? []),
+        ...(await writer.changes(one.changes, start.different, before.inventory.objects)),
+        ...one.findings.map((finding) => ({ ...finding, annotations: null, result: null, error: null })),
+      ];
+      const { rules, copies } = one;
+      if (rules + copies + here.length + findings.length === 0) continue;
+      programs.push({ program, rules, copies, running: here.map(({ deployment }) => deployment), findings });
+    }
+    if (deleteLeftovers) await this.#deleteLeftovers(programs, readers, before, writer);
+    // Copies that are not taken over, because their data would change.
+    const left = new Set(changes.flatMap(({ object, source }) => (source === undefined ? [] : object)));
+    const rows = start.rows.filter(({ target }) => !(left.has(target) && start.different.has(target)));
+    return {
+      apiVersion: 'keyferry.dev/v1',
+      kind: 'Migration',
+      cluster: this.#cluster,
+      programs,
+      targets: rows.map(({ row }) => row),
+      unchanged: start.unchanged,
+      notes: [
+        ...(running.refusal === undefined ? [] : [`which programs run is not known: ${running.refusal}`]),
+        ...[...found.values()].flatMap(({ notes = [] }) => notes),
+      ],
+    };
+  }
+
+  async #prepare(
+    readers: readonly ProgramReader[],
+    writer: Writer,
+  ): Promise<ReadonlyMap<MigratedProgram, readonly MigrationFinding[]>> {
+    const { api, signal } = this.#context;
+    const prepared = new Map<MigratedProgram, readonly MigrationFinding[]>();
+    for (const { program, prepare } of readers) {
+      const steps = await prepare?.(api, signal);
+      if (steps !== undefined && steps.length > 0) prepared.set(program, await writer.steps(steps));
+    }
+    return prepared;
+  }
+
+  /** @throws Error with the cause if objects cannot be listed before a step is done */
+  async #firstSnapshot(prepared: ReadonlyMap<MigratedProgram, readonly MigrationFinding[]>): Promise<Snapshot> {
+    const steps = [...prepared.values()].flat();
+    const failed = steps.find(({ result }) => result === 'failed');
+    if (failed !== undefined) throw new Error(`${failed.object.name}: ${failed.text}: ${failed.error ?? ''}`);
+    try {
+      return await this.#snapshot();
+    } catch (error) {
+      const [program] = prepared.keys();
+      if (program === undefined || !(error instanceof ApiError) || error.status < 500) throw error;
+      const why = steps.map(({ object, text }) => `${object.name}: ${text}`).join('; ');
+      throw new Error(`${errorText(error)}. keyferry migrate --from ${program} --apply helps: ${why}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Shows the leftovers, judges them again by new lists, and deletes those that still are some. */
+  async #deleteLeftovers(
+    programs: MigrationProgram[],
+    readers: readonly ProgramReader[],
+    before: Snapshot,
+    writer: Writer,
+  ): Promise<void> {
+    const { progress, stderr } = this.#context;
+    const leftovers = programs.flatMap(({ findings }) => findings.filter(({ verdict }) => verdict === 'leftover'));
+    progress.end();
+    for (const { object, text } of leftovers)
+      stderr(`deletes ${object.kind} ${object.namespace}/${object.name}: ${text}\n`);
+    const now = await this.#find(readers, await this.#snapshot());
+    const still = [...now.values()].flatMap(({ findings }) => findings.filter(({ verdict }) => verdict === 'leftover'));
+    const places = new Set(still.map(({ object }) => JSON.stringify(object)));
+    for (const [index, program] of programs.entries()) {
+      const findings: MigrationFinding[] = [];
+      for (const one of program.findings) {
+        const isStill = places.has(JSON.stringify(one.object));
+        findings.push(one.verdict === 'leftover' ? await writer.deletion(one, isStill, before.inventory.objects) : one);
+      }
+      programs[index] = { ...program, findings };
+    }
+  }
+
+  async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
+    const { api, now, signal, progress } = this.#context;
+    const { config } = this.#options;
+    const controllers = await controllerReaders();
+    const optional = new Set(controllers.flatMap(({ collection }) => (collection?.isOptional ? collection.kind : [])));
+    const lister = withProgress(listerOf(api), progress);
+    const snapshot = await Snapshot.at({ api, lister, config, controllers, changes: assumed(changes), now, signal });
+    requireReach(snapshot.inventory, (kind) => !optional.has(kind), '; the command reads the whole cluster');
+    return snapshot;
+  }
+
+  async #find(readers: readonly ProgramReader[], snapshot: Snapshot): Promise<Map<ProgramReader, Found>> {
+    const { api, signal } = this.#context;
+    const { config } = this.#options;
+    const { objects, namespaces } = snapshot.inventory;
+    const orphans: OrphanStatus[] = [];
+    for (const reader of snapshot.readers.values())
+      orphans.push(...(await reader.status(snapshot, () => false)).orphans);
+    const context = {
+      api,
+      config,
+      objects,
+      namespaces: [...namespaces.names()].toSorted(),
+      orphans,
+      heldBy: (object: ResourceKey) => heldBy(snapshot, object),
+      signal,
+    };
+    const found = new Map<ProgramReader, Found>();
+    for (const reader of readers) found.set(reader, await reader.find(context));
+    return found;
+  }
+}

@@ -1,0 +1,173 @@
+/** The writes of `keyferry migrate --apply`. */
+import { KINDS } from '../../controllers/common/snapshot/inventory.ts';
+import type { Changes } from '../../controllers/common/snapshot/inventory.ts';
+import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { objectPath } from '../../copy/model/kind.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import { type KubeApi, METADATA_ONLY } from '../../kube/api.ts';
+import type { Listed } from '../../kube/list-each.ts';
+import { nextVersion } from '../plan/changes.ts';
+import { errorText } from '../../observe/error-fields.ts';
+import type { Change, Step } from '../../controllers/common/migration.ts';
+import type { Progress } from '../output/progress.ts';
+import type { MigrationFinding } from './report.ts';
+
+/** Not that of the operator, which removes annotations of its own that it does not want any more. */
+const FIELD_MANAGER = 'keyferry-migrate';
+
+/** The objects as they would be with these changes. */
+export function assumed(changes: readonly Change[]): Changes {
+  return new Map(changes.map(({ object, annotations }) => [object, (there) => there && annotated(there, annotations)]));
+}
+
+function annotated(there: Listed, added: Readonly<Record<string, string>>): Listed {
+  const { annotations = {}, resourceVersion } = there.metadata;
+  const metadata = {
+    ...there.metadata,
+    annotations: { ...annotations, ...added },
+    resourceVersion: nextVersion(resourceVersion),
+  };
+  return { ...there, metadata };
+}
+
+export class Writer {
+  readonly #api: KubeApi;
+  readonly #isOn: boolean;
+  readonly #progress: Progress;
+  readonly #signal: AbortSignal | undefined;
+
+  /** @param isOn `--apply` was given; otherwise nothing is written */
+  constructor(api: KubeApi, isOn: boolean, progress: Progress, signal: AbortSignal | undefined) {
+    this.#progress = progress;
+    this.#api = api;
+    this.#isOn = isOn;
+    this.#signal = signal;
+  }
+
+  /** Writes them in their order. Those after a failed one are skipped. */
+  async steps(steps: readonly Step[]): Promise<MigrationFinding[]> {
+    const findings: MigrationFinding[] = [];
+    let isStopped = false;
+    for (const { object, text, write } of steps) {
+      const result: Result = isStopped
+        ? skipped('the step before it failed')
+        : await this.#write(() => write(this.#api, this.#signal));
+      isStopped ||= result.result === 'failed';
+      findings.push({ verdict: 'change', object, text, annotations: null, ...result });
+    }
+    return findings;
+  }
+
+  /**
+   * Writes sources first: a copy with a mark is deleted if the source does not request it.
+   * @param different copies that would not keep their data, with the reason: they are left alone
+   * @param objects as they were listed
+   */
+  async changes(
+    changes: readonly Change[],
+    different: ReadonlyMap<ResourceKey, string>,
+    objects: ReadonlyMap<ResourceKey, Observed>,
+  ): Promise<MigrationFinding[]> {
+    const findings: MigrationFinding[] = [];
+    const failed = new Set<ResourceKey>();
+    for (const change of changes.toSorted((a, b) => Number(a.source !== undefined) - Number(b.source !== undefined))) {
+      const { object: key, annotations, text, source } = change;
+      if (this.#isOn) this.#progress.show(() => `writing: ${findings.length} of ${changes.length} changes`);
+      const { kind, namespace, name } = parseResourceKey(key);
+      const object = { kind, namespace, name };
+      const pairs = pairsOf(annotations);
+      const why = source === undefined ? undefined : different.get(key);
+      if (why !== undefined) {
+        const own = `${text}, but it would not keep its data (${why}); to have it replaced, add ${pairs}`;
+        findings.push({ verdict: 'manual', object, text: own, annotations: null, result: null, error: null });
+        continue;
+      }
+      const result: Result =
+        source !== undefined && failed.has(source)
+          ? skipped('its source could not be changed')
+          : await this.#write(async () => await annotate(this.#api, change, objects.get(key), this.#signal));
+      if (result.result === 'failed') failed.add(key);
+      findings.push({ verdict: 'change', object, text: `${text}: adds ${pairs}`, annotations, ...result });
+    }
+    return findings;
+  }
+
+  /**
+   * Deletes a copy, unless it has changed since it was listed.
+   * @param isStill whether a new look has come to the same judgement
+   * @param objects as they were listed when the copy was shown
+   */
+  async deletion(
+    finding: MigrationFinding,
+    isStill: boolean,
+    objects: ReadonlyMap<ResourceKey, Observed>,
+  ): Promise<MigrationFinding> {
+    const { kind, namespace, name } = finding.object;
+    const key = resourceKey(this.#api.cluster, kind, namespace, name);
+    const there = objects.get(key);
+    if (!isStill || there === undefined) return { ...finding, ...skipped('it is no leftover any more') };
+    const preconditions = { uid: there.uid, resourceVersion: there.resourceVersion };
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
+    const { result, error } = await this.#write(async () => {
+      await this.#api.request({
+        method: 'DELETE',
+        path: pathOf(key),
+        body,
+        accept: METADATA_ONLY,
+        signal: this.#signal,
+      });
+    });
+    return { ...finding, result: result === 'written' ? 'deleted' : result, error };
+  }
+
+  async #write(write: () => Promise<void>): Promise<Result> {
+    if (!this.#isOn) return { result: null, error: null };
+    try {
+      await write();
+      return { result: 'written', error: null };
+    } catch (error) {
+      this.#signal?.throwIfAborted();
+      return { result: 'failed', error: errorText(error) };
+    }
+  }
+}
+
+type Result = Pick<MigrationFinding, 'result' | 'error'>;
+
+function skipped(error: string): Result {
+  return { result: 'skipped', error };
+}
+
+function pairsOf(annotations: Readonly<Record<string, string>>): string {
+  return Object.entries(annotations)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join(' ');
+}
+
+/**
+ * Adds the annotations, unless the object has changed since it was listed.
+ * @throws the errors of `api.request`
+ */
+async function annotate(
+  api: KubeApi,
+  { object, annotations }: Change,
+  there: Pick<Observed, 'uid' | 'resourceVersion'> | undefined,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await api.request({
+    method: 'PATCH',
+    path: pathOf(object),
+    query: { fieldManager: FIELD_MANAGER },
+    body: JSON.stringify({ metadata: { uid: there?.uid, resourceVersion: there?.resourceVersion, annotations } }),
+    contentType: 'application/merge-patch+json',
+    accept: METADATA_ONLY,
+    signal,
+  });
+}
+
+function pathOf(object: ResourceKey): string {
+  const { kind } = parseResourceKey(object);
+  const known = KINDS.find((one) => one.kind === kind);
+  if (known === undefined) throw new TypeError(`not a kind that is copied: ${object}`);
+  return objectPath(known, object);
+}

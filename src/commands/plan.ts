@@ -1,0 +1,156 @@
+/** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
+import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
+import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import { KINDS } from '../controllers/common/snapshot/inventory.ts';
+import { controllerReaders } from '../controllers/list.ts';
+import { controllerOf, parseResourceKey } from '../copy/model/keys.ts';
+import type { KubeApi } from '../kube/api.ts';
+import type { PlanOptions } from './actions.ts';
+import { EXIT_LOSS_OR_REFUSAL, EXIT_DONE } from './output/exit-codes.ts';
+import { reachNotes, requireReach } from './output/reach-notes.ts';
+import { readManifests } from './plan/files.ts';
+import { changesBy, type Given, givenOf } from './plan/changes.ts';
+import {
+  hasLossOrRefusal,
+  type PlannedNote,
+  type PlannedProblem,
+  type PlannedTarget,
+  type PlanReport,
+} from './plan/report.ts';
+import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
+import { copiesText } from './output/copies-text.ts';
+import { reportText } from './output/report-text.ts';
+import type { Cell, Paint } from './output/styles.ts';
+import { type Progress, withProgress } from './output/progress.ts';
+import { textTable } from './output/text-table.ts';
+
+export interface PlanContext {
+  readonly api: KubeApi;
+  /** Namespace of objects that name none. */
+  readonly namespace: string;
+  readonly stdin: () => Promise<string>;
+  readonly paint: Paint;
+  readonly progress: Progress;
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The text that the command prints, and its exit code.
+ * @throws ManifestError naming file, document and field, and the errors of `api.request`
+ */
+export async function planFiles(
+  context: PlanContext,
+  options: Omit<PlanOptions, 'kubeconfig' | 'context'>,
+): Promise<{ readonly text: string; readonly code: number }> {
+  const { api, namespace: home, stdin, paint, now, signal } = context;
+  using progress = context.progress;
+  const controllers = await controllerReaders();
+  const collections = controllers.flatMap(({ collection }) => collection ?? []);
+  const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
+  const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
+  const given = givenOf(manifests, collections, api.cluster, home);
+  const changes = changesBy(given, now);
+  const lister = withProgress(listerOf(api), progress);
+  const snapshot = await Snapshot.at({ api, lister, config: options.config, controllers, changes, now, signal });
+  const optional = new Set(['ConfigMap', ...collections.flatMap((one) => (one.isOptional ? one.kind : []))]);
+  requireReach(snapshot.inventory, (kind) => !optional.has(kind));
+  const affected = affectedBy(snapshot, given);
+  const rows = await rowsOf(snapshot, affected);
+  const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
+  const problems = given.flatMap((one) => problemsOf(snapshot, one));
+  const lacking = collections.filter(({ kind }) => {
+    const isGiven = given.some((one) => one.kind === kind);
+    return isGiven && snapshot.inventory.reaches.get(kind)?.extent === 'not installed';
+  });
+  const unused = [...affected.objects].filter((key) => {
+    return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
+  });
+  const elsewhere = given.flatMap((one) => notesOf(snapshot, one));
+  const report: PlanReport = {
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Plan',
+    targets: options.all ? rows.map(({ row }) => row) : changed,
+    problems,
+    notes: [
+      ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
+      ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
+      ...elsewhere,
+      ...notesOn(snapshot, affected),
+    ],
+    unchanged: rows.length - changed.length,
+    ignored: manifests.length - given.length + unused.length,
+  };
+  const code = hasLossOrRefusal({ targets: changed, problems }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
+  const { all, output } = options;
+  const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
+  return { text, code };
+}
+
+/** Why the server or Keyferry would refuse a manifest. */
+function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, problem }: Given): PlannedProblem[] {
+  const { inventory, readers } = snapshot;
+  const problems: string[] = [];
+  if (kind !== 'Namespace' && !inventory.hasNamespace(namespace)) {
+    problems.push(`namespace ${namespace} does not exist`);
+  }
+  if (problem === undefined) {
+    for (const reader of readers.values()) problems.push(...reader.problemsOf(key));
+  } else {
+    problems.push(problem);
+  }
+  return problems.map((text) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, problem: text }));
+}
+
+/** Notes on a manifest that is not a rule in this cluster. */
+function notesOf({ readers }: Snapshot, { manifest, kind, key, namespace }: Given): PlannedNote[] {
+  const notes = [...readers.values()].flatMap((reader) => reader.notesOf?.(key) ?? []);
+  return notes.map((note) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, note }));
+}
+
+/** Notes on the rules in the manifests, and on rules whose source is in them. */
+function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[] {
+  const notes: PlannedNote[] = [];
+  for (const [rule, { sources, claims, owner }] of snapshot.rules) {
+    if (!rules.has(rule) && !sources.some((source) => objects.has(source))) continue;
+    const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, claims.length);
+    if (note !== undefined) notes.push({ rule: owner.title, note });
+  }
+  return notes;
+}
+
+/** @param hasElsewhere notes say what happens outside of this cluster */
+function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: Paint): string {
+  const { targets, problems, notes, unchanged, ignored } = report;
+  const lines: string[] = problems.map(({ rule, problem }) => `${rule}: ${problem}`);
+  lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
+  if (lines.length > 0) lines.push('');
+  if (targets.length === 0) {
+    const place = hasElsewhere ? ' in this cluster' : '';
+    lines.push(`No copy${place} would be created, updated or deleted.`);
+  } else {
+    const rows = targets.map((target) => {
+      const { kind, namespace, name, rule, reason } = target;
+      return [actionCell(target), kind, namespace, name, rule, reason];
+    });
+    lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows, paint), '', summary(targets));
+  }
+  if (unchanged > 0 && !all) {
+    lines.push(`${copiesText(unchanged)} ${unchanged === 1 ? 'is' : 'are'} unchanged (--all shows them).`);
+  }
+  if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} not used by Keyferry.`);
+  return `${lines.join('\n')}\n`;
+}
+
+function actionCell(target: PlannedTarget): Cell {
+  const { action: text } = target;
+  if (hasLossOrRefusal({ targets: [target], problems: [] })) return { text, style: 'bad' };
+  return text === 'nothing' ? text : { text, style: text === 'wait' ? 'waiting' : 'good' };
+}
+
+function summary(targets: readonly PlannedTarget[]): string {
+  const counts = new Map<string, number>();
+  for (const { action } of targets) counts.set(action, (counts.get(action) ?? 0) + 1);
+  return [...counts].map(([action, count]) => `${count} × ${action}`).join(', ');
+}

@@ -1,0 +1,163 @@
+/**
+ * Reads manifests: YAML or JSON, several documents a file, lists. A manifest is accepted if the API server
+ * accepts its form. Errors name file, document and field, never a value of a Secret.
+ */
+import { parseAllDocuments, type Tags } from 'yaml';
+import { nameProblems } from '../../controllers/common/namespaces/names.ts';
+import { isDnsLabel } from '../../runtime/text/dns-names.ts';
+
+/** Metadata in a manifest: without fields that only the server sets, and without empty ones. */
+export interface ManifestMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+export interface Manifest {
+  /** For errors: `mirror.yaml, document 2`. */
+  readonly where: string;
+  /** `v1 Secret` */
+  readonly kind: string;
+  readonly metadata: ManifestMeta;
+  readonly object: Readonly<Record<string, unknown>>;
+}
+
+/** A manifest that cannot be read. */
+export class ManifestError extends Error {
+  override readonly name = 'ManifestError';
+}
+
+/** Limit of aliases that a document resolves: a few lines can expand to gigabytes. */
+const MAX_ALIASES = 1000;
+
+/**
+ * YAML as kubectl reads it: version 1.1 (so that merge keys work and `yes` is true), but neither times nor numbers to the base
+ * of 60.
+ */
+const YAML = {
+  logLevel: 'silent',
+  version: '1.1',
+  customTags: (tags: Tags): Tags =>
+    tags.filter(
+      (tag) =>
+        typeof tag === 'string' ||
+        !(tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME')),
+    ),
+} as const;
+
+/**
+ * @param kinds that Keyferry uses: their names are checked as the server does
+ * @throws ManifestError
+ */
+export function parseManifests(text: string, label: string, kinds: ReadonlySet<string>): Manifest[] {
+  return [...parseAllDocuments(text, YAML)].flatMap((document, index) => {
+    const where = `${label}, document ${index + 1}`;
+    const [error] = document.errors;
+    if (error !== undefined) {
+      const line = error.linePos?.[0].line;
+      // The library's message quotes the line, which may contain a value of a Secret.
+      throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML (${error.code})`);
+    }
+    return objectsOf(
+      valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),
+      where,
+      kinds,
+    );
+  });
+}
+
+function valueOf(resolve: () => unknown, where: string): unknown {
+  try {
+    return resolve();
+  } catch {
+    // The library's message names the alias, and an unquoted password that starts with `*` is one.
+    const why = 'an alias has no anchor, there are too many aliases, or a merge key has no object';
+    throw new ManifestError(`${where}: its aliases or merge keys cannot be resolved: ${why}`);
+  }
+}
+
+interface ListType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** @param listed the type of list items that do not have one of their own */
+function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, listed?: ListType): Manifest[] {
+  if (value === null || value === undefined) return [];
+  if (!isMap(value))
+    throw new ManifestError(
+      `${where}: must be an object, not ${Array.isArray(value) ? 'a list' : `a ${typeof value}`}`,
+    );
+  const { apiVersion = listed?.apiVersion, kind = listed?.kind, items } = value;
+  if (typeof apiVersion !== 'string') throw new ManifestError(`${where}: apiVersion is missing`);
+  if (typeof kind !== 'string') throw new ManifestError(`${where}: kind is missing`);
+  if (kind.endsWith('List') && (Array.isArray(items) || items === null)) {
+    const item = kind === 'List' ? undefined : { apiVersion, kind: kind.slice(0, -'List'.length) };
+    return (items ?? []).flatMap((one: unknown, index) => objectsOf(one, `${where}, items[${index}]`, kinds, item));
+  }
+  return [
+    {
+      where,
+      kind: `${apiVersion} ${kind}`,
+      metadata: metaOf(value['metadata'], kind, where, kinds.has(kind)),
+      object: value,
+    },
+  ];
+}
+
+function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean): ManifestMeta {
+  const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
+  if (typeof name !== 'string' || name === '') {
+    const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
+    throw new ManifestError(`${where}: metadata.name is missing${generated}`);
+  }
+  const home = namespace === null || namespace === '' ? undefined : namespace;
+  const problem =
+    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(name, isUsed)) ??
+    (home === undefined ? undefined : namespaceProblem('metadata.namespace', home));
+  if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
+  return {
+    name,
+    ...(home === undefined ? {} : { namespace: home as string }),
+    ...(labels === undefined ? {} : { labels: stringsOf(labels, where, 'metadata.labels') }),
+    ...(annotations === undefined ? {} : { annotations: stringsOf(annotations, where, 'metadata.annotations') }),
+  };
+}
+
+/** Other kinds have other rules for names (`system:node`), but each name must be usable in a path. */
+function nameProblem(name: string, isUsed: boolean): string | undefined {
+  if (isUsed) return nameProblems('metadata.name', name)[0];
+  const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
+  return usable ? undefined : `metadata.name: ${quoted(name)} is not a valid object name`;
+}
+
+function namespaceProblem(field: string, name: unknown): string | undefined {
+  if (typeof name !== 'string') return `${field} is not a string`;
+  if (isDnsLabel(name)) return undefined;
+  return `${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`;
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, 63));
+}
+
+export function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The strings in a field of a manifest, none if the field is empty. An empty value is an empty string, as for the server.
+ * @throws ManifestError naming the field
+ */
+export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
+  if (value === null || value === undefined) return {};
+  if (!isMap(value)) throw new ManifestError(`${where}: ${field} is not an object`);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, text]) => {
+      if (text === null) return [key, ''];
+      if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
+      return [key, text];
+    }),
+  );
+}

@@ -1,0 +1,66 @@
+/** Which targets a plan shows: those of the objects in the manifests, and those in the Namespaces that the manifests add. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { asKey, asKeys } from '../../../test/support/keys.ts';
+import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
+import { userCause } from '../../copy/model/cause.ts';
+import type { Claim } from '../../copy/model/claim.ts';
+import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { LeaveShape } from '../../copy/model/leave-shape.ts';
+import { ClaimBook } from '../../copy/book/claim-book.ts';
+import type { Given } from './changes.ts';
+import { affectedBy } from './rows.ts';
+
+const secret = (namespace: string, name: string): ResourceKey => resourceKey('c', 'Secret', namespace, name);
+const RULE: RuleKey = asKey('mirrors:home/db');
+const SOURCE = secret('home', 'db');
+
+/** One rule, which copies `home/db` to the namespaces, and has another copy that it no longer claims. */
+function snapshotOf(namespaces: readonly string[]): Snapshot {
+  const owner = { key: RULE, title: 'SecretMirror home/db', rank: '' };
+  const shape = new LeaveShape(userCause('', ''));
+  const claims = namespaces.map((namespace): Claim => {
+    return { owner, target: secret(namespace, 'db'), mode: 'own', source: SOURCE, shape };
+  });
+  const book = new ClaimBook();
+  book.replace(RULE, claims, [SOURCE]);
+  const ruleOf = (key: ResourceKey): RuleKey | undefined =>
+    key === asKey('c:SecretMirror/home/db') ? RULE : undefined;
+  return {
+    readers: new Map([['mirrors', { ruleOf }]]),
+    rules: new Map([[RULE, { sources: [SOURCE] }]]),
+    claims: { book, ownedBy: () => [secret('left', 'db')] },
+  } as unknown as Snapshot;
+}
+
+const given = (kind: string, namespace: string, name: string): Given => ({
+  manifest: { apiVersion: 'v1', kind, metadata: { name } } as unknown as Given['manifest'],
+  kind,
+  key: resourceKey('c', kind, namespace, name),
+  namespace,
+  index: 0,
+});
+
+test('the targets in a Namespace that the manifests add are shown, and no others', () => {
+  const { targets, objects, used } = affectedBy(snapshotOf(['new', 'old']), [given('Namespace', '', 'new')]);
+  assert.deepEqual([...targets], [secret('new', 'db')]);
+  assert.deepEqual([objects.size, used.size], [0, 0]);
+});
+
+test('all targets of a source in the manifests are shown', () => {
+  const { targets, used } = affectedBy(snapshotOf(['one', 'two']), [given('Secret', 'home', 'db')]);
+  assert.deepEqual([...targets], [secret('one', 'db'), secret('two', 'db')]);
+  assert.deepEqual([...used], [SOURCE]);
+});
+
+test('all targets of a rule in the manifests are shown, and the copies that it no longer claims', () => {
+  const { targets, rules } = affectedBy(snapshotOf(['one']), [given('SecretMirror', 'home', 'db')]);
+  assert.deepEqual([...targets], [secret('one', 'db'), secret('left', 'db')]);
+  assert.deepEqual([...rules], asKeys<RuleKey>([RULE]));
+});
+
+test('a target in the manifests is shown, and other objects are not', () => {
+  const { targets } = affectedBy(snapshotOf(['one', 'two']), [given('Secret', 'two', 'db'), given('Secret', 'x', 'y')]);
+  assert.deepEqual([...targets], [secret('two', 'db')]);
+});

@@ -1,0 +1,125 @@
+/** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
+import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
+import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Outcome } from '../../copy/model/claim.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
+import type { Given } from './changes.ts';
+import type { PlannedTarget } from './report.ts';
+import { plannedAction } from './planned-action.ts';
+
+export interface Affected {
+  /** Objects in the manifests, without namespaces. */
+  readonly objects: ReadonlySet<ResourceKey>;
+  /** Of these: rules, sources and targets. */
+  readonly used: ReadonlySet<ResourceKey>;
+  /** Rules in the manifests. */
+  readonly rules: ReadonlySet<RuleKey>;
+  readonly targets: ReadonlySet<ResourceKey>;
+}
+
+export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affected {
+  const isNamespace = ({ kind }: Given): boolean => kind === 'Namespace';
+  const namespaces = new Set(given.filter(isNamespace).map(({ manifest }) => manifest.metadata.name));
+  const objects = new Set(given.filter((one) => !isNamespace(one)).map(({ key }) => key));
+  const targets = new Set<ResourceKey>();
+  const used = new Set<ResourceKey>();
+  const rules = new Set<RuleKey>();
+  for (const object of objects) {
+    for (const reader of snapshot.readers.values()) {
+      const rule = reader.ruleOf(object);
+      if (rule === undefined) continue;
+      rules.add(rule);
+      if (snapshot.rules.has(rule)) used.add(object);
+    }
+  }
+  for (const [rule, { sources }] of snapshot.rules) {
+    const isGiven = rules.has(rule) || sources.some((source) => objects.has(source));
+    for (const { claim } of snapshot.claims.book.of(rule)) {
+      const { target, source } = claim;
+      const fromGiven = source !== undefined && objects.has(source);
+      if (fromGiven) used.add(source);
+      const isNew = namespaces.has(parseResourceKey(target).namespace);
+      if (isGiven || fromGiven || isNew || objects.has(target)) targets.add(target);
+    }
+  }
+  // Copies that their rule does not claim any more.
+  for (const rule of rules) for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
+  return { objects, used, rules, targets };
+}
+
+/**
+ * The rows of the targets, by controller and place.
+ * @returns `isChange`: a change, or a conflict of a rule in the manifests
+ */
+export async function rowsOf(
+  snapshot: Snapshot,
+  { targets, rules }: Affected,
+): Promise<readonly { readonly row: PlannedTarget; readonly isChange: boolean }[]> {
+  await snapshot.decide(targets);
+  const rows: { row: PlannedTarget; isChange: boolean }[] = [];
+  for (const target of [...targets].toSorted()) {
+    const { main, losers } = rowsOn(snapshot, target);
+    rows.push({ row: main, isChange: main.action !== 'nothing' });
+    for (const { owner, row } of losers) rows.push({ row, isChange: rules.has(owner) });
+  }
+  return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
+}
+
+/**
+ * What happens to a target, and the rules that do not get it.
+ * @param snapshot with the decision on the target
+ */
+export function rowsOn(
+  snapshot: Snapshot,
+  target: ResourceKey,
+): {
+  readonly main: PlannedTarget;
+  readonly losers: readonly { readonly owner: RuleKey; readonly row: PlannedTarget }[];
+} {
+  const { kind, namespace, name } = parseResourceKey(target);
+  const { facts, plan } = snapshot.decisionOn(target);
+  const { entries, markedBy } = facts;
+  const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
+  const whyUnwanted = isReleased(facts)
+    ? `${marker} is being deleted`
+    : markedBy !== undefined && !snapshot.rules.has(markedBy)
+      ? `${marker} does not exist or has no copies`
+      : `no longer selected by ${marker}`;
+  const outcomes = [...snapshot.outcomesOn(target)];
+  const decides = 'claim' in plan ? plan.claim.owner : undefined;
+  const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
+  const rule = winner?.claim.owner.title ?? marker;
+  const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
+  const place = { kind, namespace, name };
+  const decider = winner?.claim.owner.key ?? markedBy;
+  const system = decider === undefined ? '' : controllerOf(decider);
+  const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
+  return {
+    main: { system, ...place, rule, ...plannedAction(plan, whyUnwanted), ...remark },
+    losers: losers.map(([{ claim }, { message }]) => ({
+      owner: claim.owner.key,
+      row: {
+        ...place,
+        system: controllerOf(claim.owner.key),
+        action: 'conflict',
+        rule: claim.owner.title,
+        reason: message,
+        lost: false,
+      },
+    })),
+  };
+}
+
+/** Why nothing is done, unless the target is up to date. */
+function remarkOf(
+  outcomes: readonly (readonly [Entry, Outcome])[],
+  winner: Entry | undefined,
+): Pick<PlannedTarget, 'action' | 'reason'> | undefined {
+  for (const [entry, { state, reason, message }] of outcomes) {
+    if (state === 'error') return { action: 'fail', reason: `${reason}: ${message}` };
+    if (state === 'conflict' && entry === winner) return { action: 'conflict', reason: message };
+    if (state === 'waiting') return { action: 'wait', reason: `${reason}: ${message}` };
+  }
+  return undefined;
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { addressFlag, boolFlag, choiceFlag, countFlag, durationFlag, parseFlags, textFlag } from './flags.ts';
+import { splitGoFlags } from './go-flags.ts';
+import { quoted, UsageError } from '../usage-error.ts';
+
+const table = {
+  leader: boolFlag('leader', true, 'x'),
+  file: textFlag('file', 'path', 'x'),
+  every: durationFlag('every', '30m', 0, 'x'),
+  mode: choiceFlag('mode', ['full', 'search'], 'full', 'x'),
+  count: countFlag('count', 4, 1, 8, 'x'),
+  at: addressFlag('at', ':8080', 'x'),
+};
+
+function values(...argv: string[]) {
+  const parsed = parseFlags(table, argv);
+  assert.ok(parsed);
+  return parsed;
+}
+
+describe('Go flags', () => {
+  it('accepts one or two dashes, = or the next argument', () => {
+    for (const argv of [['-file', 'a'], ['--file', 'a'], ['-file=a'], ['--file=a'], ['--file=x', '-file', 'a']]) {
+      assert.equal(values(...argv).values.file, 'a');
+    }
+    assert.equal(values('--file=a=b').values.file, 'a=b');
+    assert.equal(values('--file', '-x').values.file, '-x', 'a value may look like a flag');
+    assert.equal(values('--file', '--').values.file, '--');
+    assert.equal(values('--file=').values.file, undefined);
+  });
+
+  it('accepts booleans alone or with =, never from the next argument', () => {
+    assert.equal(values('-leader').values.leader, true);
+    assert.equal(values('--leader=false').values.leader, false);
+    assert.equal(values('-leader=F').values.leader, false);
+    const { values: got, rest } = values('--leader', 'false', '--file', 'a');
+    assert.deepEqual([got.leader, got.file, rest], [true, undefined, ['false', '--file', 'a']]);
+  });
+
+  it('stops at the first argument that is not a flag, and at --', () => {
+    assert.deepEqual(values('--file', 'a', 'b', '--mode', 'c').rest, ['b', '--mode', 'c']);
+    assert.deepEqual(values('--leader', '--', '--file', 'a').rest, ['--file', 'a']);
+    assert.deepEqual(values('-', '--file').rest, ['-', '--file']);
+    assert.deepEqual(values('', '--file').rest, ['', '--file']);
+  });
+
+  it('detects a request for help, except as a value', () => {
+    for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
+      assert.equal(parseFlags(table, argv), undefined);
+    }
+    assert.equal(values('--file', '-h').values.file, '-h');
+  });
+
+  it('returns the given flags, and defaults for the others', () => {
+    const { values: got, given } = values('--count', '8');
+    assert.deepEqual([...given], ['count']);
+    assert.deepEqual(got, {
+      leader: true,
+      file: undefined,
+      every: 1_800_000,
+      mode: 'full',
+      count: 8,
+      at: { address: { host: '', port: 8080 }, flag: 'at' },
+    });
+  });
+
+  it('names flag and value in every error', () => {
+    for (const [argv, message] of [
+      [['--nope'], 'unknown flag --nope'],
+      [['--constructor=1'], 'unknown flag --constructor'],
+      [['-x=1'], 'unknown flag -x'],
+      [['-le'], 'unknown flag -le'],
+      [['---file'], 'bad flag syntax: "---file"'],
+      [['--=a'], 'bad flag syntax: "--=a"'],
+      [['--file'], '--file needs a value'],
+      [['--leader=maybe'], '--leader: bad value "maybe": must be true or false'],
+      [['--every', '30'], '--every: bad value "30": must be a duration with unit, for example 30m, 1h2m3.5s or 500ms'],
+      [['--every=-1s'], '--every: bad value "-1s": must be at least 0 ms'],
+      [['--mode', 'x\n'], '--mode: bad value "x\\n": must be one of full, search'],
+      [['--count', '9'], '--count: bad value "9": must be a whole number from 1 to 8'],
+      [['--at', '8080'], '--at: bad value "8080": must be [host]:port, as :8080, 127.0.0.1:8080 or [::1]:8080'],
+    ] as const) {
+      assert.throws(() => parseFlags(table, argv), { name: 'UsageError', message });
+    }
+    assert.throws(() => splitGoFlags(['--a'], () => undefined), UsageError);
+  });
+
+  it('disables an address with 0 or the empty text', () => {
+    assert.equal(values('--at=0').values.at, undefined);
+    assert.equal(values('--at', '').values.at, undefined);
+  });
+
+  it('shortens long values in errors', () => {
+    assert.equal(quoted('a'.repeat(500)).length, 123);
+  });
+});

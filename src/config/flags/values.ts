@@ -1,0 +1,64 @@
+/** Parsers for flags and environment variables. Each throws a RangeError with the rule for valid values. */
+import { isSubdomain } from '../../runtime/text/dns-names.ts';
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  // Go accepts two characters for micro. Escaped, because one non-Latin-1 character makes V8 store the whole bundle as two-byte text.
+  '\u00b5s': 1e-3,
+  '\u03bcs': 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** The largest `time.Duration`: 2^63-1 ns. */
+const MAX_DURATION_MS = 9_223_372_036_854;
+
+/** A Go duration (`30m`, `1h2m3.5s`, `-1s`, `0`) in ms. Can exceed the longest timer of Node (24.8 days). */
+export function parseDuration(text: string): number {
+  const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+|0)$/.exec(text);
+  const amount = match?.[2];
+  if (amount === undefined) throw new RangeError('must be a duration with unit, for example 30m, 1h2m3.5s or 500ms');
+  let total = 0;
+  for (const [, number, unit] of amount.matchAll(/([\d.]+)([a-z\u00b5\u03bc]+)/g)) {
+    total += Number(number) * (UNIT_MS[unit ?? ''] ?? Number.NaN);
+  }
+  if (!(total <= MAX_DURATION_MS)) throw new RangeError('must be a duration of at most 2562047h');
+  return match?.[1] === '-' ? -total : total;
+}
+
+export function parseCount(text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (!/^\d{1,15}$/.test(text) || value < min || value > max) {
+    throw new RangeError(`must be a whole number from ${min} to ${max}`);
+  }
+  return value;
+}
+
+/** A comma-separated list without spaces around items, empty items and duplicates. */
+export function parseList(text: string): string[] {
+  const items = text.split(',').map((item) => item.trim());
+  return [...new Set(items.filter((item) => item !== ''))];
+}
+
+const LABEL_NAME = /^[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
+
+/** Labels as `k=v,k=v`; the empty text means no labels. Keys and values follow the rules of Kubernetes. */
+export function parseLabels(text: string): Readonly<Record<string, string>> {
+  const labels: [string, string][] = [];
+  for (const item of text.split(',').map((part) => part.trim())) {
+    if (item === '' && text.trim() === '') continue;
+    const [key = '', value, ...more] = item.split('=').map((part) => part.trim());
+    if (value === undefined || more.length > 0) throw new RangeError('must be labels as key=value,key=value');
+    const slash = key.indexOf('/');
+    if (!LABEL_NAME.test(key.slice(slash + 1)) || (slash !== -1 && !isSubdomain(key.slice(0, slash)))) {
+      throw new RangeError(`${JSON.stringify(key)} is not a valid label key`);
+    }
+    if (!LABEL_VALUE.test(value)) throw new RangeError(`${JSON.stringify(value)} is not a valid label value`);
+    labels.push([key, value]);
+  }
+  return Object.fromEntries(labels);
+}

@@ -1,0 +1,68 @@
+/**
+ * Finds patterns that match no namespace because they are a glob (`team-*`) or a list (`a,b`) instead of a regular expression. They
+ * are still regular expressions, as in the originals; conditions and events report them. Pure.
+ */
+import { clipped } from '../../../runtime/text/clipped.ts';
+import type { NamespacePattern } from './namespace-patterns.ts';
+
+/** A pattern that looks like a glob or a list. */
+export interface SuspectPattern {
+  /** Path of the field or name of the annotation, pattern and advice. */
+  readonly message: string;
+  readonly pattern: NamespacePattern;
+}
+
+/** Maximum number of reported patterns of one rule. */
+const MAX_REPORTED = 3;
+/** Maximum number of suspects to match: there may be 1,000 of them, and 5,000 namespaces. */
+const MAX_TRIED = 20;
+/** Maximum number of characters of a pattern in a message. */
+const MAX_SHOWN = 100;
+
+/** Escapes, classes and counts, in which commas and stars are no sign of a list or a glob. */
+const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
+/** A `*` or `?` after a character of a name: unusual in a regular expression. */
+const GLOB = /(?<=[a-z0-9-])[*?]/g;
+
+/** @returns `undefined` if the text looks like a regular expression */
+export function suspectPattern(field: string, text: string, pattern: NamespacePattern): SuspectPattern | undefined {
+  const literal = text.replaceAll(NOT_LITERAL, '!');
+  const shown = clipped(text, MAX_SHOWN);
+  const advice = adviceFor(literal, shown);
+  if (advice === undefined) return undefined;
+  return { message: `${field}: "${shown}" matches no namespace: ${advice}`, pattern };
+}
+
+/** @returns `undefined` if the pattern is no name, or the name of a namespace that is served */
+export function unservedNamespace(
+  field: string,
+  pattern: NamespacePattern,
+  served: readonly string[] | undefined,
+): SuspectPattern | undefined {
+  const { literal } = pattern;
+  if (literal === undefined || served === undefined || served.includes(literal)) return undefined;
+  const message = `${field}: "${literal}" is not one of the namespaces that Keyferry serves (--namespaces)`;
+  return { message, pattern };
+}
+
+function adviceFor(literal: string, shown: string): string | undefined {
+  if (/^ | $/.test(literal) && !/[, ]/.test(literal.trim())) {
+    return 'namespace names contain no spaces; remove those around it';
+  }
+  if (/[, ]/.test(literal)) {
+    return 'namespace names contain no commas or spaces; write each pattern as a separate list item';
+  }
+  if (literal.search(GLOB) < 0) return undefined;
+  const meant = shown.replaceAll(GLOB, (sign) => (sign === '*' ? '.*' : '.'));
+  return `it is a regular expression: * repeats the preceding character, and ? makes it optional; to match as a glob, write ${meant}`;
+}
+
+/** The messages for suspects that match none of the namespaces. */
+export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces: Iterable<string>): string[] {
+  if (suspects.length === 0) return [];
+  const names = [...namespaces];
+  const misread = suspects.slice(0, MAX_TRIED).filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
+  const reported = misread.slice(0, MAX_REPORTED).map(({ message }) => message);
+  const more = misread.length - reported.length;
+  return more > 0 ? [...reported, `${more} more patterns look like globs or lists and match no namespace`] : reported;
+}

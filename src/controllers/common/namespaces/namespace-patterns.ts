@@ -1,0 +1,241 @@
+/**
+ * Patterns of namespace names in RE2 syntax, as in the originals. RE2 matches in linear time.
+ *
+ * `full` (default): a pattern must match the whole name. `search`: it may match any part, as in the original mirrors operator, where
+ * `project-a-.+` matches `evil-project-a-x`.
+ */
+import { RE2JS } from 're2js';
+import { ByteCache } from '../../../runtime/byte-cache.ts';
+import { MatchCache, type MatchResults } from './match-cache.ts';
+
+export type RegexMode = 'full' | 'search';
+
+export type Pattern = NamespacePattern | { readonly error: string };
+
+/** A valid pattern. */
+export class NamespacePattern {
+  readonly #test: (namespace: string) => boolean;
+  readonly #search: (namespace: string) => boolean;
+  readonly #results: MatchResults | undefined;
+  readonly #prefix: string;
+  /** Number of instructions. The cost of compiling and matching is proportional to it. */
+  readonly size: number;
+  /** The only name it matches, if the pattern is a plain name. */
+  readonly literal: string | undefined;
+
+  /**
+   * @param test follows the regex mode; `search` matches any part of the name
+   * @param options.prefix of every name that `test` accepts
+   */
+  constructor(
+    test: (namespace: string) => boolean,
+    search: (namespace: string) => boolean,
+    size: number,
+    {
+      results,
+      prefix = '',
+      literal,
+    }: { readonly results?: MatchResults; readonly prefix?: string; readonly literal?: string } = {},
+  ) {
+    this.#test = test;
+    this.#search = search;
+    this.#results = results;
+    this.#prefix = prefix;
+    this.size = size;
+    this.literal = literal;
+  }
+
+  /** Whether the namespace matches. The result is cached until the namespace is deleted. */
+  matches(namespace: string): boolean {
+    // Before the cache: most pairs end here, and need no memory for a result.
+    if (!namespace.startsWith(this.#prefix)) return false;
+    return this.#results === undefined ? this.#test(namespace) : this.#results.of(namespace, this.#test);
+  }
+
+  /** Whether the pattern matches any part of the name, as in the original mirrors operator. Not cached. */
+  occursIn(namespace: string): boolean {
+    return this.#search(namespace);
+  }
+
+  /** As `matches`, for a name that may not be an existing namespace. Not cached. */
+  matchesName(name: string): boolean {
+    return name.startsWith(this.#prefix) && this.#test(name);
+  }
+}
+
+/**
+ * Maximum number of instructions of all patterns of one rule. RE2 is linear in the product of name and pattern, and repetitions
+ * multiply: `(a|b){1,50}` three hundred times is 60,000 instructions in 3,600 characters, and takes 0.2 s to compile. A list of
+ * 800 names has 250.
+ */
+const MAX_PATTERN_SIZE = 20_000;
+
+/**
+ * Estimates the number of instructions of a pattern from its text, never much too low: compiling nested repetitions takes seconds,
+ * so patterns that are too large must be rejected before. An invalid pattern has a size, too.
+ */
+function roughSize(source: string): number {
+  /** Sizes of the open groups. */
+  const groups: number[] = [];
+  let size = 0;
+  let last = 0;
+  for (const [token] of source.matchAll(TOKENS)) {
+    if (token === '(') {
+      groups.push(size);
+      size = 0;
+      last = 0;
+    } else if (token === ')') {
+      last = size + 2;
+      size = (groups.pop() ?? 0) + last;
+    } else if (token.startsWith('{') && token.length > 1) {
+      const times = Math.max(1, ...(token.match(/\d+/g) ?? []).map(Number));
+      size += last * (times - 1);
+      last *= times;
+    } else {
+      last = 1;
+      size += 1;
+    }
+  }
+  return groups.reduce((sum, open) => sum + open, size);
+}
+
+/** Repetitions with a count, escapes, classes, and single characters. */
+const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
+
+/** Minimum size of a pattern that is not a plain name. It limits one rule to 1,000 patterns, the limit in the CRD of SecretMirrors. */
+const MIN_PATTERN_SIZE = 20;
+
+/** Maximum number of patterns of one rule that are not plain names. */
+export const MAX_PATTERNS = MAX_PATTERN_SIZE / MIN_PATTERN_SIZE;
+
+/** Compiles the patterns of one rule, up to `MAX_PATTERN_SIZE` together. */
+export class RulePatterns {
+  readonly #cache: PatternCache;
+  #size = 0;
+
+  constructor(cache: PatternCache) {
+    this.#cache = cache;
+  }
+
+  /** The patterns so far are too large together. */
+  get isFull(): boolean {
+    return this.#size > MAX_PATTERN_SIZE;
+  }
+
+  add(source: string): Pattern {
+    const pattern = this.#cache.get(source);
+    if ('error' in pattern) return pattern;
+    this.#size += pattern.literal === undefined ? Math.max(pattern.size, MIN_PATTERN_SIZE) : 1;
+    return this.isFull ? { error: 'too complex in combination with the preceding patterns' } : pattern;
+  }
+}
+
+/** Size of the pattern cache without programs, bytes. */
+const PATTERNS_BYTES = 4 * 1024 * 1024;
+/** Maximum overhead of a pattern besides its text, measured. */
+const BYTES_PER_PATTERN = 600;
+
+/** Size of the cache of match results, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 patterns with 1,000 namespaces. */
+const MATCHES_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Size of the cache of compiled programs, bytes. The programs of one rule can take 10 MiB, and any user can write rules. An evicted
+ * program is compiled again for the next namespace that has the prefix of the pattern and no cached result.
+ */
+const PROGRAMS_BYTES = 12 * 1024 * 1024;
+/** Maximum, measured. */
+const BYTES_PER_INSTRUCTION = 400;
+const BYTES_PER_PROGRAM = 2048;
+
+/** Most patterns in practice are plain names. They need no regular expression. */
+const LITERAL = /^[a-z0-9-]+$/;
+
+/** Patterns that match every name, because no name is empty. */
+const MATCH_ALL: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
+
+/**
+ * A prefix of every name that matches the pattern as a whole. Most patterns begin with literal characters, so a comparison of the
+ * prefix saves most matches.
+ */
+function prefixOf(source: string): string {
+  if (source.includes('|')) return '';
+  const prefix = /^[a-z0-9-]*/.exec(source)?.[0] ?? '';
+  // A repetition after the prefix can make its last character optional.
+  return /^[*?{]/.test(source.slice(prefix.length)) ? prefix.slice(0, -1) : prefix;
+}
+
+function always(): boolean {
+  return true;
+}
+
+/** Compiles patterns once for all rules, and caches their match results. */
+export class PatternCache {
+  readonly #mode: RegexMode;
+  readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
+  readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
+  readonly #matches = new MatchCache(MATCHES_BYTES);
+
+  constructor(mode: RegexMode) {
+    this.#mode = mode;
+  }
+
+  get(source: string): Pattern {
+    let pattern = this.#patterns.get(source);
+    if (pattern === undefined) {
+      pattern = this.#compile(source);
+      this.#patterns.set(source, pattern, 2 * source.length + BYTES_PER_PATTERN);
+    }
+    return pattern;
+  }
+
+  /** A namespace was deleted. */
+  deleteNamespace(namespace: string): void {
+    this.#matches.delete(namespace);
+  }
+
+  get size(): number {
+    return this.#patterns.size;
+  }
+
+  /** Size of the cached match results, bytes. */
+  get matchBytes(): number {
+    return this.#matches.bytes;
+  }
+
+  /** Approximate size of the compiled programs, bytes. */
+  get programBytes(): number {
+    return this.#programs.bytes;
+  }
+
+  #program(source: string): RE2JS {
+    let program = this.#programs.get(source);
+    if (program === undefined) {
+      program = RE2JS.compile(source);
+      this.#programs.set(source, program, BYTES_PER_PROGRAM + program.programSize() * BYTES_PER_INSTRUCTION);
+    }
+    return program;
+  }
+
+  #compile(source: string): Pattern {
+    if (this.#mode === 'full' && LITERAL.test(source)) {
+      return new NamespacePattern(
+        (namespace) => namespace === source,
+        (namespace) => namespace.includes(source),
+        1,
+        { literal: source },
+      );
+    }
+    if (MATCH_ALL.has(source)) return new NamespacePattern(always, always, 1);
+    if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'too complex' };
+    try {
+      const size = this.#program(source).programSize();
+      const search = (namespace: string): boolean => this.#program(source).test(namespace);
+      const results = this.#matches.results();
+      if (this.#mode === 'search') return new NamespacePattern(search, search, size, { results });
+      const full = (namespace: string): boolean => this.#program(source).testExact(namespace);
+      return new NamespacePattern(full, search, size, { results, prefix: prefixOf(source) });
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

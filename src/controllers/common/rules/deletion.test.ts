@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { userCause } from '../../../copy/model/cause.ts';
+import { PENDING } from '../../../copy/model/claim.ts';
+import { LeaveShape } from '../../../copy/model/leave-shape.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import { Deletions, type DeletionStep } from './deletion.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const RULE: RuleKey = asKey('test:default/x');
+const LIMIT_MS = 60_000;
+const MINUTES_10 = 10 * 60_000;
+/** Where the monotonic clock of the process stands when it sees the deletion. */
+const SEEN = 12_345;
+const active = { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+
+/** A claim whose target is not released. */
+const REMAINING: Entry = {
+  claim: {
+    owner: { key: RULE, title: 'Test default/x', rank: '' },
+    target: asKey('c:Secret/team/x'),
+    mode: 'release',
+    source: undefined,
+    shape: new LeaveShape(userCause('Reason', 'message')),
+  },
+  outcome: PENDING,
+};
+
+/** One process. */
+class Scene {
+  now = SEEN;
+  readonly #deletions = new Deletions({ deletionTimeoutMs: LIMIT_MS, monotonic: () => this.now });
+
+  /** @param skewMs how far the server's clock is ahead of ours */
+  step({ remaining = [REMAINING], skewMs = 0, uid = 'u', mayBecomeOrphan = true } = {}): DeletionStep {
+    const deletionTimestamp = new Date(Date.now() + skewMs).toISOString();
+    const metadata = { ...active, uid, deletionTimestamp };
+    return this.#deletions.step(RULE, { metadata }, remaining, () => mayBecomeOrphan);
+  }
+
+  release(): DeletionStep {
+    return this.#deletions.step(RULE, { metadata: active }, [REMAINING]);
+  }
+}
+
+test('a rule that is being deleted waits for its targets until the time limit, whatever the clock of the server says', () => {
+  for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
+    const scene = new Scene();
+    const step = (): DeletionStep => scene.step({ skewMs });
+    assert.deepEqual(step(), { isDone: false, isTimedOut: false, remainingMs: LIMIT_MS });
+    scene.now += LIMIT_MS - 1;
+    assert.deepEqual(step(), { isDone: false, isTimedOut: false, remainingMs: 1 });
+    assert.deepEqual(scene.step({ skewMs, remaining: [] }), { isDone: true, isTimedOut: false, remainingMs: 1 });
+    scene.now += 1;
+    assert.deepEqual(step(), { isDone: true, isTimedOut: true, remainingMs: 0 });
+    const waits = scene.step({ skewMs, mayBecomeOrphan: false });
+    assert.deepEqual(waits, { isDone: false, isTimedOut: false, remainingMs: 0 });
+  }
+});
+
+test('another object of the same name waits anew', () => {
+  const scene = new Scene();
+  scene.step();
+  scene.now += LIMIT_MS;
+  assert.equal(scene.step({ uid: 'other' }).remainingMs, LIMIT_MS);
+});
+
+test('an object that is released without being deleted waits without a limit', () => {
+  const scene = new Scene();
+  for (let round = 0; round < 3; round += 1) {
+    assert.deepEqual(scene.release(), { isDone: false, isTimedOut: false, remainingMs: LIMIT_MS });
+    scene.now += LIMIT_MS;
+  }
+  assert.equal(scene.step().remainingMs, LIMIT_MS, 'its deletion counts from then on');
+});

@@ -1,0 +1,253 @@
+/** Changes of rule objects on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+import { readCrd } from '../../../../scripts/crd/read-crds.ts';
+import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
+import { clientOf } from '../../../../test/support/kube-client.ts';
+import type { KubeObject, KubeRequest } from '../../../kube/api.ts';
+import { isConflict, isInvalid, isObjectGone } from '../../../kube/errors.ts';
+import type { HttpKubeApi } from '../../../kube/http.ts';
+import { RuleClient } from './rule-client.ts';
+import { type RuleEvent, RuleStatuses } from './rule-statuses.ts';
+import { RuleStore, ruleVersion } from './rule-store.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const GROUP_PATH = '/apis/kubelb.k8c.io/v1alpha1';
+const COLLECTION = `${GROUP_PATH}/namespaces/default/syncsecrets`;
+const KEY: RuleKey = asKey('test:default/x');
+const { signal } = new AbortController();
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+let requests: KubeRequest[] = [];
+let store: RuleStore<KubeObject>;
+let client: RuleClient;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  await plane.api.apply(readCrd('syncsecrets'));
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+beforeEach(() => {
+  requests = [];
+  store = new RuleStore({ controller: 'test', toRule: (object) => object, versionOf: ruleVersion });
+  const recording = {
+    cluster: api.cluster,
+    stream: api.stream.bind(api),
+    request: async (request: KubeRequest) => {
+      requests.push(request);
+      return await api.request(request);
+    },
+  };
+  client = new RuleClient({ api: recording, kind: { groupPath: GROUP_PATH, plural: 'syncsecrets' }, store });
+});
+
+/** An object on the server and in the store, which replaces the one of the last test. */
+async function createRule(finalizers: readonly string[] = []): Promise<KubeObject> {
+  const path = `${COLLECTION}/x`;
+  try {
+    await plane.api.patch(path, { metadata: { finalizers: null } });
+    await plane.api.delete(path);
+  } catch (error) {
+    assert.match(String(error), /not found/);
+  }
+  const metadata = { name: 'x', namespace: 'default', finalizers };
+  store.put(await plane.api.create({ apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', metadata }));
+  return stored();
+}
+
+function stored(): KubeObject {
+  const rule = store.get(KEY);
+  assert.ok(rule !== undefined);
+  return rule;
+}
+
+async function onServer(): Promise<KubeObject> {
+  return await plane.api.get(`${COLLECTION}/x`);
+}
+
+describe('a finalizer', () => {
+  it('is added with other changes in one request, and the response is stored', async () => {
+    const rule = await createRule(['example.com/other']);
+    await client.addFinalizer(rule, 'example.com/a', { annotations: { 'example.com/note': 'n' } }, signal);
+    assert.equal(requests.length, 1);
+    assert.deepEqual(stored(), await onServer());
+    assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
+    assert.deepEqual(stored().metadata.annotations, { 'example.com/note': 'n' });
+    await client.addFinalizer(stored(), 'example.com/a', {}, signal);
+    assert.equal(requests.length, 1, 'nothing to change');
+  });
+
+  it('is added in place of others', async () => {
+    const rule = await createRule(['example.com/old', 'example.com/other']);
+    await client.addFinalizer(rule, 'example.com/a', { replaces: ['example.com/old'] }, signal);
+    assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
+  });
+
+  it('is not added to an object that has changed: the finalizer of another client would be lost', async () => {
+    const rule = await createRule();
+    await plane.api.patch(`${COLLECTION}/x`, { metadata: { finalizers: ['example.com/other'] } });
+    await assert.rejects(client.addFinalizer(rule, 'example.com/a', {}, signal), isConflict);
+    await assert.rejects(
+      client.removeFinalizers(await staleWith('example.com/a'), ['example.com/a'], {}, signal),
+      isConflict,
+    );
+    assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
+  });
+
+  it('is removed with others in one request, while those of other clients stay', async () => {
+    const rule = await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
+    const names = ['example.com/a', 'example.com/b', 'example.com/c'];
+    await client.removeFinalizers(rule, names, {}, signal);
+    assert.deepEqual(stored(), await onServer());
+    assert.deepEqual(stored().metadata.finalizers, ['example.com/other']);
+    await client.removeFinalizers(stored(), names, {}, signal);
+    assert.equal(requests.length, 1, 'nothing to remove');
+  });
+
+  it('is the last one of a deleted object: the object is gone, and a second removal is no error', async () => {
+    await createRule(['example.com/a']);
+    await plane.api.delete(`${COLLECTION}/x`);
+    store.put(await onServer());
+    const rule = stored();
+    await client.removeFinalizers(rule, ['example.com/a'], {}, signal);
+    await assert.rejects(client.get('default/x', signal), (error) => isObjectGone(error, 'x'));
+    assert.equal(stored(), rule, 'the watch reports the deletion');
+    await client.removeFinalizers(rule, ['example.com/a'], {}, signal);
+    assert.equal(requests.length, 3);
+  });
+});
+
+it('a status is written to its object as a whole, and not to another object of the same name', async () => {
+  const earlier = await createRule();
+  const rule = await createRule();
+  await client.writeStatus(rule, { phase: 'Pending', observedGeneration: 1 }, signal);
+  await client.writeStatus(rule, { phase: 'Synced' }, signal);
+  assert.deepEqual(stored(), await onServer());
+  assert.deepEqual((stored() as { status?: unknown }).status, { phase: 'Synced' });
+  assert.deepEqual(await client.get('default/x', signal), stored());
+  assert.equal(ruleVersion(stored()), ruleVersion(rule));
+  await assert.rejects(client.writeStatus(earlier, { phase: 'Failed' }, signal), isInvalid);
+  assert.deepEqual(stored(), await onServer());
+  await plane.api.delete(`${COLLECTION}/x`);
+  await client.writeStatus(rule, { phase: 'Failed' }, signal);
+});
+
+describe('the status of a rule', () => {
+  interface Status {
+    readonly phase: string;
+    readonly unknown?: string;
+  }
+  type Rule = KubeObject & { readonly status?: Status };
+
+  const isSame = (a: Status, b: Status): boolean => a.phase === b.phase && a.unknown === b.unknown;
+  const warning = (reason: string): RuleEvent => ({ type: 'Warning', reason, message: '' });
+  let events: string[] = [];
+  let now = 0;
+  let statuses: RuleStatuses<Rule, Status>;
+
+  beforeEach(() => {
+    events = [];
+    const recordEvent = ({ metadata }: Rule, { reason }: RuleEvent): void => {
+      events.push(`${metadata.name} ${reason}`);
+    };
+    statuses = new RuleStatuses<Rule, Status>({ client, store, isSame, recordEvent, now: () => now });
+  });
+
+  const write = async (status: Status, ...reasons: readonly string[]): Promise<void> => {
+    await statuses.write(KEY, stored(), { status, events: reasons.map(warning) }, signal);
+  };
+
+  it('is written only if it changes, also where the CRD drops a field of it', async () => {
+    await createRule();
+    for (const status of [{ phase: 'Synced' }, { phase: 'Synced', unknown: 'dropped' }]) {
+      await write(status);
+      await write(status);
+      assert.deepEqual(statuses.latest(KEY, stored()), status);
+    }
+    assert.equal(requests.length, 2);
+    assert.deepEqual(stored(), await onServer());
+    assert.deepEqual((stored() as Rule).status, { phase: 'Synced' });
+    await createRule();
+    assert.deepEqual(statuses.latest(KEY, stored()), {}, 'another object of the same name');
+  });
+
+  /** Somebody else writes a status, and the watch reports it. @returns whether it is taken for that */
+  async function forged(status: Status | null): Promise<boolean> {
+    const before = stored() as Rule;
+    await plane.api.patch(`${COLLECTION}/x/status`, { status });
+    store.put(await onServer());
+    return statuses.reported(KEY, before, stored());
+  }
+
+  it('of somebody else is replaced, also where it was removed', async () => {
+    await createRule();
+    await write({ phase: 'Failed' });
+    for (const other of [{ phase: 'Synced' }, null]) {
+      const before = requests.length;
+      assert.equal(await forged(other), true);
+      await write({ phase: 'Failed' });
+      assert.equal(requests.length, before + 1);
+      assert.deepEqual(((await onServer()) as Rule).status, { phase: 'Failed' });
+    }
+    assert.equal(await forged({ phase: 'Failed' }), false, 'the same status is no change');
+  });
+
+  it('is not written again because the watch reports it in the form that the server gave it', async () => {
+    await createRule();
+    await write({ phase: 'Synced', unknown: 'dropped' });
+    const before = requests.length;
+    const rule: Rule = { ...stored(), status: { phase: 'Normalized' } };
+    const earlier = stored();
+    store.put(rule);
+    assert.equal(statuses.reported(KEY, earlier, rule), false);
+    await write({ phase: 'Synced', unknown: 'dropped' });
+    assert.equal(requests.length, before);
+    assert.equal(await forged({ phase: 'Other' }), true);
+    await write({ phase: 'Synced', unknown: 'dropped' });
+    assert.equal(requests.length, before + 1, 'but that of somebody else is');
+  });
+
+  it('that another client replaces without an end is written at growing intervals', async () => {
+    await createRule();
+    await write({ phase: 'Failed' });
+    const before = requests.length;
+    const end = now + 600_000;
+    while (now < end) {
+      await forged({ phase: 'Synced' });
+      const again = await statuses.write(KEY, stored(), { status: { phase: 'Failed' }, events: [] }, signal);
+      now += again?.requeueAfterMs ?? 1000;
+    }
+    const writes = requests.length - before;
+    assert.ok(writes >= 15 && writes <= 40, `${writes} writes in 10 minutes`);
+  });
+
+  it('has its events recorded once, however often its write fails', async () => {
+    const rule = await createRule();
+    const invalid = { phase: 1 as unknown as string };
+    await assert.rejects(write(invalid, 'A'), isInvalid);
+    await assert.rejects(write(invalid, 'A'), isInvalid);
+    assert.deepEqual(events, ['x A']);
+    await write({ phase: 'Failed' }, 'A');
+    assert.deepEqual(events, ['x A']);
+    await write({ phase: 'Synced' });
+    await write({ phase: 'Failed' }, 'A');
+    assert.deepEqual(events, ['x A', 'x A'], 'it happened again');
+    statuses.record(KEY, rule, [warning('B')]);
+    await write({ phase: 'Failed' });
+    statuses.record(KEY, rule, [warning('B')]);
+    assert.deepEqual(events, ['x A', 'x A', 'x B']);
+  });
+});
+
+/** The object in an earlier version, with a finalizer. */
+async function staleWith(finalizer: string): Promise<KubeObject> {
+  const object = await onServer();
+  return { ...object, metadata: { ...object.metadata, finalizers: [finalizer], resourceVersion: '1' } };
+}

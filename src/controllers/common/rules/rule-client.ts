@@ -1,0 +1,146 @@
+/** Reads and patches the rule objects of one kind on the API server. */
+import type { Kind } from '../../../copy/model/kind.ts';
+import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../../kube/api.ts';
+import { isObjectGone } from '../../../kube/errors.ts';
+import { parseJson } from '../../../kube/json.ts';
+import type { RuleStore } from './rule-store.ts';
+
+export interface RuleClientOptions {
+  readonly api: KubeApi;
+  readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
+  /** Takes the responses. */
+  readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
+  /** Requests only the metadata of objects. A status that was written is passed on with them. */
+  readonly metadataOnly?: boolean;
+  /**
+   * Another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a copy that it wrote
+   * itself and that are no longer desired.
+   */
+  readonly fieldManager?: string;
+}
+
+/** Changes of a merge patch: `null` removes a field. */
+interface Changes {
+  readonly annotations?: Readonly<Record<string, string | null>> | undefined;
+  readonly spec?: object | undefined;
+}
+
+export class RuleClient {
+  readonly #options: RuleClientOptions;
+
+  constructor(options: RuleClientOptions) {
+    this.#options = options;
+  }
+
+  /** @param path `<namespace>/<name>` @throws ApiError, ConnectionError */
+  async get(path: string, signal: AbortSignal): Promise<KubeObject> {
+    const [namespace = '', name = ''] = path.split('/');
+    return await this.#send({ method: 'GET', path: this.#pathOf(namespace, name), signal });
+  }
+
+  /**
+   * Sends a merge patch, and stores the response.
+   * @param patch has the uid or resourceVersion that must still be that of the object
+   * @throws ApiError, ConnectionError
+   */
+  async patch(
+    rule: KubeObject,
+    patch: { readonly metadata: object; readonly spec?: object | undefined },
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.#options.store?.storeResponse(await this.#patch(rule, '', patch, signal));
+  }
+
+  /** As `patch`, for the status. @throws ApiError, ConnectionError */
+  async patchStatus(
+    rule: KubeObject,
+    patch: { readonly metadata: object; readonly status: object },
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+  }
+
+  /** Replaces the whole status, and stores the response. A deleted object is no error. @throws ApiError, ConnectionError */
+  async writeStatus(rule: KubeObject, status: object, signal: AbortSignal): Promise<void> {
+    const { uid, name } = rule.metadata;
+    // A merge patch does not check the uid: it would write to another object of the same name.
+    const patch = [
+      { op: 'test', path: '/metadata/uid', value: uid },
+      { op: 'add', path: '/status', value: status },
+    ];
+    try {
+      const object = await this.#patch(rule, '/status', patch, signal);
+      const whole = this.#options.metadataOnly === true ? Object.assign(object, { status }) : object;
+      this.#options.store?.storeResponse(whole);
+    } catch (error) {
+      if (!isObjectGone(error, name)) throw error;
+    }
+  }
+
+  /**
+   * Adds a finalizer, and makes the other changes in the same request. Sends nothing if there is nothing to change.
+   * @param changes `replaces`: finalizers that are removed if this one is added
+   * @throws ApiError: a conflict if the object has changed since it was stored
+   */
+  async addFinalizer(
+    rule: KubeObject,
+    finalizer: string,
+    { replaces = [], ...changes }: Changes & { readonly replaces?: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { resourceVersion, finalizers = [] } = rule.metadata;
+    const { annotations, spec } = changes;
+    const others = finalizers.filter((one) => !replaces.includes(one));
+    const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
+    if (added === undefined && annotations === undefined && spec === undefined) return;
+    await this.patch(rule, { metadata: { resourceVersion, finalizers: added, annotations }, spec }, signal);
+  }
+
+  /**
+   * Removes the finalizers that the object has of these, and makes the other changes in the same request. Sends nothing if there is nothing
+   * to change; a deleted object is no error.
+   * @throws ApiError: a conflict if the object has changed since it was stored
+   */
+  async removeFinalizers(
+    rule: KubeObject,
+    names: readonly string[],
+    { annotations }: Pick<Changes, 'annotations'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, uid, resourceVersion, deletionTimestamp, finalizers = [] } = rule.metadata;
+    const rest = finalizers.filter((finalizer) => !names.includes(finalizer));
+    if (rest.length === finalizers.length && annotations === undefined) return;
+    try {
+      const patch = { metadata: { uid, resourceVersion, finalizers: rest, annotations } };
+      const object = await this.#patch(rule, '', patch, signal);
+      // A deleted object without a finalizer is gone, and the watch reports that.
+      if (rest.length > 0 || deletionTimestamp === undefined) this.#options.store?.storeResponse(object);
+    } catch (error) {
+      if (!isObjectGone(error, name)) throw error;
+    }
+  }
+
+  async #patch({ metadata }: KubeObject, subresource: string, patch: object, signal: AbortSignal): Promise<KubeObject> {
+    const { fieldManager = FIELD_MANAGER } = this.#options;
+    return await this.#send({
+      method: 'PATCH',
+      path: this.#pathOf(metadata.namespace ?? '', metadata.name) + subresource,
+      query: { fieldManager },
+      body: JSON.stringify(patch),
+      contentType: `application/${Array.isArray(patch) ? 'json' : 'merge'}-patch+json`,
+      signal,
+    });
+  }
+
+  async #send(request: Parameters<KubeApi['request']>[0]): Promise<KubeObject> {
+    const { api, metadataOnly = false } = this.#options;
+    const { body } = await api.request({ ...request, accept: metadataOnly ? METADATA_ONLY : undefined });
+    return parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject;
+  }
+
+  #pathOf(namespace: string, name: string): string {
+    const { groupPath, plural } = this.#options.kind;
+    return `${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
+  }
+}

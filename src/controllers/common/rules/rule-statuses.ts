@@ -1,0 +1,118 @@
+/**
+ * Writes the status of rules where it changes, and records their events once. A status that somebody else has written is replaced: the first times
+ * at once, and then at growing intervals, because the other may be a program that does the same.
+ */
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { KubeObject } from '../../../kube/api.ts';
+import { countRepair, pauseBeforeRepair, type Repairs } from '../../../copy/plan/repairs.ts';
+import type { EventInput } from '../../../kube/event-correlator.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { RuleClient } from './rule-client.ts';
+import type { RuleStore } from './rule-store.ts';
+
+/** An event about a rule. */
+export type RuleEvent = Omit<EventInput, 'subject'>;
+
+/** A rule with a status. */
+type WithStatus<Status> = KubeObject & { readonly status?: Status };
+
+export interface RuleStatusesOptions<Rule extends WithStatus<Status>, Status extends object> {
+  readonly client: RuleClient;
+  readonly store: Pick<RuleStore<Rule>, 'get'>;
+  /** Whether a status need not be written in place of another. */
+  readonly isSame: (a: Status, b: Status) => boolean;
+  readonly recordEvent: (rule: Rule, event: RuleEvent) => void;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+}
+
+export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object> {
+  readonly #options: RuleStatusesOptions<Rule, Status>;
+  /**
+   * The last written status of rules that the server stored in another form: a CRD without one of its fields drops that field. This must
+   * not cause a write each time.
+   */
+  readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: Status; readonly stored: Status }>();
+  /** Rules whose status somebody else has changed since the last write. */
+  readonly #changed = new Set<RuleKey>();
+  /** How often each such status was replaced. */
+  readonly #repairs = new Map<RuleKey, Repairs>();
+  /** Events since the last status. */
+  readonly #recorded = new Map<RuleKey, string>();
+
+  constructor(options: RuleStatusesOptions<Rule, Status>) {
+    this.#options = options;
+  }
+
+  /** The status as it was last written, while the server has what it made of that, or else the one that it has. */
+  latest(key: RuleKey, { metadata: { uid }, status = {} as Status }: Rule): Status {
+    const written = this.#written.get(key);
+    // Another object of the same name may have been created since the last status.
+    return written?.uid === uid && this.#options.isSame(written.stored, status) ? written.status : status;
+  }
+
+  /** The watch reports the status of a rule. @returns whether somebody else has changed it */
+  reported(key: RuleKey, before: Rule, after: Rule): boolean {
+    const { uid, resourceVersion } = after.metadata;
+    const { status = {} as Status } = before;
+    const { status: stored = {} as Status } = after;
+    if (this.#options.isSame(status, stored)) return false;
+    if (uid === before.metadata.uid && resourceVersion === before.metadata.resourceVersion) {
+      this.#written.set(key, { uid, status: this.latest(key, before), stored });
+      return false;
+    }
+    this.#changed.add(key);
+    return true;
+  }
+
+  /**
+   * Records the events, and writes the status unless it is the latest.
+   * @returns when to try again, if the status is replaced too often
+   * @throws ApiError, ConnectionError
+   */
+  async write(
+    key: RuleKey,
+    rule: Rule,
+    { status, events }: { readonly status: Status; readonly events: readonly RuleEvent[] },
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { client, store, isSame, now } = this.#options;
+    const isLatest = isSame(this.latest(key, rule), status);
+    if (isLatest) this.#changed.delete(key);
+    if (isLatest && events.length === 0) return undefined;
+    if (this.#changed.has(key)) {
+      const repairs = this.#repairs.get(key);
+      const pauseMs = pauseBeforeRepair(repairs, now());
+      if (pauseMs > 0) return { requeueAfterMs: pauseMs };
+      this.#repairs.set(key, countRepair(repairs, now()));
+    }
+    // Before the status is written, because that may be refused.
+    this.record(key, rule, events);
+    if (!isLatest) {
+      this.#changed.delete(key);
+      await client.writeStatus(rule, status, signal);
+      const stored = store.get(key)?.status ?? ({} as Status);
+      if (isSame(stored, status)) this.#written.delete(key);
+      else this.#written.set(key, { uid: rule.metadata.uid, status, stored });
+    }
+    this.#recorded.delete(key);
+    return undefined;
+  }
+
+  /** Records events, and only once for all retries. */
+  record(key: RuleKey, rule: Rule, events: readonly RuleEvent[]): void {
+    if (events.length === 0) return;
+    const text = JSON.stringify([rule.metadata.uid, events]);
+    if (this.#recorded.get(key) === text) return;
+    this.#recorded.set(key, text);
+    for (const event of events) this.#options.recordEvent(rule, event);
+  }
+
+  /** The rule is gone. */
+  forget(key: RuleKey): void {
+    this.#written.delete(key);
+    this.#recorded.delete(key);
+    this.#changed.delete(key);
+    this.#repairs.delete(key);
+  }
+}

@@ -1,0 +1,101 @@
+/** The limit for all rules in one namespace: older rules take precedence, in any order of requests. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { MAX_TARGETS, TargetQuota } from './target-quota.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { asKey, asKeys } from '../../../../test/support/keys.ts';
+
+/** Repeats the request of every changed rule, as the engine does. */
+class World {
+  readonly wanted = new Map<RuleKey, { namespace: string; rank: string; count: number }>();
+  readonly admitted = new Set<RuleKey>();
+  namespaces = 10;
+  readonly #changed = new Set<RuleKey>();
+  readonly ledger = new TargetQuota({
+    namespaces: () => this.namespaces,
+    onChange: (rule) => this.#changed.add(rule),
+  });
+
+  set(rule: RuleKey, wanted: { namespace: string; rank: string; count: number } | undefined): void {
+    if (wanted === undefined) this.wanted.delete(rule);
+    else this.wanted.set(rule, wanted);
+    this.#evaluate(rule);
+  }
+
+  recount(namespaces: number): void {
+    this.namespaces = namespaces;
+    this.ledger.recount();
+    this.#settle();
+  }
+
+  #evaluate(rule: RuleKey): void {
+    const wanted = this.wanted.get(rule);
+    this.admitted.delete(rule);
+    if (wanted === undefined) this.ledger.release(rule);
+    else if (this.ledger.request(rule, wanted.namespace, wanted.rank, wanted.count)) this.admitted.add(rule);
+    this.#settle();
+  }
+
+  #settle(): void {
+    for (const rule of this.#changed) {
+      this.#changed.delete(rule);
+      this.#evaluate(rule);
+    }
+  }
+}
+
+/** The admitted rules, computed from the present state only. */
+function expected({ wanted, namespaces }: World): Set<string> {
+  const limit = Math.max(MAX_TARGETS, 50 * namespaces);
+  const sums = new Map<string, number>();
+  const admitted = new Set<string>();
+  const byAge = [...wanted].sort(([a, left], [b, right]) =>
+    left.rank === right.rank ? (a < b ? -1 : 1) : left.rank < right.rank ? -1 : 1,
+  );
+  for (const [rule, { namespace, count }] of byAge) {
+    const sum = (sums.get(namespace) ?? 0) + count;
+    if (sum > limit) continue;
+    sums.set(namespace, sum);
+    admitted.add(rule);
+  }
+  return admitted;
+}
+
+test('after any history the same rules are admitted as with requests in the order of age', () => {
+  const wanted = fc.record({
+    namespace: fc.constantFrom('a', 'b'),
+    rank: fc.constantFrom('1', '2', '3', '4'),
+    count: fc.constantFrom(0, 1, 3000, 5000, 7000, 10_000),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.oneof(
+          fc.record({
+            rule: fc.constantFrom(...asKeys<RuleKey>(['p', 'q', 'r', 's', 't'])),
+            wanted: fc.option(wanted, { nil: undefined }),
+          }),
+          fc.record({ namespaces: fc.constantFrom(10, 300, 1000) }),
+        ),
+        { maxLength: 30 },
+      ),
+      (steps) => {
+        const world = new World();
+        for (const step of steps) {
+          if ('namespaces' in step) world.recount(step.namespaces);
+          else world.set(step.rule, step.wanted && { ...step.wanted, namespace: step.rule < 's' ? 'a' : 'b' });
+          assert.deepEqual([...world.admitted].sort(), [...expected(world)].sort());
+        }
+      },
+    ),
+  );
+});
+
+test('50 sources can have targets in all of 5,000 namespaces', () => {
+  const world = new World();
+  world.namespaces = 5000;
+  for (let index = 0; index < 60; index += 1)
+    world.set(asKey(`r${index}`), { namespace: 'a', rank: String(index + 100), count: 5000 });
+  assert.equal(world.admitted.size, 50);
+});

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubeObject } from '../../../kube/api.ts';
+import { conditionModeOf } from './condition-mode.ts';
+
+const FREE = { type: 'string' };
+const LIMITED = { type: 'string', enum: ['Ready', 'Deleted'] };
+
+/** @param type the schema of the types of conditions */
+function version(served: boolean | undefined, type?: object): object {
+  const conditions = { items: { properties: { type } } };
+  const schema = { openAPIV3Schema: { properties: { status: { properties: { conditions } } } } };
+  return { ...(served !== undefined && { served }), ...(type && { schema }) };
+}
+
+function modeOf(...versions: readonly object[]): string {
+  const metadata = { name: 'crd', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+  return conditionModeOf({ metadata, spec: { versions } } as KubeObject);
+}
+
+test('the condition is allowed unless a served version has an enum of its types', () => {
+  assert.equal(modeOf(version(true, FREE)), 'allowed');
+  assert.equal(modeOf(version(true, LIMITED)), 'limited');
+  assert.equal(modeOf(version(true, FREE), version(true, LIMITED)), 'limited');
+  assert.equal(modeOf(version(true, LIMITED), version(true, FREE)), 'limited');
+  assert.equal(modeOf(version(false, LIMITED), version(true, FREE)), 'allowed');
+  assert.equal(modeOf(version(undefined, LIMITED), version(true, FREE)), 'allowed');
+  assert.equal(modeOf(version(true)), 'allowed');
+  assert.equal(modeOf(), 'allowed');
+});

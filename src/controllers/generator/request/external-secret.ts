@@ -1,0 +1,105 @@
+/** The part of an ExternalSecret that is kept. Nothing is kept of one that never needs work. */
+import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
+import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './annotations.ts';
+import { CREATED_CONDITION, type EsoCondition, type ExternalSecret, FAILING_REASON } from '../api.ts';
+import { isReason } from '../reasons.ts';
+import { type Requests, requestsOf } from './requests.ts';
+import { parseResult, type Result, withoutCreated } from '../run/result.ts';
+
+/**
+ * What an ExternalSecret needs:
+ *
+ * - `values`: ESO cannot read them.
+ * - `setting`: ESO cannot read them, and the author has made a mistake in the annotation `create`.
+ * - `found`: ESO has read them, and the last result says that they are missing.
+ * - `healing`: its condition `Created` makes the API server refuse every status of ESO.
+ */
+export type Need = 'values' | 'setting' | 'found' | 'healing';
+
+/** Whether the condition `Created` may be written. `limited`: a served version of the CRD does not allow it. */
+export type ConditionMode = 'allowed' | 'limited' | 'unknown';
+
+export interface ExternalSecretRule {
+  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp'>;
+  /** Those that are read. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly optIn: OptIn;
+  /** The status of the condition `Ready` as far as it matters. */
+  readonly state: 'failing' | 'ready' | 'other';
+  /** Empty unless it is failing. */
+  readonly requests: Requests;
+  /** As on the server; `undefined`: they are too many to be written back. */
+  readonly conditions: readonly EsoCondition[] | undefined;
+  /** The condition of the original, if it is one of its reasons or ours. */
+  readonly created: EsoCondition | undefined;
+  /** The last result: the condition, if there is one. */
+  readonly result: Result | undefined;
+  /** The condition or the annotation says that values are missing. One of them may be older, because the other could not be written. */
+  readonly saysFailure: boolean;
+  /** @see RuleStoreOptions.versionOf */
+  readonly version: string;
+}
+
+/** More conditions, beside `Created`, are not the work of ESO. */
+const MAX_CONDITIONS = 50;
+
+/**
+ * @param all every ExternalSecret is served that does not opt out
+ * @returns `undefined` if it needs no work and will need none before it changes
+ */
+export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | undefined {
+  const { metadata, status, spec } = object as ExternalSecret;
+  if (metadata.deletionTimestamp !== undefined) return undefined;
+  const conditions = status?.conditions ?? [];
+  const created = conditions.find(({ type, reason }) => type === CREATED_CONDITION && isReason(reason));
+  const optIn = optInOf(metadata.annotations ?? {}, all);
+  if (optIn === 'no' && created === undefined) return undefined;
+  const annotations = keptAnnotations(metadata.annotations);
+  const said = wroteResult(metadata) ? parseResult(annotations[RESULT_ANNOTATION]) : undefined;
+  const result = resultOf(said, created);
+  const saysFailure = said?.created === false || result?.created === false;
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const isFailing = ready?.status === 'False' && ready.reason === FAILING_REASON;
+  const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
+  if (!isFailing && created === undefined && !saysFailure) return undefined;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
+  // Without our own annotation: a write of it must not cause another run.
+  const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
+  return {
+    metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },
+    annotations,
+    optIn,
+    state,
+    requests: isFailing && optIn === 'yes' ? requestsOf(spec) : { wanted: [], problems: [] },
+    conditions: withoutCreated(conditions).length <= MAX_CONDITIONS ? conditions : undefined,
+    created,
+    result,
+    saysFailure,
+    version: JSON.stringify([uid, generation, settings, state]),
+  };
+}
+
+export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | undefined {
+  const { optIn, state, created, saysFailure } = rule;
+  // First, because ESO can report nothing before.
+  if (created !== undefined && mode === 'limited') return 'healing';
+  if (optIn === 'no') return undefined;
+  if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';
+  return state === 'ready' && saysFailure ? 'found' : undefined;
+}
+
+/** Whether Keyferry is the last writer of the annotation with the result. Others copy it with its object, or write one of their own. */
+function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
+  return managedFields.some(({ manager, fieldsV1 }) => {
+    const fields = fieldsV1?.['f:metadata'] as { readonly 'f:annotations'?: object } | undefined;
+    return manager === FIELD_MANAGER && Object.hasOwn(fields?.['f:annotations'] ?? {}, `f:${RESULT_ANNOTATION}`);
+  });
+}
+
+/** @param said by the annotation */
+function resultOf(said: Result | undefined, created: EsoCondition | undefined): Result | undefined {
+  if (created === undefined || !isReason(created.reason)) return said;
+  const { status, reason, message = '' } = created;
+  return { entries: {}, ...said, created: status === 'True', reason, message };
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { SecretBytes } from '../../../runtime/secret-bytes.ts';
+import { type Decoding, DECODINGS, encodedFor, FORMATS, type Format, generateValue } from './format.ts';
+
+const ALPHABETS: Readonly<Record<Exclude<Format, 'uuid'>, string>> = {
+  hex: '0123456789abcdef',
+  base64url: 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_',
+  alphanumeric: 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789',
+  password: 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789#!',
+};
+const PLAIN = ['hex', 'base64url', 'alphanumeric'] as const;
+const CLASSES = [/[a-z]/, /[A-Z]/, /\d/, /[#!]/];
+
+function make(format: Format, length: number, symbols = '#!'): string {
+  return generateValue({ format, length, symbols, whenDeleted: false }).utf8();
+}
+
+/** The chi-square statistic of counts that should be equal, in standard deviations above its mean. */
+function deviation(counts: readonly number[]): number {
+  const expected = counts.reduce((sum, count) => sum + count, 0) / counts.length;
+  const chiSquare = counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+  const freedom = counts.length - 1;
+  return (chiSquare - freedom) / Math.sqrt(2 * freedom);
+}
+
+/** Good randomness exceeds it once in 10⁹ runs or less. */
+const LIMIT = 12;
+
+function countsOf(text: string, alphabet: string): number[] {
+  const counts = new Map(Array.from(alphabet, (character) => [character, 0]));
+  for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
+  assert.equal(counts.size, alphabet.length, 'only characters of the alphabet');
+  return [...counts.values()];
+}
+
+test('each format has exactly the length and the characters that it should have', () => {
+  const lengths = [...Array.from({ length: 60 }, (_, index) => index + 8), 255, 256, 1000, 4095, 4096];
+  for (const format of ['hex', 'base64url', 'alphanumeric', 'password'] as const) {
+    for (const length of lengths) {
+      const value = make(format, length);
+      assert.equal(value.length, length, `${format} ${length}`);
+      countsOf(value, ALPHABETS[format]);
+    }
+  }
+  for (let index = 0; index < 100; index += 1) {
+    assert.match(make('uuid', 36), /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+  }
+});
+
+test('no value comes twice', () => {
+  for (const format of FORMATS) {
+    assert.equal(new Set(Array.from({ length: 200 }, () => make(format, 32))).size, 200, format);
+  }
+});
+
+test('all characters are equally frequent', () => {
+  for (const format of PLAIN) {
+    const text = Array.from({ length: 25 }, () => make(format, 4096)).join('');
+    assert.ok(deviation(countsOf(text, ALPHABETS[format])) < LIMIT, format);
+  }
+  // Bytes modulo 62, the usual mistake, are found by this measure.
+  const biased = Array.from(randomBytes(25 * 4096), (byte) => ALPHABETS.alphanumeric.charAt(byte % 62)).join('');
+  assert.ok(deviation(countsOf(biased, ALPHABETS.alphanumeric)) > 3 * LIMIT);
+});
+
+test('also the last character, which holds only a part of the last random byte', () => {
+  for (const format of PLAIN) {
+    for (const length of [8, 9, 10, 11]) {
+      const last = Array.from({ length: 6400 }, () => make(format, length).slice(-1)).join('');
+      assert.ok(deviation(countsOf(last, ALPHABETS[format])) < LIMIT, `${format} ${length}`);
+    }
+  }
+});
+
+test('a password has a letter of each case, a digit and a symbol, at no special place', () => {
+  const places = CLASSES.map(() => Array.from({ length: 8 }, () => 0));
+  for (let index = 0; index < 4000; index += 1) {
+    const value = make('password', 8);
+    for (const [number, one] of CLASSES.entries()) {
+      assert.match(value, one);
+      for (const [place, character] of Array.from(value).entries()) {
+        if (one.test(character)) places[number]![place]! += 1;
+      }
+    }
+  }
+  for (const [number, counts] of places.entries()) assert.ok(deviation(counts) < LIMIT, String(CLASSES[number]));
+});
+
+test('a password can have one symbol only, and all of them', () => {
+  assert.match(make('password', 8, '#'), /#/);
+  const all = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).filter((one) =>
+    /\W|_/.test(one),
+  );
+  assert.equal(all.length, 32);
+  countsOf(make('password', 4096, all.join('')), ALPHABETS.alphanumeric + all.join(''));
+});
+
+test('a value in Vault is what ESO decodes to the value', () => {
+  // `Decode` in pkg/esutils of ESO. `fromBase64` is strict, as Go's decoder is.
+  const decoders: Readonly<Record<Decoding, (text: string) => string>> = {
+    None: (text) => text,
+    Base64: (text) => SecretBytes.fromBase64(text).utf8(),
+    Base64URL: (text) => SecretBytes.fromBase64(text.replaceAll('-', '+').replaceAll('_', '/')).utf8(),
+    Auto: (text) => SecretBytes.fromBase64(text).utf8(),
+  };
+  for (const format of FORMATS) {
+    for (const length of [8, 9, 10, 64]) {
+      const value = generateValue({ format, length, symbols: '#!', whenDeleted: false });
+      for (const decoding of DECODINGS) assert.equal(decoders[decoding](encodedFor(decoding, value)), value.utf8());
+    }
+  }
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.constantFrom(...DECODINGS), (text, decoding) => {
+      const encoded = encodedFor(decoding, SecretBytes.fromUtf8(text));
+      assert.equal(decoders[decoding](encoded), text);
+      if (decoding === 'Base64URL') assert.doesNotMatch(encoded, /[+/]/);
+    }),
+  );
+});

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { VaultProvider } from '../api.ts';
+import { type Places, placesOf, type StoreSource } from './places.ts';
+import type { StoreRef, WantedValue } from './requests.ts';
+import type { StoreSpec, StoreUser } from '../store/store-spec.ts';
+
+const USER: StoreUser = { namespace: 'dev', labels: {}, matches: () => false, mayGetApiTokens: () => false };
+
+function vault(provider: VaultProvider): StoreSpec {
+  const auth = { tokenSecretRef: { name: 'token', key: 'token' } };
+  return { provider: { vault: { server: 'http://vault', auth, ...provider } } };
+}
+
+const STORES: Readonly<Record<string, StoreSpec>> = {
+  'SecretStore vault': vault({ path: 'secret' }),
+  'SecretStore one': vault({ path: 'secret', version: 'v1' }),
+  'ClusterSecretStore vault': vault({ server: 'http://other', path: 'secret' }),
+  'SecretStore aws': { provider: { aws: {} } },
+};
+const FROM_STORES: StoreSource = { from: 'stores', get: ({ kind, name }) => STORES[`${kind} ${name}`] };
+
+function wanted(index: number, key: string, name = 'vault', kind: StoreRef['kind'] = 'SecretStore'): WantedValue {
+  return { field: `spec.data[${index}]`, store: { kind, name }, key, property: `p${index}`, decoding: 'None' };
+}
+
+/** Store, path and fields of each entry. */
+function summary({ places }: Places): unknown[] {
+  return places.flatMap(({ store, entries }) =>
+    entries.map(({ path, values }) => [store, path, values.map(({ field }) => field.slice(-2, -1)).join()]),
+  );
+}
+
+test('the values of one path are one entry, however the key is written', () => {
+  const keys = ['app', 'secret/app', 'secret/data/app', 'secret//app/', 'other', 'app'];
+  const { places, problems } = placesOf(
+    keys.map((key, index) => wanted(index, key)),
+    FROM_STORES,
+    USER,
+  );
+  assert.deepEqual(problems, []);
+  assert.deepEqual(summary({ places, problems }), [
+    ['SecretStore/vault', 'secret/data/app', '0,1,2,3,5'],
+    ['SecretStore/vault', 'secret/data/other', '4'],
+  ]);
+  const [place] = places;
+  assert.deepEqual(place?.login.server, { addr: 'http://vault' });
+  assert.deepEqual(place?.login.auth, { method: 'token', token: { namespace: 'dev', name: 'token', key: 'token' } });
+  assert.equal(place?.entries[0]?.version, 'v2');
+});
+
+test('each store is a place of its own, also for the same path', () => {
+  const found = placesOf(
+    [wanted(0, 'app'), wanted(1, 'app', 'vault', 'ClusterSecretStore'), wanted(2, 'app', 'one')],
+    FROM_STORES,
+    USER,
+  );
+  assert.deepEqual(summary(found), [
+    ['SecretStore/vault', 'secret/data/app', '0'],
+    ['ClusterSecretStore/vault', 'secret/data/app', '1'],
+    ['SecretStore/one', 'secret/app', '2'],
+  ]);
+});
+
+test('a key or store that cannot be used does not hold up the others', () => {
+  const found = placesOf(
+    [
+      wanted(0, '../x'),
+      wanted(1, 'app', 'missing'),
+      wanted(2, 'app2', 'missing'),
+      wanted(3, 'app', 'aws'),
+      wanted(4, 'app'),
+      wanted(5, 'x'.repeat(2000)),
+    ],
+    FROM_STORES,
+    USER,
+  );
+  assert.deepEqual(summary(found), [['SecretStore/vault', 'secret/data/app', '4']]);
+  assert.deepEqual(
+    found.problems.map(({ reason, field }) => [reason, field]),
+    [
+      ['ErrorCreating', 'spec.data[0].remoteRef.key'],
+      ['StoreNotFound', 'SecretStore missing'],
+      ['UnsupportedProvider', 'SecretStore aws'],
+      ['ErrorCreating', 'spec.data[5].remoteRef.key'],
+    ],
+  );
+});
+
+test('from the environment all stores are one server, and the key is the path, as for vault kv put', () => {
+  const values = [wanted(0, 'secret/app'), wanted(1, 'secret/data/app', 'missing'), wanted(2, 'secret')];
+  const found = placesOf(values, { from: 'environment', server: { addr: 'http://env' } }, USER);
+  assert.deepEqual(summary(found), [
+    ['environment', 'secret/app', '0'],
+    ['environment', 'secret/data/app', '1'],
+  ]);
+  assert.deepEqual(found.places[0]?.login, { server: { addr: 'http://env' }, auth: { method: 'environment' } });
+  assert.equal(found.places[0]?.entries[0]?.version, undefined);
+  assert.deepEqual(
+    found.problems.map(({ field }) => field),
+    ['spec.data[2].remoteRef.key'],
+  );
+  const without = placesOf(values, { from: 'environment', server: undefined }, USER);
+  assert.deepEqual(without.places, []);
+  assert.match(without.problems[0]?.message ?? '', /\$VAULT_ADDR is not set/);
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JsonValue } from '../../../vault/json.ts';
+import { type KvEntry, MISSING } from '../../../vault/kv/answers.ts';
+import { VaultValues } from '../../../vault/kv/values.ts';
+import { decideEntry } from './decision.ts';
+import type { Decoding } from '../request/format.ts';
+import type { WantedValue } from '../request/requests.ts';
+
+function wanted(index: number, property: string, decoding: Decoding = 'None'): WantedValue {
+  const store = { kind: 'SecretStore', name: 'vault' } as const;
+  return { field: `spec.data[${index}]`, store, key: 'secret/app', property, decoding };
+}
+
+function entry(values: readonly (readonly [string, JsonValue])[]): KvEntry {
+  return { state: 'found', values: new VaultValues(values), version: 3 };
+}
+
+const NOT_DELETED = { whenDeleted: false };
+
+test('what is missing is made, and nothing that is there', () => {
+  const all = [wanted(0, 'a'), wanted(1, 'b'), wanted(2, 'c')];
+  assert.deepEqual(decideEntry(MISSING, all, NOT_DELETED), { make: all, nested: [], problems: [] });
+  const [, b] = all;
+  const partly = entry([
+    ['a', 'value'],
+    ['c', null],
+    ['other', 1],
+  ]);
+  assert.deepEqual(decideEntry(partly, all, NOT_DELETED), { make: [b], nested: [], problems: [] });
+  const whole = entry(['a', 'b', 'c'].map((key) => [key, '']));
+  assert.deepEqual(decideEntry(whole, all, NOT_DELETED).make, []);
+});
+
+test('two items of one property get one value', () => {
+  const same = [wanted(0, 'a', 'Base64'), wanted(1, 'a', 'Base64'), wanted(2, 'b')];
+  const { make, problems } = decideEntry(MISSING, same, NOT_DELETED);
+  assert.deepEqual(make, [same[0], same[2]]);
+  assert.deepEqual(problems, []);
+});
+
+test('two strategies for one property are a problem that names the item, and nothing is made', () => {
+  const different = [wanted(0, 'a'), wanted(1, 'a', 'Base64'), wanted(2, 'b')];
+  const { make, problems } = decideEntry(MISSING, different, NOT_DELETED);
+  assert.deepEqual(make, []);
+  assert.deepEqual(
+    problems.map(({ reason, field }) => [reason, field]),
+    [['NotMade', 'spec.data[1].remoteRef.decodingStrategy']],
+  );
+  assert.match(problems[0]?.message ?? '', /spec\.data\[0\]/);
+  // ESO decodes a value that is there as each item says.
+  assert.deepEqual(decideEntry(entry([['a', 'x']]), different.slice(0, 2), NOT_DELETED).problems, []);
+});
+
+test('what ESO finds inside another property is left alone, and the rest is made', () => {
+  const all = [wanted(0, 'a.b'), wanted(1, 'c')];
+  const nested = decideEntry(entry([['a', { b: 1 }]]), all, NOT_DELETED);
+  assert.deepEqual(nested, { make: [all[1]], nested: [all[0]], problems: [] });
+});
+
+test('an expression is a problem, and nothing of its entry is made', () => {
+  for (const current of [MISSING, entry([['x', 1]])]) {
+    const { make, problems } = decideEntry(current, [wanted(0, 'a.#'), wanted(1, 'c')], NOT_DELETED);
+    assert.deepEqual(make, []);
+    assert.deepEqual(
+      problems.map(({ reason, field }) => [reason, field]),
+      [['NotMade', 'spec.data[0].remoteRef.property']],
+    );
+  }
+});
+
+test('a deleted or destroyed version is refused for each item, unless the author wants a new one', () => {
+  const all = [wanted(0, 'a'), wanted(1, 'b')];
+  for (const state of ['deleted', 'destroyed'] as const) {
+    const { make, problems } = decideEntry({ state, version: 2 }, all, NOT_DELETED);
+    assert.deepEqual(make, []);
+    assert.deepEqual(
+      problems.map(({ reason, field }) => [reason, field]),
+      [
+        ['Deleted', 'spec.data[0]'],
+        ['Deleted', 'spec.data[1]'],
+      ],
+    );
+    assert.match(problems[0]?.message ?? '', new RegExp(`is ${state}; .*keyferry\\.dev/generate-when-deleted: "true"`));
+    assert.deepEqual(decideEntry({ state, version: 2 }, all, { whenDeleted: true }).make, all);
+  }
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { ManualWorker } from '../../../../test/support/manual-worker.ts';
+import { Lanes } from './lanes.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const RULE: RuleKey = asKey('generator:default/postgres');
+
+test('a rule that moves to another server runs there after its run, and is not repeated at the server before', async () => {
+  const clock = new ManualClock();
+  const work = new ManualWorker();
+  const errors: unknown[] = [];
+  const unanswered = new Error('the server a does not answer');
+  let server = 'a';
+  const lanes = new Lanes({
+    name: 'generator',
+    clock,
+    random: () => 0,
+    onError: (_, error) => errors.push(error),
+    laneOf: () => server,
+  });
+  lanes.start(work.worker);
+  lanes.add(RULE, 'normal');
+  await settled();
+  server = 'b';
+  lanes.add(RULE, 'normal');
+  // `ManualWorker` refuses a second run at the same time.
+  await settled();
+  assert.deepEqual(work.ran, [RULE]);
+  work.fail(RULE, unanswered);
+  await clock.advance(1000);
+  await settled();
+  assert.deepEqual([work.ran.length, work.open.size], [2, 1]);
+  work.end(RULE);
+  await clock.advance(60_000);
+  await settled();
+  assert.equal(work.ran.length, 2);
+  assert.deepEqual(errors, [unanswered]);
+  await lanes.stop(0);
+});
+
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}

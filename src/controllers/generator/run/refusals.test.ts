@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { VaultError } from '../../../vault/errors.ts';
+import { Refusals } from './refusals.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const USUAL_MS = 12_000;
+const DENIED = new VaultError('denied', { kind: 'permissionDenied', addr: 'x' });
+const rule = (index: number, namespace = 'a'): RuleKey => asKey(`generator:${namespace}/${index}`);
+
+describe('rules that Vault refuses', () => {
+  const scene = (): { clock: ManualClock; refusals: Refusals } => {
+    const clock = new ManualClock();
+    return { clock, refusals: new Refusals(clock, USUAL_MS, () => 0.5) };
+  };
+
+  function refuse(refusals: Refusals, many: number, namespace = 'a'): number | undefined {
+    let waitMs: number | undefined;
+    for (let index = 0; index < many; index++) waitMs = refusals.failed(rule(index, namespace), DENIED);
+    return waitMs;
+  }
+
+  for (const [namespaces, many, waitMs] of [
+    [1, 1, undefined],
+    [1, 120, undefined],
+    [1, 121, 12_100],
+    [1, 3000, 300_000],
+    [100, 30, 300_000],
+    [100, 1, undefined],
+  ] as const) {
+    it(`wait ${waitMs ?? 'as usual'} where ${namespaces} namespaces have ${many}: ten tries a second at most`, () => {
+      const { refusals } = scene();
+      for (let index = 0; index < namespaces; index++) refuse(refusals, many, `n${index}`);
+      // Again, because the first ones do not know of the others.
+      assert.equal(refuse(refusals, many, 'n0'), waitMs);
+      if (waitMs !== undefined) assert.ok((namespaces * many * 1000) / waitMs <= 10);
+    });
+  }
+
+  it('wait ten minutes at most, however many there are', () => {
+    const { refusals } = scene();
+    for (let index = 0; index < 200; index++) refuse(refusals, 100, `n${index}`);
+    assert.equal(refuse(refusals, 100, 'n0'), 600_000);
+  });
+
+  it('do not count any more when they fail for another reason', () => {
+    const { refusals } = scene();
+    refuse(refusals, 3000);
+    const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
+    for (let index = 0; index < 2900; index++) refusals.failed(rule(index), down);
+    assert.equal(refusals.failed(rule(2999), DENIED), undefined);
+  });
+
+  it('of one namespace are not delayed by thousands of another', () => {
+    const { refusals } = scene();
+    refuse(refusals, 3000, 'many');
+    assert.equal(refusals.failed(rule(0, 'few'), DENIED), undefined);
+  });
+
+  it('are not delayed by failures that end by themselves, or by rules that are gone', () => {
+    const { refusals } = scene();
+    const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
+    for (let index = 0; index < 3000; index++) assert.equal(refusals.failed(rule(index), down), undefined);
+    refuse(refusals, 3000);
+    for (let index = 0; index < 3000; index++) assert.deepEqual([...refusals.succeeded(rule(index), false)], []);
+    assert.equal(refusals.failed(rule(0), DENIED), undefined);
+  });
+
+  it('are tried at once when one of their namespace succeeds, but not again and again', async () => {
+    const { clock, refusals } = scene();
+    refuse(refusals, 200);
+    refuse(refusals, 2, 'b');
+    assert.equal([...refusals.succeeded(rule(1), true)].length, 199);
+    refusals.failed(rule(1), DENIED);
+    await clock.advance(59_000);
+    assert.deepEqual([...refusals.succeeded(rule(1), true)], []);
+    await clock.advance(1000);
+    assert.deepEqual([...refusals.succeeded(rule(1), true)], [], 'it is not refused');
+    assert.equal([...refusals.succeeded(rule(2), true)].length, 198);
+  });
+});

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import type { EsoCondition } from '../api.ts';
+import type { Problem, WantedValue } from '../request/requests.ts';
+import {
+  type EntryState,
+  found,
+  parseResult,
+  recreating,
+  type Result,
+  resultOf,
+  type Run,
+  textOf,
+  withCreated,
+  withoutCreated,
+  WRONG_ANNOTATION,
+  wrongSetting,
+} from './result.ts';
+
+const TIME = '2026-01-02T03:04:05.678Z';
+
+function state(path: string, version: number | undefined, made = false): EntryState {
+  return { path, version, createdTime: version === undefined ? undefined : TIME, made };
+}
+
+function run(entries: readonly EntryState[], problems: readonly Problem[] = []): Run {
+  return { entries, nested: [], problems };
+}
+
+const PROBLEM: Problem = { reason: 'ErrorCreating', field: 'SecretStore vault', message: 'sealed', fault: 'operator' };
+const NESTED: WantedValue = {
+  field: 'spec.data[0]',
+  store: { kind: 'SecretStore', name: 'vault' },
+  key: 'secret/app',
+  property: 'a.b',
+  decoding: 'None',
+};
+
+/** As it is read back from the annotation. */
+function readBack(result: Result): Result {
+  const parsed = parseResult(textOf(result));
+  assert.ok(parsed !== undefined);
+  return parsed;
+}
+
+test('the words are those of the original', () => {
+  const words = ({ created, reason, message }: Result): unknown[] => [created, reason, message];
+  assert.deepEqual(words(resultOf(run([state('secret/data/app', 1, true)]), undefined)), [
+    true,
+    'Success',
+    'A random value was put into Vault.',
+  ]);
+  assert.deepEqual(words(resultOf(run([], [PROBLEM]), undefined)), [
+    false,
+    'ErrorCreating',
+    'While putting the random value: SecretStore vault: sealed',
+  ]);
+  assert.deepEqual(words(recreating(undefined)), [
+    false,
+    'Recreating',
+    'The Vault secret previously created cannot be found anymore, it needs to be recreated.',
+  ]);
+  assert.deepEqual(words(found(undefined)), [true, 'Exists', 'The external-secrets operator has found the secret.']);
+  assert.deepEqual(words(wrongSetting(WRONG_ANNOTATION, undefined)), [
+    false,
+    'ErrorAnnotation',
+    "The only accepted value for the annotation 'create' is 'true'.",
+  ]);
+});
+
+test('the first problem gives the reason, and all are in the message, which is bounded', () => {
+  const deleted: Problem = { reason: 'Deleted', field: 'spec.data[1]', message: 'is deleted', fault: 'user' };
+  const both = resultOf(run([], [deleted, PROBLEM]), undefined);
+  assert.deepEqual([both.reason, both.message], ['Deleted', 'spec.data[1]: is deleted; SecretStore vault: sealed']);
+  const many = resultOf(
+    run(
+      [],
+      Array.from({ length: 200 }, () => PROBLEM),
+    ),
+    undefined,
+  );
+  assert.equal(many.message.length, 1024);
+});
+
+test('a value inside another property is said once', () => {
+  const first = resultOf({ ...run([state('secret/data/app', 1)]), nested: [NESTED] }, undefined);
+  assert.deepEqual([first.created, first.reason], [true, 'NestedProperty']);
+  assert.match(first.message, /^spec\.data\[0\]\.remoteRef\.property: /);
+  const again = resultOf({ ...run([state('secret/data/app', 1)]), nested: [NESTED] }, readBack(first));
+  assert.equal(textOf(again), textOf(first));
+});
+
+const paths = fc.uniqueArray(fc.integer({ min: 0, max: 30 }), { maxLength: 24 });
+const runs: fc.Arbitrary<Run> = fc.record({
+  entries: fc
+    .tuple(paths, fc.func(fc.record({ version: fc.option(fc.nat(3), { nil: undefined }), made: fc.boolean() })))
+    .map(([numbers, of]) => numbers.map((number) => ({ ...state(`secret/data/${number}`, 1), ...of(number) }))),
+  nested: fc.constantFrom([], [NESTED]),
+  problems: fc.constantFrom<readonly Problem[]>([], [PROBLEM]),
+});
+
+test('the text changes with what happens, and never by itself', () => {
+  fc.assert(
+    fc.property(runs, fc.option(runs, { nil: undefined }), (now, earlier) => {
+      const before = earlier === undefined ? undefined : readBack(resultOf(earlier, undefined));
+      const first = resultOf(now, before);
+      // The next look finds the same versions, and makes nothing.
+      const quiet = { ...now, entries: now.entries.map((one) => ({ ...one, made: false })) };
+      for (const last of [first, readBack(first)]) {
+        assert.equal(textOf(resultOf(quiet, last)), textOf(first));
+        assert.equal(textOf(resultOf({ ...quiet, entries: quiet.entries.toReversed() }, last)), textOf(first));
+      }
+    }),
+  );
+});
+
+test('each write changes the text once, with versions and without, also of entries that are not written out', () => {
+  const engines = fc.array(fc.boolean(), { minLength: 1, maxLength: 14 });
+  const writes = fc.array(fc.nat(13), { maxLength: 12 });
+  fc.assert(
+    fc.property(engines, writes, (versioned, order) => {
+      const versions = versioned.map(() => 0);
+      const look = (made: number | undefined): Run =>
+        run(
+          versioned.map((hasVersions, index) => ({
+            ...state(`secret/data/${index}`, hasVersions ? versions[index] : undefined),
+            made: index === made,
+          })),
+        );
+      let last = resultOf(look(undefined), undefined);
+      for (const number of order) {
+        const written = number % versioned.length;
+        versions[written]! += 1;
+        const next = resultOf(look(written), readBack(last));
+        assert.notEqual(textOf(next), textOf(last));
+        assert.equal(next.reason, 'Success');
+        last = next;
+      }
+    }),
+  );
+});
+
+test('a write to one of two servers with the same path changes the text', () => {
+  for (const [a, b] of [
+    [1, 1],
+    [undefined, 1],
+    [undefined, undefined],
+  ]) {
+    const first = resultOf(run([state('secret/app', a, true), state('secret/app', b, true)]), undefined);
+    const next = a === undefined ? undefined : a + 1;
+    const second = resultOf(run([state('secret/app', next, true), state('secret/app', b)]), readBack(first));
+    assert.notEqual(textOf(second), textOf(first));
+    const quiet = resultOf(run([state('secret/app', next), state('secret/app', b)]), readBack(second));
+    assert.equal(textOf(quiet), textOf(second));
+  }
+});
+
+test('a value that somebody else wrote changes the text, also under the same number as before', () => {
+  const made = readBack(resultOf(run([state('secret/data/app', 1, true)]), undefined));
+  const other = resultOf(run([state('secret/data/app', 2)]), made);
+  assert.deepEqual([other.reason, other.message], ['Exists', 'Vault has the values.']);
+  assert.notEqual(textOf(other), textOf(made));
+  const recreated = resultOf(run([{ ...state('secret/data/app', 1), createdTime: '2026-02-02T03:04:05Z' }]), made);
+  assert.notEqual(textOf(recreated), textOf(made));
+});
+
+test('what was known of the versions survives failures, findings and mistakes of the author', () => {
+  const made = readBack(
+    resultOf(run(Array.from({ length: 12 }, (_, index) => state(`kv/${index}`, undefined, true))), undefined),
+  );
+  assert.equal(Object.keys(made.entries).length, 10);
+  assert.equal(found(made), made);
+  const failed = [resultOf(run([], [PROBLEM]), made), recreating(made), wrongSetting('x', made)];
+  for (const next of [...failed, ...failed.map(found)]) {
+    assert.deepEqual([next.entries, next.more], [made.entries, made.more]);
+  }
+});
+
+test('a result is read back as it was written', () => {
+  fc.assert(
+    fc.property(runs, (one) => {
+      const result = resultOf(one, undefined);
+      assert.deepEqual(readBack(result), result);
+    }),
+  );
+  for (const result of [recreating(undefined), found(undefined), wrongSetting('x', undefined)]) {
+    assert.deepEqual(readBack(result), result);
+  }
+});
+
+test('a text that is not ours is no result, and never an error', () => {
+  const texts = [
+    '',
+    'x',
+    'null',
+    '5',
+    '[]',
+    '"Success"',
+    '{}',
+    '{"reason":"Other","message":"m"}',
+    '{"reason":"Success"}',
+  ];
+  for (const text of [undefined, ...texts, '{"reason":"Success","message":7}', `"${'x'.repeat(40_000)}"`]) {
+    assert.equal(parseResult(text), undefined);
+  }
+  const start = '{"reason":"Success","message":"m"';
+  for (const rest of ['}', ',"entries":null}', ',"entries":5}', ',"entries":{"a/b":5}}', ',"entries":{},"more":5}']) {
+    const parsed = parseResult(start + rest);
+    assert.deepEqual(parsed, { created: true, reason: 'Success', message: 'm', entries: {} });
+    // Whatever somebody wrote there, the next result has no trouble with it.
+    assert.equal(resultOf(run([state('a/b', undefined, true)]), parsed).entries['a/b'], 'writes 1');
+  }
+  fc.assert(fc.property(fc.json(), (text) => void parseResult(text)));
+});
+
+test('the condition Created is the last, and the others stay as they are', () => {
+  const others: readonly (EsoCondition & Record<string, unknown>)[] = [
+    { type: 'Audited', status: 'Unknown', observed: { by: ['x'] } },
+    { status: 'False', type: 'Ready', lastTransitionTime: TIME, reason: 'SecretSyncedError', message: 'ü' },
+  ];
+  const old: EsoCondition = { type: 'Created', status: 'False', reason: 'ErrorCreating', message: 'm' };
+  const [audited, ready] = others;
+  const expected = {
+    type: 'Created',
+    status: 'True',
+    reason: 'Exists',
+    message: 'The external-secrets operator has found the secret.',
+  };
+  for (const list of [others, [old, ...others], [audited!, old, ready!], [audited!, old, ready!, old]]) {
+    const next = withCreated(list, found(undefined));
+    assert.equal(JSON.stringify(next), JSON.stringify([...others, expected]));
+    assert.equal(withCreated(next!, found(undefined)), undefined, 'nothing to write');
+    assert.equal(JSON.stringify(withoutCreated(list)), JSON.stringify(others));
+  }
+  assert.equal(withCreated([], recreating(undefined))?.[0]?.status, 'False');
+});

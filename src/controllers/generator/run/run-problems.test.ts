@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VaultAuthMissingError } from '../../../copy/vault/access/auth-missing.ts';
+import { ApiError, ConnectionError } from '../../../kube/errors.ts';
+import { VaultError, type VaultErrorKind } from '../../../vault/errors.ts';
+import { problemOf } from './run-problems.ts';
+import { StoreError } from '../store/store-spec.ts';
+
+const STORE = 'SecretStore vault';
+
+function vaultError(kind: VaultErrorKind, path?: string): VaultError {
+  return new VaultError('words of the server', { kind, addr: 'http://vault', ...(path && { path }) });
+}
+
+test('an author reads what Vault says, and nothing that another server answers', () => {
+  const messageOf = (error: unknown): string => {
+    const problem = problemOf(error, STORE, undefined);
+    assert.deepEqual([problem?.reason, problem?.field], ['ErrorCreating', 'SecretStore vault']);
+    return problem?.message ?? '';
+  };
+  assert.equal(
+    messageOf(vaultError('permissionDenied', 'secret/data/app')),
+    'vault http://vault: secret/data/app: words of the server',
+  );
+  assert.equal(messageOf(vaultError('sealed')), 'vault http://vault: words of the server');
+  for (const kind of ['badResponse', 'redirect'] as const) {
+    assert.doesNotMatch(messageOf(vaultError(kind, 'secret/data/app')), /words/);
+  }
+});
+
+test('a missing credential, and a missing permission, are named', () => {
+  const missing = new VaultAuthMissingError('the Secret dev/token does not exist', 'user');
+  const login = new Error('login', { cause: missing });
+  assert.equal(problemOf(login, STORE, undefined)?.message, 'the Secret dev/token does not exist');
+  const call = { cluster: 'main', method: 'GET', path: '/api/v1/namespaces/dev/secrets/ca' };
+  const message = 'secrets "ca" is forbidden in the namespace "dev"';
+  const forbidden = new ApiError(call, 403, { reason: 'Forbidden', message, causes: [] });
+  assert.equal(problemOf(forbidden, STORE, undefined)?.message, message);
+  assert.ok(problemOf(new ConnectionError('ECONNREFUSED', 'no connection'), STORE, undefined));
+});
+
+test('a store whose certificates are not there keeps its reason', () => {
+  const error = new StoreError('InvalidStore', 'spec.provider.vault.caProvider: the Secret dev/ca has no key pem');
+  assert.deepEqual(problemOf(error, STORE, undefined), {
+    reason: 'InvalidStore',
+    field: 'SecretStore vault',
+    message: error.message,
+    fault: 'user',
+  });
+});
+
+test('an error of the program is no problem of the author', () => {
+  for (const error of [new TypeError('x'), undefined, 'text'])
+    assert.equal(problemOf(error, STORE, undefined), undefined);
+});

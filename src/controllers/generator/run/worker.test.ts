@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { nullLog } from '../../../../test/support/null-log.ts';
+import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import { TimeLimitError } from '../../../runtime/abort.ts';
+import { VaultError } from '../../../vault/errors.ts';
+import { type ExternalSecretRule, ruleOf } from '../request/external-secret.ts';
+import { GeneratorMetrics } from '../metrics.ts';
+import type { Result } from './result.ts';
+import { Worker, type WorkerOptions } from './worker.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const STORES = 200;
+/** Time limit of a call, ms. */
+const CALL_MS = 10_000;
+
+const KEY: RuleKey = asKey('generator:default/one');
+const { signal } = new AbortController();
+
+/** An ExternalSecret that fails, with a value in each of these stores. */
+function failing(stores: readonly string[], generation = 1): ExternalSecretRule {
+  const data = stores.map((name, index) => ({
+    secretKey: `key-${index}`,
+    remoteRef: { key: 'app', property: 'a' },
+    sourceRef: { storeRef: { name } },
+  }));
+  const conditions = [{ type: 'Ready', status: 'False', reason: 'SecretSyncedError' }];
+  const metadata = {
+    name: 'one',
+    namespace: 'default',
+    uid: 'a',
+    resourceVersion: '1',
+    generation,
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    annotations: { create: 'true' },
+  };
+  const object = { apiVersion: 'v1', kind: 'ExternalSecret', metadata, spec: { data }, status: { conditions } };
+  const rule = ruleOf(object, false);
+  assert.ok(rule !== undefined);
+  return rule;
+}
+
+interface Scene {
+  readonly worker: Worker;
+  readonly results: Result[];
+  readonly closed: string[];
+}
+
+function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; open: () => Promise<never> }): Scene {
+  const { rule, open, clock = new ManualClock() } = options;
+  const auth = { tokenSecretRef: { name: 'token', key: 'token' } };
+  const provider = { vault: { server: 'http://silent', path: 'secret', auth } };
+  const user = { namespace: 'default', labels: {}, matches: () => false, mayGetApiTokens: () => false };
+  const results: Result[] = [];
+  const closed: string[] = [];
+  const worker = new Worker({
+    rule,
+    mode: () => 'limited',
+    stores: {
+      userOf: () => Promise.resolve(user),
+      sourceFor: () => ({ from: 'stores', get: () => ({ provider }) }),
+      readCa: () => Promise.reject(new Error('there is none')),
+    },
+    vault: { open, close: (one) => closed.push(one) },
+    book: { on: () => [] },
+    writes: {
+      result: (_key, _rule, result) => Promise.resolve(results.push(result) > 0),
+      condition: (_key, same) => Promise.resolve(same),
+      heal: () => Promise.resolve(),
+      event: () => undefined,
+      forget: () => undefined,
+    },
+    metrics: new GeneratorMetrics(new MetricRegistry(), () => 0),
+    clock,
+    log: nullLog,
+  });
+  return { worker, results, closed };
+}
+
+test('a run ends after two minutes, however many servers do not answer', async () => {
+  const clock = new ManualClock();
+  const rule = failing(Array.from({ length: STORES }, (_, index) => `store-${index}`));
+  let opened = 0;
+  const open = async (): Promise<never> => {
+    opened += 1;
+    await clock.advance(CALL_MS);
+    throw new VaultError('the server does not answer', { kind: 'timeout', addr: 'http://silent' });
+  };
+  const { worker, results } = sceneOf({ rule: () => rule, open, clock });
+  await assert.rejects(worker.run(KEY, signal), TimeLimitError);
+  assert.deepEqual([opened, results.map(({ reason }) => reason)], [13, ['ErrorCreating']]);
+});
+
+const DENIED = new VaultError('denied', { kind: 'permissionDenied', addr: 'http://silent' });
+
+for (const [what, after, reports] of [
+  ['that stays the same reports its result', failing(['one']), 1],
+  ['whose spec changes during it does not report the result of the old one', failing(['one'], 2), 0],
+  ['whose object is deleted during it reports nothing', undefined, 0],
+] as const) {
+  test(`a run ${what}`, async () => {
+    let rule: ExternalSecretRule | undefined = failing(['one']);
+    const open = async (): Promise<never> => {
+      rule = after;
+      return await Promise.reject(DENIED);
+    };
+    const { worker, results } = sceneOf({ rule: () => rule, open });
+    await worker.run(KEY, signal).catch((error: unknown) => assert.equal(error, DENIED));
+    assert.equal(results.length, reports);
+  });
+}
+
+test('the connection to a store ends when the ExternalSecret names another one, or is gone', async () => {
+  let rule: ExternalSecretRule | undefined = failing(['one', 'two']);
+  const { worker, closed } = sceneOf({ rule: () => rule, open: () => Promise.reject(DENIED) });
+  const run = async (): Promise<string[]> => {
+    await worker.run(KEY, signal).catch((error: unknown) => assert.equal(error, DENIED));
+    return closed.splice(0);
+  };
+  assert.deepEqual(await run(), []);
+  rule = failing(['two', 'three'], 2);
+  assert.deepEqual(await run(), [`${KEY} SecretStore/one`]);
+  rule = undefined;
+  assert.deepEqual(await run(), [`${KEY} SecretStore/two`, `${KEY} SecretStore/three`]);
+});

@@ -1,0 +1,113 @@
+/** When a deleted SecretMirror is removed while some of its copies still exist. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { userCause } from '../../../copy/model/cause.ts';
+import { type Claim, type Outcome, PENDING } from '../../../copy/model/claim.ts';
+import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { ruleVersion } from '../../common/rules/rule-store.ts';
+import { SECRET_MIRROR_FINALIZER, type SecretMirror } from '../api.ts';
+import { createMirrorStore } from '../rules/mirror-store.ts';
+import { MirrorShape, RetainShape } from '../rules/shape.ts';
+import { MirrorReconciler } from './reconciler.ts';
+import { MirrorRules } from '../rules/rule-set.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+
+const RULE: RuleKey = asKey('mirrors:default/db');
+
+const unused = (): never => assert.fail('not used');
+
+describe('a mirror that is being deleted, after the deletion timeout', () => {
+  const LIMIT_MS = 60_000;
+  const DELETED = '2026-11-21T10:00:00Z';
+  const MINUTES_10 = 10 * 60_000;
+  const mirror: SecretMirror = {
+    metadata: {
+      name: 'db',
+      namespace: 'default',
+      uid: 'u',
+      resourceVersion: '1',
+      creationTimestamp: '',
+      deletionTimestamp: DELETED,
+      finalizers: [SECRET_MIRROR_FINALIZER],
+    },
+    spec: { destination: { namespaces: ['team'] } },
+  };
+
+  /**
+   * Whether the finalizer is removed, and the reasons of the events.
+   * @param waitedMs since this process saw the deletion
+   * @param skewMs how far our clock is ahead of the server's
+   */
+  async function report(
+    outcome: Outcome,
+    { waitedMs = LIMIT_MS, retain = false, skewMs = 0 } = {},
+  ): Promise<readonly [boolean, readonly string[]]> {
+    let monotonic = 7;
+    const mirrors = createMirrorStore();
+    mirrors.put(mirror);
+    const events: string[] = [];
+    let isRemoved = false;
+    const made = new MirrorReconciler({
+      api: {
+        cluster: 'c',
+        request: async ({ body = '' }) => {
+          const { metadata } = JSON.parse(String(body)) as Partial<SecretMirror>;
+          isRemoved ||= metadata?.finalizers?.length === 0;
+          return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
+        },
+        stream: unused,
+      },
+      mirrors,
+      namespaces: new Namespaces(),
+      rules: new MirrorRules({
+        mirrors,
+        namespaces: new Namespaces(),
+        patterns: new PatternCache('full'),
+        secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
+        viewOf: unused,
+      }),
+      viewOf: unused,
+      recordEvent: (_mirror, { reason }) => events.push(reason),
+      onSynced: unused,
+      onGone: unused,
+      deletionTimeoutMs: LIMIT_MS,
+      synced: unused,
+      now: () => Date.parse(DELETED) + skewMs + monotonic,
+      monotonic: () => monotonic,
+    });
+    const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };
+    const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });
+    const mode = retain ? 'own' : 'release';
+    const claim: Claim = { owner, target: asKey('c:Secret/team/db'), mode, source: undefined, shape };
+    const news = { writes: 0, evaluated: ruleVersion(mirror) };
+    const update = async (): Promise<unknown> =>
+      await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);
+    await update();
+    assert.equal(isRemoved, false, 'not before the limit');
+    events.splice(0);
+    monotonic += waitedMs;
+    await update();
+    return [isRemoved, events];
+  }
+
+  const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
+  const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
+
+  it('is removed if the deletion of all remaining copies was tried, with an event', async () => {
+    for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
+      assert.deepEqual(await report(going, { skewMs }), [true, ['DeletionTimeout']]);
+      assert.deepEqual(await report(refused, { skewMs }), [true, ['DeletionTimeout']]);
+      const [isRemoved, events] = await report(going, { skewMs, waitedMs: LIMIT_MS - 1 });
+      assert.equal(isRemoved, false);
+      assert.ok(!events.includes('DeletionTimeout'));
+    }
+  });
+
+  it('stays if a deletion was not tried, or a retained copy is not marked', async () => {
+    assert.deepEqual(await report(PENDING), [false, []]);
+    assert.equal((await report(refused, { retain: true }))[0], false);
+  });
+});

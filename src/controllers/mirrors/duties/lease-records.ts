@@ -1,0 +1,101 @@
+/**
+ * The leases in the status of a SecretMirror, computed from the previous status and the source. Pure.
+ *
+ * After a restart a lease is known only from the status and the copies. So its record has the `vault` block from the time of the grant,
+ * which a revocation needs. When another lease takes its place, the record stays until the lease is revoked (`MirrorLeases`),
+ * with the time when it expires at the latest. Only a lease that was replaced by one of the same origin shortly before its end needs no record.
+ */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { SourceLease, SourceView } from '../../../copy/model/claim.ts';
+import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from '../api.ts';
+import type { EffectiveSpec } from '../rules/spec.ts';
+
+/** The state of the leases in this process. */
+export interface LeaseStates {
+  /** It was replaced by one of the same origin, and expires. */
+  expiresSoon(leaseId: string): boolean;
+  /** It is revoked. */
+  isOver(leaseId: string): boolean;
+  /** The version of the destination in Vault that holds the present content of the source. */
+  readonly destinationVersion: string | undefined;
+}
+
+export type LeaseStatus = Pick<SecretMirrorStatus, 'vaultSource' | 'vaultLeases'>;
+
+/** Maximum number of recorded replaced leases, because a path may be edited any number of times. */
+const MAX_REPLACED = 10;
+/** Duration of a lease if it is unknown, seconds: the longest that Vault grants by default. */
+const LONGEST_LEASE_SECONDS = 768 * 3600;
+
+/** @param now wall clock, ms */
+export function nextLeases(
+  source: SourceView,
+  spec: EffectiveSpec,
+  previous: LeaseStatus | undefined,
+  states: LeaseStates | undefined,
+  now: number,
+): LeaseStatus {
+  const vaultSource = source.state === 'present' ? statusOf(source.lease) : previous?.vaultSource;
+  const before = recordsOf(previous, spec);
+  const present = presentRecord(vaultSource?.leaseID, source, spec, before, states);
+  const expirationTime = rfc3339(now + (previous?.vaultSource?.leaseDuration || LONGEST_LEASE_SECONDS) * 1000);
+  const replaced = before
+    .filter(({ leaseID, expirationTime: end }) => {
+      if (leaseID === vaultSource?.leaseID || states?.isOver(leaseID) === true) return false;
+      return end === undefined ? states?.expiresSoon(leaseID) !== true : Date.parse(end) > now;
+    })
+    .map((record): VaultLeaseRecord => {
+      const { leaseID, vault } = record;
+      return record.expirationTime === undefined ? { leaseID, vault, expirationTime } : record;
+    });
+  const vaultLeases = [...present, ...replaced.slice(0, MAX_REPLACED)];
+  return {
+    ...(vaultSource === undefined ? {} : { vaultSource }),
+    ...(vaultLeases.length === 0 ? {} : { vaultLeases }),
+  };
+}
+
+export function sameLeases(a: LeaseStatus | undefined, b: LeaseStatus): boolean {
+  return partsOf(a).every((part, index) => isDeepStrictEqual(part, partsOf(b)[index]));
+}
+
+function partsOf(status: LeaseStatus | undefined): readonly unknown[] {
+  const { leaseID, leaseDuration, tokenExpirationTime } = status?.vaultSource ?? {};
+  return [leaseID, leaseDuration, tokenExpirationTime, status?.vaultLeases ?? []];
+}
+
+/** The recorded leases, also of the original and of versions of Keyferry that have only `vaultSource`. */
+function recordsOf(previous: LeaseStatus | undefined, { sourceVault }: EffectiveSpec): readonly VaultLeaseRecord[] {
+  const records = previous?.vaultLeases ?? [];
+  const leaseID = previous?.vaultSource?.leaseID;
+  if (leaseID === undefined || sourceVault === undefined) return records;
+  return records.some((record) => record.leaseID === leaseID) ? records : [...records, { leaseID, vault: sourceVault }];
+}
+
+function presentRecord(
+  leaseID: string | undefined,
+  source: SourceView,
+  { sourceVault }: EffectiveSpec,
+  before: readonly VaultLeaseRecord[],
+  states: LeaseStates | undefined,
+): readonly VaultLeaseRecord[] {
+  if (leaseID === undefined) return [];
+  const record = before.find((one) => one.leaseID === leaseID);
+  // While the source is not present, the lease is still the previous one, with its block.
+  const vault = source.state === 'present' ? sourceVault : record?.vault;
+  if (vault === undefined) return [];
+  const destinationVersion = states?.destinationVersion ?? record?.destinationVersion;
+  return [{ leaseID, vault, ...(destinationVersion === undefined ? {} : { destinationVersion }) }];
+}
+
+function statusOf(lease: SourceLease | undefined): VaultSourceStatus | undefined {
+  if (lease === undefined) return undefined;
+  const { id: leaseID, seconds: leaseDuration, tokenExpiresAt } = lease;
+  return {
+    leaseID,
+    leaseDuration,
+    ...(tokenExpiresAt === undefined ? {} : { tokenExpirationTime: rfc3339(tokenExpiresAt) }),
+  };
+}

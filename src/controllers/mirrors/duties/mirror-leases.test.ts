@@ -1,0 +1,57 @@
+/** Which leases of a deleted mirror are revoked. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import type { SecretMirror } from '../api.ts';
+import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
+import { effectiveSpec } from '../rules/spec.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const RULE: RuleKey = asKey('mirrors:default/db');
+const VAULT = { addr: 'https://v', path: 'database/creds/app' };
+const ENDS = '2026-11-21T10:00:00Z';
+
+/** A deleted mirror with the lease `present`, and two that were replaced: a copy holds the first. */
+async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> {
+  const revoked: string[] = [];
+  const done = Promise.withResolvers<void>();
+  const options = {
+    engine: { claims: { ownedBy: () => ['c:Secret/team/db'] }, enqueueStatus: () => done.resolve() },
+    secrets: { index: { get: () => ({ annotations: { 'mirrors.kts.studio/vault-lease-id': 'held' } }) } },
+    backend: {
+      leases: { of: () => [{ leaseId: 'present' }] },
+      revokeLease: async (_rule: string, leaseId: string) => {
+        revoked.push(leaseId);
+        await Promise.resolve();
+      },
+    },
+    specOptions: {},
+    onRevokeFailed: (_mirror: string, leaseId: string) => assert.fail(leaseId),
+    now: () => 0,
+  } as unknown as MirrorLeasesOptions;
+  const mirror = {
+    metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
+    spec: { deletePolicy, source: { type: 'vault', vault: VAULT }, destination: { namespaces: ['team'] } },
+    status: {
+      vaultSource: { leaseID: 'present' },
+      vaultLeases: [
+        { leaseID: 'present', vault: VAULT },
+        { leaseID: 'held', vault: VAULT, expirationTime: ENDS },
+        { leaseID: 'free', vault: VAULT, expirationTime: ENDS },
+      ],
+    },
+  } as unknown as SecretMirror;
+  const leases = new MirrorLeases(options);
+  const spec = effectiveSpec(mirror, new PatternCache('full'));
+  assert.equal(leases.revocation(RULE, mirror, spec), false);
+  await done.promise;
+  assert.equal(leases.revocation(RULE, mirror, spec), true, 'only once');
+  return revoked.sort();
+}
+
+test('a deleted mirror that retains its copies loses only leases that no copy holds', async () => {
+  assert.deepEqual(await revokedFor('retain'), ['free']);
+  assert.deepEqual(await revokedFor('delete'), ['free', 'held', 'present']);
+});

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { RE2JS } from 're2js';
+import type { SecretMirror } from '../api.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { effectiveSpec } from './spec.ts';
+import { withinCpu } from '../../../../test/support/yardstick.ts';
+
+function matches(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
+  const compiled = new PatternCache(mode).get(pattern);
+  assert.ok('matches' in compiled, `${pattern} does not compile`);
+  // Asked twice: the second answer comes from memory.
+  assert.equal(compiled.matches(namespace), compiled.matches(namespace));
+  return compiled.matches(namespace);
+}
+
+test('a pattern matches the whole name; with regex mode search any part of it', () => {
+  const cases: readonly [pattern: string, namespace: string, full: boolean, search: boolean][] = [
+    ['project-a-.+', 'project-a-x', true, true],
+    ['project-a-.+', 'evil-project-a-x', false, true],
+    ['project-a-.+', 'project-a-', false, false],
+    ['default', 'default', true, true],
+    ['default', 'default2', false, true],
+    ['default', 'my-default', false, true],
+    ['a|b', 'ab', false, true],
+    ['a|b', 'b', true, true],
+    ['^a|b$', 'b', true, true],
+    ['^a|b$', 'xb', false, true],
+    ['(?i)TEAM-\\d+', 'team-7', true, true],
+    ['[[:alpha:]]+', 'abc', true, true],
+    ['\\pL+', 'abc', true, true],
+    ['team-x\\z', 'team-x', true, true],
+    ['\\Qa.b', 'a.b', true, true],
+    ['.*', '', true, true],
+  ];
+  for (const [pattern, namespace, full, search] of cases) {
+    assert.equal(matches('full', pattern, namespace), full, `full ${pattern} ${namespace}`);
+    assert.equal(matches('search', pattern, namespace), search, `search ${pattern} ${namespace}`);
+  }
+});
+
+test('a pattern that is not valid in RE2 is an error, not an exception', () => {
+  for (const pattern of ['(', 'a(?=b)', '(a)\\1', '[', 'a{2000}', '*']) {
+    assert.ok('error' in new PatternCache('full').get(pattern), pattern);
+  }
+});
+
+test('patterns with catastrophic backtracking in other engines are fast', () => {
+  assert.equal(matches('full', '(a+)+', `${'a'.repeat(62)}!`), false);
+  assert.equal(matches('search', '(a|a)*$', 'a'.repeat(63)), true);
+});
+
+function mirrorWith(namespaces: readonly string[]): SecretMirror {
+  const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+  return { metadata, spec: { destination: { namespaces } } };
+}
+
+test('patterns that are too complex together are ignored and reported, the patterns before them apply', () => {
+  const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
+  const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
+  const left = spec.namespaces.patterns.length;
+  assert.ok(left > 0 && left < large.length && spec.namespaces.has('good'), `${left} are left`);
+  assert.match(spec.problems.join(), /from #\d+ on are ignored: the patterns are too complex/);
+});
+
+test('a single pattern that is too complex is rejected before it is compiled', () => {
+  const monsters = [
+    '(a|b){1,1000}'.repeat(150),
+    '((a|b){1,30}c){1,33}'.repeat(100),
+    '[a-z]{1000}'.repeat(30),
+    '(?:(?:x{100}){10}y){30}',
+    `${'('.repeat(3)}${'a{1,1000}'.repeat(30)}${')'.repeat(3)}`,
+  ];
+  for (const monster of monsters) {
+    const spec = withinCpu(100, monster.slice(0, 30), () =>
+      effectiveSpec(mirrorWith(['good', monster, 'late']), new PatternCache('full')),
+    );
+    assert.deepEqual([...spec.namespaces.names], ['good', 'late']);
+    assert.match(spec.problems.join(), /namespaces\[1\].*too complex/);
+  }
+});
+
+test('a pattern that is not complex is not rejected', () => {
+  const cache = new PatternCache('full');
+  const names = Array.from({ length: 800 }, (_, index) => `team-${index}`).join('|');
+  for (const pattern of [
+    'project-a-.+',
+    'a{2,63}',
+    '(a|b){1,50}',
+    '[{}]{3}x',
+    '\\{9999\\}a',
+    `(?:${names})`,
+    '[]a]{2}',
+    'x{,5}',
+  ]) {
+    const found = cache.get(pattern);
+    assert.ok('matches' in found, `${pattern.slice(0, 30)}: ${'error' in found ? found.error : ''}`);
+  }
+});
+
+test('an invalid pattern does not affect the others, and each is reported', () => {
+  const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
+  assert.ok(spec.namespaces.has('ok') && spec.namespaces.has('fine-1'));
+  assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
+  assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
+});
+
+test('the caches of patterns and of match results are bounded', () => {
+  const cache = new PatternCache('full');
+  const patterns = Array.from({ length: 1000 }, (_, index) => {
+    const pattern = cache.get(`team-${index}-.*`);
+    assert.ok('matches' in pattern);
+    return pattern;
+  });
+  const namespaces = Array.from({ length: 1000 }, (_, index) => `team-${index}-a`);
+  for (const [index, pattern] of patterns.entries()) {
+    for (const namespace of namespaces.slice(0, 200)) pattern.matches(namespace);
+    assert.equal(pattern.matches(namespaces[index] ?? ''), true);
+  }
+  assert.ok(cache.matchBytes > 0 && cache.matchBytes <= 1024 * 1024, `${cache.matchBytes} bytes for 1000 × 1000`);
+  // More than fit in the cache: old results are evicted, and computed again with the same result.
+  for (let index = 0; index < 30_000; index += 1) {
+    const pattern = cache.get(`other-${index}-[a-z]*`);
+    assert.ok('matches' in pattern && pattern.matches(`other-${index}-a`));
+  }
+  assert.ok(cache.size < 30_000 && cache.matchBytes <= 4 * 1024 * 1024, `${cache.size}, ${cache.matchBytes} bytes`);
+  for (const [index, pattern] of patterns.entries()) {
+    assert.equal(pattern.matches(namespaces[index] ?? ''), true);
+    assert.equal(pattern.matches(namespaces[index + 1] ?? ''), false);
+  }
+});
+
+test('a new namespace never gets the match result of a deleted one', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ name: fc.constantFrom('a', 'b', 'ab', 'ba', 'aa', 'c'), forget: fc.boolean() }), {
+        maxLength: 40,
+      }),
+      (steps) => {
+        const cache = new PatternCache('full');
+        const [first, second] = [cache.get('a+b?'), cache.get('b.*')];
+        assert.ok('matches' in first && 'matches' in second);
+        for (const { name, forget } of steps) {
+          if (forget) cache.deleteNamespace(name);
+          else {
+            assert.equal(first.matches(name), /^a+b?$/u.test(name));
+            assert.equal(second.matches(name), /^b.*$/u.test(name));
+          }
+        }
+      },
+    ),
+  );
+});
+
+test('an invalid source name is a problem, and never part of a path', () => {
+  for (const name of ['A_b', '../c', 'a/b', 'a b', 'x'.repeat(254), '.', 'a..b']) {
+    const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+    const mirror: SecretMirror = { metadata, spec: { source: { name }, destination: { namespaces: ['a'] } } };
+    const spec = effectiveSpec(mirror, new PatternCache('full'));
+    assert.equal(spec.sourceName, undefined, name);
+    assert.match(spec.problems.join(), /spec\.source\.name/, name);
+  }
+});
+
+test('the cache of compiled programs is bounded, and an evicted program gives the same results again', () => {
+  const cache = new PatternCache('full');
+  const patterns = Array.from({ length: 12 }, (_, index) => {
+    const pattern = cache.get(`x${index}${'a{1,900}'.repeat(8)}`);
+    assert.ok('matches' in pattern);
+    return pattern;
+  });
+  assert.ok(cache.programBytes > 0 && cache.programBytes <= 12 * 1024 * 1024, `${cache.programBytes} bytes`);
+  for (const [index, pattern] of patterns.entries()) {
+    assert.equal(pattern.matches(`x${index}${'a'.repeat(20)}`), true);
+    assert.equal(pattern.matches(`x${index}`), false);
+  }
+});
+
+test('the comparison of the prefix never changes the result of a pattern', () => {
+  const pieces = fc.constantFrom(
+    'a',
+    'b',
+    '-',
+    '1',
+    '.',
+    '.*',
+    'a*',
+    'b?',
+    'a+',
+    'b{0,1}',
+    '(a|b)',
+    '|',
+    '[ab]',
+    '\\-',
+    '(?:a)?',
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { maxLength: 6 }), fc.stringMatching(/^[ab1-]{0,5}$/), (parts, name) => {
+      const source = parts.join('');
+      const pattern = new PatternCache('full').get(source);
+      if ('error' in pattern) return;
+      assert.equal(pattern.matches(name), RE2JS.compile(source).testExact(name), `${source} on ${name}`);
+    }),
+    { numRuns: 2000 },
+  );
+});

@@ -1,0 +1,99 @@
+/** Owners by mark, and the orphan policy of SecretMirrors. */
+import assert from 'node:assert/strict';
+import { describe, it, test } from 'node:test';
+
+import { observedObject } from '../../../../test/support/observed-object.ts';
+import { userCause } from '../../../copy/model/cause.ts';
+import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
+import type { SecretMirror } from '../api.ts';
+import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
+import { MirrorRules } from './rule-set.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+
+const RULE: RuleKey = asKey('mirrors:default/db');
+const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };
+const PLACE = { 'keyferry.dev/target': 'team/db' };
+const LABEL = { 'keyferry.dev/copy': 'mirrors' };
+const RETAIN = { 'keyferry.dev/retain': 'true' };
+
+const unused = (): never => assert.fail('not used');
+
+function rules(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorRules {
+  const mirrors = createMirrorStore();
+  if (deletePolicy !== undefined) {
+    const mirror: SecretMirror = {
+      metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
+      spec: { deletePolicy, destination: { namespaces: patterns } },
+    };
+    mirrors.put(mirror);
+  }
+  return new MirrorRules({
+    mirrors,
+    namespaces: new Namespaces(),
+    patterns: new PatternCache('full'),
+    secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
+    viewOf: unused,
+  });
+}
+
+const object = (
+  annotations: Readonly<Record<string, string>>,
+  labels: Readonly<Record<string, string>> = LABEL,
+): Observed => observedObject({ annotations, labels });
+
+describe('a mark names its mirror', () => {
+  const mirrors = rules();
+  const rows: readonly (readonly [string, Readonly<Record<string, string>>, string, string | undefined])[] = [
+    ['on a Secret of its cluster', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
+    ['without a place', OWNED_BY, 'c:Secret/team/db', RULE],
+    ['not on a ConfigMap', { ...OWNED_BY, ...PLACE }, 'c:ConfigMap/team/db', undefined],
+    ['not in another cluster', { ...OWNED_BY, ...PLACE }, 'd:Secret/team/db', undefined],
+    ['not in another namespace', { ...OWNED_BY, ...PLACE }, 'c:Secret/other/db', undefined],
+    ['not under another name', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/other', undefined],
+    ['not of three parts', { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE }, 'c:Secret/team/db', undefined],
+  ];
+  for (const [title, annotations, target, expected] of rows) {
+    it(title, () => assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
+  }
+});
+
+test('an orphan is deleted only if it has our label, and neither its annotation nor its mirror retains it', () => {
+  const copy = object({ ...OWNED_BY, ...PLACE });
+  const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
+  const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
+  for (const there of [undefined, 'delete', 'retain'] as const) {
+    const fate = (observed: Observed): string => rules(there).orphanPolicy(RULE, observed, there !== undefined);
+    assert.equal(fate(copy), there === 'retain' ? 'keep' : 'delete');
+    assert.equal(fate(unlabelled), 'keep');
+    assert.equal(fate(object(copy.annotations, { 'keyferry.dev/copy': 'other' })), 'keep');
+    assert.equal(fate(retained), 'keep');
+  }
+});
+
+test('a mirror with too many patterns keeps its copies, until it is deleted', () => {
+  const copy = object({ ...OWNED_BY, ...PLACE });
+  const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+  assert.deepEqual(evaluation?.claims, []);
+  assert.match(mirrors.refusalOf(RULE) ?? '', /characters in total/);
+  assert.equal(mirrors.orphanPolicy(RULE, copy, true), 'keep');
+  assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
+});
+
+test('a mirror with an invalid spec keeps all its copies, and reports why they are not written', () => {
+  const mirrors = rules('delete', ['team-a', '(']);
+  const made = resourceKey('c', 'Secret', 'left', 'db');
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
+  const claims = evaluation?.claims.map(({ target, mode, shape }) => [
+    target,
+    mode,
+    shape.desiredState({ state: 'unknown' }, undefined, 0),
+  ]);
+  const cause = userCause('InvalidSpec', 'the spec of its SecretMirror is invalid');
+  assert.deepEqual(claims, [[made, 'own', { kind: 'fail', ...cause }]]);
+  assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
+});

@@ -1,0 +1,219 @@
+/** What SecretMirrors mean: their claims, the marks on their copies, and what becomes of orphans. See `RuleSet`. */
+import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import type { Claim, Owner, SourceView } from '../../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { leavingClaims } from '../../../copy/model/leave-shape.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { ruleVersion } from '../../common/rules/rule-store.ts';
+import { MAX_TARGETS, TargetQuota } from '../../common/rules/target-quota.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from '../api.ts';
+import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
+import type { MirrorVault } from '../duties/mirror-vault.ts';
+import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+import { type EffectiveSpec, sourceSecretOf, SpecCache, type SpecOptions } from './spec.ts';
+
+export interface MirrorRulesOptions {
+  readonly mirrors: MirrorStore;
+  readonly namespaces: Namespaces;
+  readonly patterns: PatternCache;
+  readonly specOptions?: SpecOptions | undefined;
+  /** Key of a Secret in the cluster. */
+  readonly secretKey: (namespace: string, name: string) => ResourceKey;
+  readonly viewOf: (source: ResourceKey | undefined) => SourceView;
+  /** Without it, mirrors from and to Vault make no claims on entries. */
+  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
+  /** The limit on the copies of a mirror may have changed since it was last evaluated. */
+  readonly onLimitChange?: ((rule: RuleKey) => void) | undefined;
+}
+
+export class MirrorRules implements RuleSet {
+  readonly name = MIRRORS_CONTROLLER;
+  readonly specs: SpecCache;
+  readonly #options: MirrorRulesOptions;
+  readonly #quota: TargetQuota;
+  /** Why nothing is copied for mirrors with a valid spec: they have too many copies. */
+  readonly #refusals = new Map<RuleKey, string>();
+
+  constructor(options: MirrorRulesOptions) {
+    this.#options = options;
+    this.specs = new SpecCache(options.patterns, options.specOptions);
+    this.#quota = new TargetQuota({
+      namespaces: () => options.namespaces.size,
+      onChange: (rule) => options.onLimitChange?.(rule),
+    });
+  }
+
+  /** The number of namespaces has changed, and with it the limit on the copies of all mirrors in one namespace. */
+  recount(): void {
+    this.#quota.recount();
+  }
+
+  /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation. */
+  refusalOf(rule: RuleKey): string | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  /** The mirrors that select a namespace. */
+  *rulesFor(namespace: string): Steps<readonly RuleKey[]> {
+    const rules: RuleKey[] = [];
+    for (const [rule, mirror] of this.#options.mirrors.all()) {
+      if (this.specs.get(mirror).namespaces.has(namespace)) rules.push(rule);
+      yield;
+    }
+    return rules;
+  }
+
+  /** The Secrets that a mirror copies from. */
+  secretsOf(rule: RuleKey): ResourceKey[] {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
+    // Without the effective spec: its patterns may take long to compile, and at the start many mirrors come at once.
+    const name = mirror.spec?.source?.type === 'vault' ? undefined : sourceSecretOf(mirror);
+    return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name)];
+  }
+
+  *warmUp(rule: RuleKey): Steps<void> {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || this.specs.has(mirror)) return;
+    for (const pattern of mirror.spec?.destination?.namespaces ?? []) {
+      this.#options.patterns.get(pattern);
+      yield;
+    }
+  }
+
+  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+    const { mirrors, vault } = this.#options;
+    const mirror = mirrors.get(rule);
+    const deleting = mirror?.metadata.deletionTimestamp !== undefined;
+    if (mirror === undefined || deleting) {
+      this.#quota.release(rule);
+      this.#refusals.delete(rule);
+    }
+    if (mirror === undefined) return undefined;
+    const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
+    const spec = this.specs.get(mirror);
+    const title = `${SECRET_MIRROR_KIND} ${home}/${name}`;
+    const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
+    const version = ruleVersion(mirror);
+    const retain = spec.deletePolicy === 'retain';
+    const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
+    const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath });
+    const source = this.sourceOf(rule, mirror, spec);
+    const targets = deleting && retain ? [] : yield* this.#targets(spec, source);
+    if (deleting) {
+      const claim = retain
+        ? ({ owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const)
+        : ({ owner, mode: 'release', source: undefined, shape } as const);
+      const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => ({ ...claim, target }));
+      return { owner, version, claims, sources: [] };
+    }
+    const sources = source === undefined ? [] : [source];
+    const refusal = this.#refuse(rule, mirror, owner, targets.length);
+    if (refusal !== undefined) {
+      const claims = leavingClaims(owner, view.ownedBy(rule), userCause('InvalidSpec', refusal));
+      return { owner, version, claims, sources };
+    }
+    const entry = vault?.targetKeyOf(spec.destinationLocation);
+    if (entry !== undefined && source !== undefined) targets.push(entry);
+    const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
+    // One object literal. An object made by a spread, with `target` added to it, takes half as much memory again.
+    const claims = Array.from(targets, (target): Claim => ({ owner, mode: 'own', source, sourcePlace, shape, target }));
+    if (spec.problems.length > 0) {
+      // A mistake in the spec never deletes a copy.
+      const claimed = new Set(targets);
+      const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
+      claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
+    }
+    return { owner, version, claims, sources };
+  }
+
+  /** @returns `undefined` if the spec does not name a valid source */
+  sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
+    const { secretKey, vault } = this.#options;
+    if (spec.sourceType === 'vault') return vault?.sourceOf(rule, spec);
+    return spec.sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', spec.sourceName);
+  }
+
+  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+    const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
+    if (mark === undefined) return undefined;
+    const place = parseResourceKey(target);
+    // Mirrors create only Secrets, and only in this cluster.
+    if (this.#options.secretKey(place.namespace, place.name) !== target) return undefined;
+    if (isMarkedElsewhere(annotations, place)) return undefined;
+    const [namespace, name, ...rest] = mark.split('/');
+    if (!namespace || !name || rest.length > 0) return undefined;
+    return this.#options.mirrors.key(namespace, name);
+  }
+
+  orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
+    // The mark on the copy counts, because its mirror may be gone or have another deletePolicy by now.
+    if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
+    // A copy of the original. The original may have retained it on purpose, and does not record that.
+    if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
+    const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
+    if (mirror === undefined) return 'delete';
+    // A mirror with a mistake keeps its copies, also a copy that appeared after its evaluation (restored from a backup).
+    const { problems, deletePolicy } = this.specs.get(mirror);
+    if (this.refusalOf(rule) !== undefined || problems.length > 0) return 'keep';
+    return deletePolicy === 'retain' ? 'keep' : 'delete';
+  }
+
+  problemOf(rule: RuleKey): Cause | undefined {
+    const { mirrors, viewOf, vault } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
+    const spec = this.specs.get(mirror);
+    const problem = this.refusalOf(rule) ?? spec.problems[0];
+    if (problem !== undefined) return userCause('InvalidSpec', problem);
+    const source = this.sourceOf(rule, mirror, spec);
+    const view = viewOf(source);
+    if (view.state === 'failed' || view.state === 'missing') return view;
+    return source === undefined ? undefined : vault?.trouble(source);
+  }
+
+  /** The copies in namespaces. */
+  *#targets(
+    { sourceName, namespaces: selected }: EffectiveSpec,
+    source: ResourceKey | undefined,
+  ): Steps<ResourceKey[]> {
+    const { namespaces, secretKey } = this.#options;
+    const targets: ResourceKey[] = [];
+    for (const namespace of namespaces.names()) {
+      yield;
+      if (sourceName === undefined || !selected.has(namespace)) continue;
+      const target = secretKey(namespace, sourceName);
+      if (target !== source) targets.push(target);
+    }
+    return targets;
+  }
+
+  /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
+  #refuse(rule: RuleKey, mirror: StoredMirror, { rank }: Owner, targets: number): string | undefined {
+    const { namespace: home = '' } = mirror.metadata;
+    let problem = tooMuch(mirror, targets);
+    if (problem !== undefined) this.#quota.release(rule);
+    else if (!this.#quota.request(rule, home, rank, targets)) {
+      problem = `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#quota.limit} copies in total, and older SecretMirrors take precedence`;
+    }
+    if (problem === undefined) {
+      this.#refusals.delete(rule);
+      return undefined;
+    }
+    const message = `spec.destination.namespaces: ${problem}`;
+    this.#refusals.set(rule, message);
+    return message;
+  }
+}
+
+function tooMuch({ tooLongPatterns }: StoredMirror, targets: number): string | undefined {
+  if (tooLongPatterns !== undefined)
+    return `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
+  if (targets <= MAX_TARGETS) return undefined;
+  return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
+}

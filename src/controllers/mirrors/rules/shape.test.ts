@@ -1,0 +1,53 @@
+/** What of a source's labels and annotations its copies carry. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { isCopied } from '../../common/excluded-metadata.ts';
+import { annotationNames } from '../../replicator/rules/annotations.ts';
+import { observe } from '../../../copy/model/observed.ts';
+import { MIRROR_ANNOTATIONS } from '../api.ts';
+import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+
+describe('a copy of a SecretMirror', () => {
+  for (const prefix of ['k8s-replicator', 'my.org', '']) {
+    it(`does not carry the replicator's annotations under the prefix ${JSON.stringify(prefix)}`, () => {
+      const { prefix: _, ...names } = annotationNames(prefix);
+      const annotations = Object.fromEntries(Object.values(names).map((name) => [name, 'true']));
+      const shape = new MirrorShape({ owner: 'default/m', retain: false });
+      const source = { state: 'present', version: '1', labels: {}, annotations } as const;
+      const desired = shape.desiredState(source, undefined, 0);
+      assert.equal(desired.kind, 'be');
+      const carried = desired.kind === 'be' ? Object.keys(desired.annotations) : [];
+      assert.deepEqual(
+        carried.filter((name) => name in annotations),
+        [],
+      );
+    });
+  }
+
+  it('has other annotations with such a prefix', () => {
+    for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
+      assert.equal(isCopied(key), true, key);
+    }
+  });
+});
+
+describe('a retained copy', () => {
+  const desired = (annotations: Record<string, string>) => {
+    const labels = { [COPY_LABEL]: 'mirrors', team: 'a' };
+    const marks = { [MIRROR_ANNOTATIONS.ownedBy]: 'default/m', ...annotations };
+    const meta = { uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', labels, annotations: marks };
+    const desired = new RetainShape('default/m').desiredState({ state: 'unknown' }, observe(meta));
+    assert.ok(desired.kind === 'be');
+    return [desired.annotations[RETAIN_ANNOTATION], desired.annotations[MIRROR_ANNOTATIONS.ownedBy], desired.labels];
+  };
+  const note = 'x'.repeat(256 * 1024 - 100);
+
+  it('is marked', () => {
+    assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
+  });
+
+  it('loses the mark of its owner if there is no room for that mark, and only then', () => {
+    assert.deepEqual(desired({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
+    assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
+  });
+});

@@ -1,0 +1,151 @@
+/** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
+import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
+import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../../copy/model/claim.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import { copiedMetadata, TOO_LARGE } from '../../common/copied-metadata.ts';
+import { isCopied } from '../../common/excluded-metadata.ts';
+import { MIRROR_ANNOTATIONS } from '../api.ts';
+
+/** Label of all copies. Its value is the controller. */
+export const COPY_LABEL = 'keyferry.dev/copy';
+/** On copies of mirrors with `deletePolicy: retain`: they stay when no rule claims them any more. */
+export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
+/** On copies of a Vault source: the version that they hold. The original's annotation for that stays empty there. */
+export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
+/** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
+export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
+
+const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
+  ...Object.values(MIRROR_ANNOTATIONS),
+  RETAIN_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+  LEASE_ORIGIN_ANNOTATION,
+]);
+
+/** Annotations that are read on copies, and never copied. @see IsRead */
+export function isReadOfCopies(annotation: string): boolean | undefined {
+  return annotation === MIRROR_ANNOTATIONS.lastSyncAt ? undefined : READ_ANNOTATIONS.has(annotation);
+}
+
+export interface MirrorShapeOptions {
+  /** `<namespace>/<name>` of the mirror. */
+  readonly owner: string;
+  readonly retain: boolean;
+  /** The path of a Vault source, as in the spec; `undefined`: the source is a Secret. */
+  readonly vaultPath?: string | undefined;
+}
+
+export class MirrorShape implements Shape {
+  readonly id: string;
+  readonly #options: MirrorShapeOptions;
+  /** Metadata for the last version of the source, shared by all copies. */
+  #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
+
+  constructor(options: MirrorShapeOptions) {
+    this.#options = options;
+    const { owner, retain, vaultPath } = options;
+    this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${vaultPath === undefined ? '' : ` ${vaultPath}`}`;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    if (observed?.trimmed === true) return TOO_LARGE;
+    switch (source.state) {
+      case 'unknown':
+        return { kind: 'wait', for: 'watch', ...nobodyCause('Pending', 'the source has not been read yet') };
+      case 'missing':
+        return { kind: 'wait', for: 'source', ...causeOf(source) };
+      case 'failed':
+        return { kind: 'fail', ...causeOf(source) };
+      case 'present':
+        break;
+      default:
+        return source satisfies never;
+    }
+    if (this.#last?.version !== source.version) {
+      this.#last = {
+        version: source.version,
+        labels: { ...copiedMetadata(source.labels, isCopied), [COPY_LABEL]: 'mirrors' },
+        annotations: {
+          ...(this.#options.vaultPath === undefined ? copiedMetadata(source.annotations, isCopied) : {}),
+          [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
+          ...this.#origin(source.lease),
+          [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
+        },
+      };
+    }
+    return {
+      kind: 'be',
+      labels: this.#last.labels,
+      annotations: this.#last.annotations,
+      bookkeeping: { ...this.#bookkeeping(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
+      data: 'source',
+    };
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    const mark = this.#options.vaultPath === undefined ? MIRROR_ANNOTATIONS.parentVersion : SOURCE_VERSION_ANNOTATION;
+    return observed.annotations[mark];
+  }
+
+  #origin(lease: SourceLease | undefined): FieldPatch {
+    const { vaultPath } = this.#options;
+    return {
+      [MIRROR_ANNOTATIONS.sourceType]: vaultPath === undefined ? 'secret' : 'vault',
+      [MIRROR_ANNOTATIONS.vaultPath]: vaultPath ?? null,
+      [MIRROR_ANNOTATIONS.vaultLeaseId]: lease?.id ?? null,
+      [LEASE_ORIGIN_ANNOTATION]: lease?.origin ?? null,
+    };
+  }
+
+  /** Bookkeeping, because a renewal changes the duration of the lease and must not cause a write. */
+  #bookkeeping({ version, lease }: Extract<SourceView, { state: 'present' }>): FieldPatch {
+    if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
+    return {
+      [MIRROR_ANNOTATIONS.parentVersion]: '',
+      [SOURCE_VERSION_ANNOTATION]: version,
+      [MIRROR_ANNOTATIONS.vaultLeaseDuration]: lease === undefined ? null : String(lease.seconds),
+    };
+  }
+}
+
+/**
+ * The desired state of copies that a deleted mirror retains: unchanged, with a mark that they stay. If there is no room for the mark, the
+ * mark of the owner is removed instead: users who can annotate a copy must not be able to block the deletion of its mirror.
+ */
+export class RetainShape implements Shape {
+  readonly id: string;
+
+  /** @param owner `<namespace>/<name>` of the mirror */
+  constructor(owner: string) {
+    this.id = `retain ${owner}`;
+  }
+
+  desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
+    if (observed === undefined)
+      return { kind: 'wait', for: 'target', ...nobodyCause('Gone', 'there is no copy to retain') };
+    const { labels, annotations } = observed;
+    const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
+    return {
+      kind: 'be',
+      labels: isDisowned ? { ...labels, [COPY_LABEL]: null } : labels,
+      annotations: {
+        ...annotations,
+        ...(isDisowned ? { [MIRROR_ANNOTATIONS.ownedBy]: null } : { [RETAIN_ANNOTATION]: 'true' }),
+      },
+      bookkeeping: {},
+      data: 'keep',
+      type: '',
+    };
+  }
+
+  heldVersion(): undefined {
+    return undefined;
+  }
+}
+
+/** A time in the format of Go's `Time.String`, which the original writes to `last-sync-at`. */
+export function goTime(ms: number): string {
+  const iso = new Date(ms).toISOString();
+  const fraction = iso.slice(20, 23).replace(/0+$/, '');
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)}${fraction === '' ? '' : `.${fraction}`} +0000 UTC`;
+}

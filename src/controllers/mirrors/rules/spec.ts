@@ -1,0 +1,189 @@
+/**
+ * The effective spec of a SecretMirror: with defaults, and with a list of problems. Objects that are older than the validation in the
+ * CRD may have any content, so every field is checked here.
+ */
+import {
+  MIRROR_DEFAULTS,
+  type DeletePolicy,
+  type DestinationType,
+  type SecretMirror,
+  type SourceType,
+  type VaultBlock,
+} from '../api.ts';
+import type { VaultAddresses } from '../../../vault/client/addresses.ts';
+import { isForbiddenType } from '../../../copy/model/kind.ts';
+import type { VaultLocation } from '../../../copy/vault/locations.ts';
+import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
+import { type SuspectPattern, suspectPattern, unservedNamespace } from '../../common/namespaces/misread-patterns.ts';
+import { nameProblems } from '../../common/namespaces/names.ts';
+import { NamespaceSet } from '../../common/namespaces/namespace-set.ts';
+import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+
+export interface EffectiveSpec {
+  readonly sourceType: SourceType;
+  /** `undefined` if the name is invalid. */
+  readonly sourceName: string | undefined;
+  readonly sourceVault: VaultBlock | undefined;
+  /** Location of a Vault source; `undefined` also if its block has problems. */
+  readonly sourceLocation: VaultLocation | undefined;
+  readonly destinationType: DestinationType;
+  readonly destinationVault: VaultBlock | undefined;
+  /** Location of a Vault destination; `undefined` also if its block has problems. */
+  readonly destinationLocation: VaultLocation | undefined;
+  /** The namespaces of the copies; invalid patterns are ignored. */
+  readonly namespaces: NamespaceSet;
+  /** The valid patterns in the order of the spec. */
+  readonly matchers: readonly NamespacePattern[];
+  readonly patterns: readonly string[];
+  /** Patterns that look like a glob or a list. */
+  readonly suspects: readonly SuspectPattern[];
+  readonly deletePolicy: DeletePolicy;
+  readonly pollPeriodSeconds: number;
+  /** Each begins with the path of its field. The rest of the spec still applies. */
+  readonly problems: readonly string[];
+}
+
+export interface SpecOptions {
+  /** Whether a credential Secret of another namespace may be used. Default false. */
+  readonly crossNamespaceAuth?: boolean;
+  /** The Vault servers that may be used. Default: all. */
+  readonly vaultAddresses?: VaultAddresses;
+  /** Defaults of a `vault` block. */
+  readonly vaultDefaults?: VaultDefaults;
+  /** The only namespaces that copies can be in. Default: all. */
+  readonly served?: readonly string[] | undefined;
+}
+
+/** The name of the source Secret without reading the rest of the spec; `undefined` if the name is invalid. */
+export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
+  const name = spec?.source?.name || metadata.name;
+  return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
+}
+
+/** Effective specs, computed once for each version of a mirror: every change of a namespace needs all of them. */
+export class SpecCache {
+  readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
+  readonly #patterns: PatternCache;
+  readonly #options: SpecOptions | undefined;
+
+  constructor(patterns: PatternCache, options: SpecOptions | undefined) {
+    this.#patterns = patterns;
+    this.#options = options;
+  }
+
+  has(mirror: SecretMirror): boolean {
+    return this.#specs.has(mirror);
+  }
+
+  get(mirror: SecretMirror): EffectiveSpec {
+    let spec = this.#specs.get(mirror);
+    if (spec === undefined) this.#specs.set(mirror, (spec = effectiveSpec(mirror, this.#patterns, this.#options)));
+    return spec;
+  }
+}
+
+export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, options: SpecOptions = {}): EffectiveSpec {
+  const { source, destination } = mirror.spec ?? {};
+  const problems: string[] = [];
+  const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
+  const list = destinationType === 'namespaces' ? (destination?.namespaces ?? []) : [];
+  if (destinationType === 'namespaces' && list.length === 0) {
+    problems.push('spec.destination.namespaces: destination namespaces are empty');
+  }
+  const matchers: NamespacePattern[] = [];
+  const suspects: SuspectPattern[] = [];
+  const rulePatterns = new RulePatterns(patterns);
+  for (const [index, text] of list.entries()) {
+    const field = `spec.destination.namespaces[${index}]`;
+    if (text === '') {
+      problems.push(`${field}: destination namespace #${index} is empty`);
+      continue;
+    }
+    const pattern = rulePatterns.add(text);
+    if (rulePatterns.isFull) {
+      problems.push(`${field}: destination namespaces from #${index} on are ignored: the patterns are too complex`);
+      break;
+    }
+    if ('error' in pattern) {
+      problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
+      continue;
+    }
+    matchers.push(pattern);
+    const suspect = unservedNamespace(field, pattern, options.served) ?? suspectPattern(field, text, pattern);
+    if (suspect !== undefined) suspects.push(suspect);
+  }
+  const { secretType } = destination ?? {};
+  if (secretType !== undefined && isForbiddenType(secretType)) {
+    problems.push(`spec.destination.secretType: Secrets of type ${secretType} are not allowed`);
+  }
+  const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
+  const common = blockContext(mirror, options);
+  const copyType = destinationType === 'vault' ? undefined : secretType || 'Opaque';
+  const from = { ...common, field: 'spec.source.vault', secretType: copyType };
+  const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;
+  const to = { ...common, field: 'spec.destination.vault', secretType: undefined };
+  let destinationLocation = destinationType === 'vault' ? vaultLocation(destination?.vault, to, problems) : undefined;
+  if (sourceLocation !== undefined && destinationLocation !== undefined) {
+    if (isSameEntry(sourceLocation, destinationLocation)) {
+      problems.push('spec.destination.vault.path: must not be the same entry as spec.source.vault');
+      destinationLocation = undefined;
+    }
+  }
+  const poll = mirror.spec?.pollPeriodSeconds ?? 0;
+  const name = source?.name || mirror.metadata.name;
+  const misnamed = nameProblems('spec.source.name', name);
+  problems.push(...misnamed);
+  return {
+    sourceType,
+    sourceName: misnamed.length === 0 ? name : undefined,
+    sourceVault: source?.vault,
+    sourceLocation,
+    destinationType,
+    destinationVault: destination?.vault,
+    destinationLocation,
+    namespaces: NamespaceSet.of(matchers),
+    matchers,
+    patterns: list,
+    suspects,
+    deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
+    pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,
+    problems,
+  };
+}
+
+/** Location and login of the `vault` block of a source; `undefined` if the block has problems. */
+export function sourceLocationOf(
+  mirror: SecretMirror,
+  block: VaultBlock,
+  options: SpecOptions = {},
+): VaultLocation | undefined {
+  return vaultLocation(block, { ...blockContext(mirror, options), field: 'vault', secretType: undefined }, []);
+}
+
+function blockContext(
+  { metadata }: SecretMirror,
+  { crossNamespaceAuth = false, vaultAddresses, vaultDefaults = {} }: SpecOptions,
+): Omit<BlockContext, 'field' | 'secretType'> {
+  return { home: metadata.namespace ?? '', crossNamespaceAuth, vaultAddresses, vaultDefaults };
+}
+
+/**
+ * All defaults as a merge patch, which the original writes into the spec together with its finalizer.
+ * @returns `undefined` if the spec is complete
+ */
+export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
+  const complete = {
+    source: { type: spec.sourceType, name: spec.sourceName ?? mirror.spec?.source?.name },
+    destination: { type: spec.destinationType },
+    deletePolicy: spec.deletePolicy,
+    pollPeriodSeconds: spec.pollPeriodSeconds,
+  };
+  const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};
+  const isComplete =
+    source?.type === complete.source.type &&
+    source.name === complete.source.name &&
+    destination?.type === complete.destination.type &&
+    deletePolicy === complete.deletePolicy &&
+    pollPeriodSeconds === complete.pollPeriodSeconds;
+  return isComplete ? undefined : complete;
+}

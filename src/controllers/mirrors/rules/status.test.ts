@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { userCause } from '../../../copy/model/cause.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { ObjectMeta } from '../../../kube/api.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import { type Outcome, type Owner, PENDING, RELEASED, type SourceView, SYNCED } from '../../../copy/model/claim.ts';
+import type { SecretMirror, SecretMirrorStatus } from '../api.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { MirrorShape } from './shape.ts';
+import { effectiveSpec } from './spec.ts';
+import { nextStatus, sameStatus, type StatusOutput } from './status.ts';
+
+const NOW = Date.parse('2026-11-21T10:00:00Z');
+const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+const MISSING: SourceView = {
+  state: 'missing',
+  ...userCause('NoSecret', 'secret default/x not found, waiting to appear'),
+};
+const DENIED: Outcome = { state: 'error', ...userCause('Forbidden', 'exceeded quota') };
+const FOREIGN: Outcome = {
+  state: 'conflict',
+  ...userCause('Conflict', 'Secret "x" already exists and is not managed by Keyferry; delete it to allow the copy'),
+};
+
+const GOING: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'it is being deleted') };
+const OVERWRITTEN: Outcome = { state: 'error', ...userCause('Overwritten', 'the server stored something else') };
+
+function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<ObjectMeta> = {}): SecretMirror {
+  return {
+    metadata: {
+      name: 'm',
+      namespace: 'default',
+      uid: 'u',
+      resourceVersion: '1',
+      generation: 2,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...more,
+    },
+    spec: { source: { name: 'x' }, destination: { namespaces } },
+  };
+}
+
+interface Given {
+  readonly outcomes: readonly Outcome[];
+  readonly source?: SourceView;
+  readonly namespaces?: readonly string[] | undefined;
+  readonly previous?: SecretMirrorStatus | undefined;
+  readonly writes?: number;
+  readonly misread?: readonly string[];
+  /** The mirror is being deleted. */
+  readonly deleting?: boolean;
+}
+
+function fold(given: Given): StatusOutput | undefined {
+  const { outcomes, source = PRESENT, namespaces, previous, writes = 0, misread = [], deleting = false } = given;
+  const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
+  const spec = effectiveSpec(object, new PatternCache('full'));
+  const owner: Owner = { key: asKey('mirrors:default/m'), title: 'SecretMirror default/m', rank: '' };
+  const shape = new MirrorShape({ owner: 'default/m', retain: false });
+  const entries: Entry[] = outcomes.map((outcome, index) => ({
+    claim: {
+      owner,
+      target: asKey(`local:Secret/team-${index}/x`),
+      mode: 'own',
+      source: asKey('local:Secret/default/x'),
+      shape,
+    },
+    outcome,
+  }));
+  return nextStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });
+}
+
+test('the status for each combination of outcomes', () => {
+  const cases: readonly [string, Given, string, string, string, string[]][] = [
+    ['all synced', { outcomes: [SYNCED, SYNCED], writes: 2 }, 'Active', 'True', 'Synced', ['Active']],
+    ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
+    ['no source', { outcomes: [], source: MISSING }, 'Pending', 'False', 'NoSecret', ['NoSecret']],
+    ['one failed', { outcomes: [SYNCED, DENIED] }, 'Error', 'False', 'SyncError', ['SyncError']],
+    ['one with another owner', { outcomes: [SYNCED, FOREIGN] }, 'Active', 'False', 'Conflict', ['Conflict']],
+    ['one that does not go', { outcomes: [SYNCED, GOING] }, 'Active', 'False', 'Terminating', ['Terminating']],
+    ['foreign, and one that does not go', { outcomes: [FOREIGN, GOING] }, 'Active', 'False', 'Conflict', ['Conflict']],
+    ['overwritten', { outcomes: [OVERWRITTEN] }, 'Error', 'False', 'Overwritten', ['Overwritten']],
+    ['overwritten and failed', { outcomes: [DENIED, OVERWRITTEN] }, 'Error', 'False', 'SyncError', ['SyncError']],
+    ['failed and foreign', { outcomes: [DENIED, FOREIGN] }, 'Error', 'False', 'SyncError', ['SyncError']],
+    ['bad pattern', { outcomes: [SYNCED], namespaces: ['a', '('] }, 'Error', 'False', 'InvalidSpec', ['InvalidSpec']],
+    ['no pattern', { outcomes: [], namespaces: [] }, 'Error', 'False', 'InvalidSpec', ['InvalidSpec']],
+  ];
+  for (const [name, given, mirrorStatus, ready, reason, events] of cases) {
+    const result = fold(given);
+    assert.ok(result, name);
+    const [condition] = result.status.conditions ?? [];
+    assert.deepEqual(
+      [result.status.mirrorStatus, condition?.status, condition?.reason, result.events.map((event) => event.reason)],
+      [mirrorStatus, ready, reason, events],
+      name,
+    );
+    assert.equal(result.status.observedGeneration, 2, name);
+    assert.equal(fold({ ...given, writes: 0, previous: result.status })?.events.length, 0, `${name}: recorded twice`);
+  }
+});
+
+test('messages name the namespaces or the field', () => {
+  assert.match(
+    fold({ outcomes: [SYNCED, DENIED] })?.events[0]?.message ?? '',
+    /unable to sync some objects: namespace team-1: .*quota/,
+  );
+  assert.match(fold({ outcomes: [FOREIGN, SYNCED] })?.status.conditions?.[0]?.message ?? '', /team-0/);
+  const many = fold({ outcomes: Array.from({ length: 9 }, () => DENIED) });
+  assert.match(many?.status.conditions?.[0]?.message ?? '', /team-0, team-1, team-2, team-3, team-4 and 4 more/);
+  assert.match(
+    fold({ outcomes: [], namespaces: ['ok', '('] })?.status.conditions?.[0]?.message ?? '',
+    /namespaces\[1\]/,
+  );
+});
+
+test('each reason is listed with its namespaces, within the length of a condition', () => {
+  const quota: Outcome = { state: 'error', ...userCause('Forbidden', 'of its own') };
+  const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
+  const all =
+    'namespaces team-0, team-4: Forbidden: exceeded quota; namespace team-1: Forbidden: of its own; ' +
+    `skipped namespace team-2: ${FOREIGN.message}; waiting in namespace team-3: ${GOING.message}`;
+  assert.equal(status?.conditions?.[0]?.message, `cannot sync ${all}`);
+  assert.equal(events?.[0]?.message, `unable to sync some objects: ${all}`);
+  const many = Array.from({ length: 1000 }, (_, index): Outcome => {
+    return {
+      state: index % 2 === 0 ? 'error' : 'conflict',
+      ...userCause('Forbidden', `${index} ${'x'.repeat(9000)}`),
+    };
+  });
+  const message = fold({ outcomes: many })?.status.conditions?.[0]?.message ?? '';
+  assert.match(message, /495 more namespaces for other reasons; skipped namespace .*495 more namespaces/s);
+  assert.ok(message.length < 32_768, `${message.length} characters`);
+});
+
+test('the event Active comes when the mirror is ready, and not before', () => {
+  const events = (given: Given): (string | undefined)[] => (fold(given)?.events ?? []).map(({ reason }) => reason);
+  const conflict = fold({ outcomes: [FOREIGN] })?.status;
+  assert.equal(conflict?.mirrorStatus, 'Active');
+  assert.deepEqual(events({ outcomes: [SYNCED], previous: conflict }), ['Active']);
+  // As the original left it.
+  assert.deepEqual(events({ outcomes: [SYNCED], previous: { mirrorStatus: 'Active' } }), []);
+});
+
+test('a sync with a waiting copy is not the last successful sync', () => {
+  const previous = { ...fold({ outcomes: [SYNCED], writes: 1 })?.status, lastSyncTime: '2020-01-01T00:00:00Z' };
+  assert.equal(fold({ outcomes: [SYNCED, GOING], writes: 1, previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
+});
+
+test('a mirror that is being deleted reports the copies that it waits for', () => {
+  const previous = fold({ outcomes: [SYNCED], writes: 1 })?.status;
+  const summaryOf = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
+    const { status, events = [] } = fold({ outcomes, namespaces, previous, source: MISSING, deleting: true }) ?? {};
+    const [ready] = status?.conditions ?? [];
+    return [status?.mirrorStatus, ready?.status, ready?.reason, ready?.message, events.map(({ reason }) => reason)];
+  };
+  const waits = 'being deleted: waiting in namespace team-0: it is being deleted';
+  assert.deepEqual(summaryOf([GOING, RELEASED], ['(']), ['Active', 'False', 'Terminating', waits, ['Terminating']]);
+  const refused = 'being deleted: cannot delete the copy in namespace team-0: Forbidden: exceeded quota';
+  assert.deepEqual(summaryOf([DENIED]), ['Error', 'False', 'SyncError', refused, ['SyncError']]);
+  assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
+});
+
+test('misread patterns are added to the message, with one event each', () => {
+  const misread = ['"team-*" matches no namespace'];
+  const first = fold({ outcomes: [], misread });
+  assert.deepEqual(
+    first?.events.map(({ type, reason }) => [type, reason]),
+    [
+      ['Normal', 'Active'],
+      ['Warning', 'MisreadPattern'],
+    ],
+  );
+  assert.match(first.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
+  assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status })?.events, []);
+});
+
+test('patterns that match no namespace are reported', () => {
+  const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
+  assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
+  assert.match(ready?.message ?? '', /^0 copies: no other namespace matches spec\.destination\.namespaces$/);
+});
+
+test('the status does not change while claims are under way, except for the first status', () => {
+  const first = fold({ outcomes: [PENDING] });
+  assert.equal(first?.status.mirrorStatus, 'Pending');
+  assert.equal(first.status.lastSyncTime, '1970-01-01T00:00:00Z');
+  assert.equal(fold({ outcomes: [SYNCED, PENDING], previous: first.status }), undefined);
+});
+
+test('the status does not change while copies still wait for a source that now exists', () => {
+  const waiting: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', 'not found') };
+  const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
+  assert.equal(previous?.mirrorStatus, 'Pending');
+  assert.equal(fold({ outcomes: [SYNCED, waiting], previous }), undefined);
+  const going: Outcome = { state: 'waiting', for: 'target', ...userCause('NamespaceTerminating', 'going away') };
+  const [ready] = fold({ outcomes: [SYNCED, going], previous })?.status.conditions ?? [];
+  assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
+});
+
+test('lastSyncTime is the last successful sync: it changes with writes and never with failures', () => {
+  const previous: SecretMirrorStatus = {
+    ...fold({ outcomes: [SYNCED], writes: 1 })?.status,
+    lastSyncTime: '2020-01-01T00:00:00Z',
+  };
+  const time = (given: Given): string | undefined => fold({ ...given, previous })?.status.lastSyncTime;
+  assert.equal(time({ outcomes: [SYNCED], writes: 1 }), '2026-11-21T10:00:00Z');
+  assert.equal(time({ outcomes: [SYNCED], writes: 0 }), '2020-01-01T00:00:00Z');
+  assert.equal(time({ outcomes: [SYNCED, DENIED], writes: 1 }), '2020-01-01T00:00:00Z');
+  assert.equal(time({ outcomes: [], source: MISSING, writes: 1 }), '2020-01-01T00:00:00Z');
+});
+
+test('lastSyncTime changes for a new generation that needs no write', () => {
+  const synced = fold({ outcomes: [SYNCED], writes: 1 })?.status;
+  assert.equal(synced?.observedGeneration, 2);
+  const previous: SecretMirrorStatus = { ...synced, observedGeneration: 1, lastSyncTime: '2020-01-01T00:00:00Z' };
+  assert.equal(fold({ outcomes: [SYNCED], previous })?.status.lastSyncTime, '2026-11-21T10:00:00Z');
+  assert.equal(fold({ outcomes: [DENIED], previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
+});
+
+test('a settled status is not written again', () => {
+  const { status } = fold({ outcomes: [SYNCED], writes: 1 }) ?? {};
+  assert.ok(status);
+  const again = fold({ outcomes: [SYNCED], previous: status });
+  assert.ok(again && sameStatus(status, again.status));
+  const worse = fold({ outcomes: [DENIED], previous: status });
+  assert.ok(worse && !sameStatus(status, worse.status));
+});
+
+test('the first problems are listed if a condition cannot hold all', () => {
+  const namespaces = Array.from({ length: 1000 }, (_, index) => `(${'x'.repeat(200)}${index}`);
+  const condition = fold({ outcomes: [], namespaces })?.status.conditions?.[0];
+  assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: .*…$/s);
+  assert.ok((condition?.message.length ?? 0) < 32_768);
+});

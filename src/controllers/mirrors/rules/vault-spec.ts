@@ -1,0 +1,178 @@
+/** Turns the `vault` blocks of a SecretMirror into locations with a login. A block with a problem is not used at all. */
+import type { VaultAddresses } from '../../../vault/client/addresses.ts';
+import { normalizePath, VaultPathError } from '../../../vault/path.ts';
+import { parseServer, VaultServerError } from '../../../vault/client/server.ts';
+import {
+  type ObjectRef,
+  type VaultAuthRef,
+  type VaultLocation,
+  vaultTargetKey,
+} from '../../../copy/vault/locations.ts';
+import { isDnsLabel } from '../../../runtime/text/dns-names.ts';
+import { nameProblems } from '../../common/namespaces/names.ts';
+import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
+
+/** Connection settings from the environment. */
+export type VaultDefaults = Pick<
+  VaultLocation['server'],
+  'caBundle' | 'tlsServerName' | 'namespace' | 'insecureSkipVerify'
+>;
+
+export interface BlockContext {
+  /** `spec.source.vault` or `spec.destination.vault`. */
+  readonly field: string;
+  /** The mirror's namespace. */
+  readonly home: string;
+  /** Type of the copies; `undefined` if there are none. */
+  readonly secretType: string | undefined;
+  /** Whether a credential Secret of another namespace may be used. */
+  readonly crossNamespaceAuth: boolean;
+  /** `undefined`: the address is not checked. */
+  readonly vaultAddresses: VaultAddresses | undefined;
+  readonly vaultDefaults: VaultDefaults;
+}
+
+/** @param problems new problems are appended, each with its field. @returns `undefined` if there are any */
+export function vaultLocation(
+  block: VaultBlock | undefined,
+  context: BlockContext,
+  problems: string[],
+): VaultLocation | undefined {
+  const { field, secretType } = context;
+  if (block === undefined) {
+    problems.push(`${field}: must be specified for type vault`);
+    return undefined;
+  }
+  const found: string[] = [];
+  const { addr = '', path = '' } = block;
+  const server = { addr, ...withDefaults(block, context.vaultDefaults) };
+  if (addr === '') found.push(`${field}.addr: must be specified`);
+  else found.push(...serverProblems(context, server));
+  if (path === '') found.push(`${field}.path: must be specified`);
+  else found.push(...pathProblems(field, path));
+  const encoding = block.encoding ?? MIRROR_DEFAULTS.encoding;
+  if (encoding !== 'plain' && encoding !== 'base64') {
+    found.push(`${field}.encoding: must be plain or base64, not ${JSON.stringify(encoding)}`);
+  }
+  const auth = authOf(block, context, found);
+  problems.push(...found);
+  return found.length > 0 || auth === undefined ? undefined : { server, auth, path, encoding, secretType };
+}
+
+/** A block with its own certificates is always verified, also if the environment disables verification. */
+function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
+  const caBundle = block.caBundle || undefined;
+  return {
+    caBundle: caBundle ?? defaults.caBundle,
+    tlsServerName: block.tlsServerName || defaults.tlsServerName,
+    namespace: block.namespace || defaults.namespace,
+    insecureSkipVerify: caBundle === undefined && defaults.insecureSkipVerify === true,
+  };
+}
+
+/** A mirror from an entry to itself would rewrite it forever if the encodings differ. */
+export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
+  return vaultTargetKey(a) === vaultTargetKey(b);
+}
+
+function serverProblems({ field, vaultAddresses }: BlockContext, server: VaultLocation['server']): string[] {
+  try {
+    const problem = vaultAddresses?.problem(parseServer(server).url);
+    return problem === undefined ? [] : [`${field}.addr: ${problem}`];
+  } catch (error) {
+    if (!(error instanceof VaultServerError)) throw error;
+    return [`${field}.${error.field}: ${error.problem}`];
+  }
+}
+
+function pathProblems(field: string, path: string): string[] {
+  try {
+    normalizePath(path);
+    return [];
+  } catch (error) {
+    if (!(error instanceof VaultPathError)) throw error;
+    return [`${field}.path: ${error.message}`];
+  }
+}
+
+/** AppRole where it names a Secret, else token, else Kubernetes, as in the original (which has no Kubernetes). */
+function authOf(block: VaultBlock, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
+  const { approle, token, kubernetes } = block.auth ?? {};
+  const field = `${context.field}.auth`;
+  if (approle?.secretRef?.name) {
+    const secret = secretRefOf(`${field}.approle`, approle?.secretRef, context, problems);
+    return secret === undefined
+      ? undefined
+      : {
+          method: 'approle',
+          mount: approle?.appRolePath || MIRROR_DEFAULTS.appRolePath,
+          roleId: { ...secret, key: approle?.roleIDKey || MIRROR_DEFAULTS.roleIDKey },
+          secretId: { ...secret, key: approle?.secretIDKey || MIRROR_DEFAULTS.secretIDKey },
+        };
+  }
+  if (token !== undefined) {
+    const secret = secretRefOf(`${field}.token`, token.secretRef, context, problems);
+    const key = token.tokenKey || MIRROR_DEFAULTS.tokenKey;
+    return secret === undefined ? undefined : { method: 'token', token: { ...secret, key } };
+  }
+  if (kubernetes !== undefined) {
+    const { role, mountPath, serviceAccountRef } = kubernetes;
+    const name = serviceAccountRef?.name || undefined;
+    if (!role) problems.push(`${field}.kubernetes.role: must be specified`);
+    problems.push(...nameProblems(`${field}.kubernetes.serviceAccountRef.name`, name));
+    const audiences = (serviceAccountRef?.audiences ?? []).filter((audience) => audience !== '');
+    const apiTokens = mayGetApiTokens(block, context);
+    if (audiences.length === 0 && !apiTokens) {
+      problems.push(
+        `${field}.kubernetes.serviceAccountRef.audiences: must be specified, as the audience of the Vault role (for example vault). ` +
+          'The API server accepts a token without an audience, so such a token is only sent to servers in --vault-addresses',
+      );
+    }
+    return {
+      method: 'kubernetes',
+      mount: mountPath || MIRROR_DEFAULTS.kubernetesMountPath,
+      role,
+      serviceAccount: { namespace: context.home, name: name ?? '' },
+      audiences,
+      apiTokens,
+    };
+  }
+  problems.push(
+    approle === undefined
+      ? `${field}: must specify one of approle, token or kubernetes`
+      : `${field}.approle.secretRef.name: must be specified`,
+  );
+  return undefined;
+}
+
+/** Whether the server may get a token that the API server accepts. */
+function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
+  return vaultAddresses === undefined || vaultAddresses.isNamedAddress(addr);
+}
+
+function secretRefOf(
+  field: string,
+  ref: SecretReference | undefined,
+  { home, crossNamespaceAuth }: BlockContext,
+  problems: string[],
+): ObjectRef | undefined {
+  const name = ref?.name || undefined;
+  const bad = nameProblems(`${field}.secretRef.name`, name);
+  problems.push(...bad);
+  if (name === undefined || bad.length > 0) return undefined;
+  const namespace = ref?.namespace || home;
+  if (namespace !== home && !crossNamespaceAuth) {
+    problems.push(
+      `${field}.secretRef.namespace: ${JSON.stringify(namespace)} is not the namespace of the SecretMirror; ` +
+        'other namespaces require the flag --allow-cross-namespace-auth',
+    );
+    return undefined;
+  }
+  if (!isDnsLabel(namespace)) {
+    problems.push(
+      `${field}.secretRef.namespace: ${JSON.stringify(namespace.slice(0, 63))} is not a valid namespace name`,
+    );
+    return undefined;
+  }
+  return { namespace, name };
+}

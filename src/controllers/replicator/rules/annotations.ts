@@ -1,0 +1,143 @@
+/**
+ * The annotations of k8s-replicator v1.3.0 with a configurable prefix: users write seven of them, the controller five. Keyferry and
+ * the original can read each other's annotations.
+ */
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
+import { lengthProblem } from '../../../copy/model/observed.ts';
+import { parseBool } from '../../../runtime/text/go-bool.ts';
+import { REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
+
+export type Annotations = Readonly<Record<string, string>>;
+
+export interface AnnotationNames {
+  /** On a target: `<namespace>/<name>` or `<name>` of its source. */
+  readonly from: string;
+  /** On a source: `<name>` or `<namespace or pattern>/<name>` of the copies. */
+  readonly to: string;
+  /** On a source: namespaces or patterns of namespaces of the copies. */
+  readonly toNamespaces: string;
+  readonly once: string;
+  readonly onceVersion: string;
+  readonly allowed: string;
+  readonly allowedNamespaces: string;
+  /** Time when the target was last written or cleared. */
+  readonly at: string;
+  /** The owner's mark on a copy: `<namespace>/<name>` of its source. */
+  readonly by: string;
+  /** The resourceVersion of the copied source. Present only if the target has data. */
+  readonly version: string;
+  /** The first source of a chain of replicate-from; used to detect loops. */
+  readonly origin: string;
+  /** The namespaces that a chain may continue to: `.*`, `-` or a list. */
+  readonly inherited: string;
+  /** With the slash; '' for bare names. */
+  readonly prefix: string;
+}
+
+/** @param prefix with or without the slash; '' for bare names */
+export function annotationNames(prefix: string): AnnotationNames {
+  const start = prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
+  const names = Object.entries(REPLICATION_NAMES).map(([key, name]) => [key, `${start}${name}`] as const);
+  return { ...(Object.fromEntries(names) as Record<keyof typeof REPLICATION_NAMES, string>), prefix: start };
+}
+
+/** The annotations that users write. */
+export function userNames(names: AnnotationNames): readonly string[] {
+  const { from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces } = names;
+  return [from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces];
+}
+
+/** The unknown annotations with the prefix. None for bare names: they cannot be distinguished from other annotations. */
+export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
+  if (names.prefix === '') return [];
+  const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
+  return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
+}
+
+/** Whether an object has annotations of the replicator. Called for every object in the cluster. */
+export function isAnnotated(names: AnnotationNames, annotations: Annotations | undefined): boolean {
+  if (annotations === undefined) return false;
+  if (names.prefix === '') {
+    for (const name of Object.values(names)) if (name !== '' && name in annotations) return true;
+    return false;
+  }
+  for (const key in annotations) if (key.startsWith(names.prefix)) return true;
+  return false;
+}
+
+/** Whether an annotation belongs to the replicator, known or unknown. */
+export function isReplicatorAnnotation(names: AnnotationNames, annotation: string): boolean {
+  return names.prefix === '' ? Object.values(names).includes(annotation) : annotation.startsWith(names.prefix);
+}
+
+/** Why an object is not copied, or its copy is cleared. */
+export type Refusal = Cause<'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
+
+export function illFormed(annotation: string, value: string, why: string): Refusal {
+  return userCause('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);
+}
+
+export function unknown(where: string, annotations: readonly string[]): Refusal {
+  const named = annotations.slice(0, 5).map((key) => clip(key));
+  return userCause(
+    'UnknownAnnotation',
+    `${where} has ${named.length === 1 ? 'the unknown annotation' : 'unknown annotations:'} ${named.join(', ')}`,
+  );
+}
+
+export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
+  for (const name of [...userNames(names), names.inherited]) {
+    const problem = lengthProblem(annotations[name] ?? '');
+    if (problem !== undefined) return userCause('IllFormed', `annotation ${name}: ${problem}`);
+  }
+  return undefined;
+}
+
+/** A value for an event, shortened. */
+function clip(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
+}
+
+/** `false` where the annotation is absent. */
+export function readBool(annotations: Annotations, name: string): boolean | Refusal {
+  const text = annotations[name];
+  if (text === undefined) return false;
+  try {
+    return parseBool(text);
+  } catch {
+    return illFormed(name, text, 'must be true or false');
+  }
+}
+
+const NAME = /^[0-9a-z.-]+$/;
+
+/** Whether an item is a name and not a pattern. `team.` is a name: a dot alone does not make a pattern. */
+export function isName(text: string): boolean {
+  return NAME.test(text);
+}
+
+/** Whether a name can be part of a request path: `.` and `..` cannot. */
+export function isPathName(text: string): boolean {
+  return isName(text) && text !== '.' && text !== '..';
+}
+
+/** Splits a list as the original does: items are not trimmed, empty items are ignored. */
+export function listItems(text: string): string[] {
+  return text.split(',').filter((item) => item !== '');
+}
+
+/** The source in `replicate-from`, as `<namespace>/<name>`. */
+export function sourcePath(
+  names: AnnotationNames,
+  home: { readonly namespace: string; readonly name: string },
+  value: string,
+): string | Refusal {
+  const path = value.includes('/') ? value : `${home.namespace}/${value}`;
+  const [namespace = '', name = '', ...more] = path.split('/');
+  if (!isPathName(namespace) || !isPathName(name) || more.length > 0) {
+    return illFormed(names.from, value, 'must be <namespace>/<name> or <name>');
+  }
+  if (path === `${home.namespace}/${home.name}`) return illFormed(names.from, value, 'refers to the object itself');
+  return path;
+}

@@ -1,0 +1,140 @@
+/** Whether a source may be copied by `replicate-from`, and the permission that a copy passes on to its own copies. */
+import { userCause } from '../../../copy/model/cause.ts';
+import { type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import {
+  type AnnotationNames,
+  type Annotations,
+  illFormed,
+  isName,
+  listItems,
+  readBool,
+  type Refusal,
+} from './annotations.ts';
+
+/** Namespace and name of an object. */
+export interface Place {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface PermissionRules {
+  readonly names: AnnotationNames;
+  readonly allowAll: boolean;
+  readonly patterns: PatternCache;
+}
+
+/** `denied`: the target must not have the data. `cancelled`: the annotations are invalid, so the target stays as it is. */
+export type Permission =
+  | { readonly result: 'allowed' }
+  | { readonly result: 'denied' | 'cancelled'; readonly refusal: Refusal };
+
+const ALLOWED: Permission = { result: 'allowed' };
+/** Inherited permissions: for all namespaces, and for none. */
+export const EVERYWHERE = '.*';
+export const NOWHERE = '-';
+
+/** Whether `target` may have the data of `source`. @param annotations of the source */
+export function permission(rules: PermissionRules, target: Place, source: Place, annotations: Annotations): Permission {
+  const { names, allowAll } = rules;
+  const where = `source ${source.namespace}/${source.name}`;
+  const list = annotations[names.allowedNamespaces];
+  if (!allowAll && list === undefined && !(names.allowed in annotations)) {
+    return denied(`${where} has neither annotation ${names.allowed} nor ${names.allowedNamespaces}`);
+  }
+  if (names.allowed in annotations) {
+    const allowed = readBool(annotations, names.allowed);
+    if (typeof allowed === 'object') return cancelled(where, allowed);
+    if (!allowed) return denied(`annotation ${names.allowed} of ${where} forbids replication`);
+  }
+  if (list !== undefined) {
+    const listed = listedPermission(rules, names.allowedNamespaces, list, target, where);
+    if (listed.result !== 'allowed') return listed;
+  }
+  return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : ALLOWED;
+}
+
+/** The source is itself a copy: its own source must allow the target, too. */
+function inheritedPermission(
+  rules: PermissionRules,
+  target: Place,
+  where: string,
+  annotations: Annotations,
+): Permission {
+  const { names } = rules;
+  const inherited = annotations[names.inherited];
+  if (inherited === undefined) return denied(`${where} is itself a copy and has no annotation ${names.inherited}`);
+  const listed = listedPermission(rules, names.inherited, inherited, target, where);
+  if (listed.result !== 'allowed') return listed;
+  if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
+    const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
+    return { result: 'cancelled', refusal: userCause('Loop', message) };
+  }
+  return ALLOWED;
+}
+
+/** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
+const MAX_TRIALS = 2500;
+
+/** Tries the items of a list in order: an invalid pattern after a match has no effect. */
+function listedPermission(
+  { patterns: cache }: PermissionRules,
+  annotation: string,
+  list: string,
+  { namespace }: Place,
+  where: string,
+): Permission {
+  if (list === EVERYWHERE) return ALLOWED;
+  const patterns = new RulePatterns(cache);
+  for (const item of listItems(list)) {
+    if (item === namespace) return ALLOWED;
+    if (isName(item)) continue;
+    const pattern = patterns.add(item);
+    if ('error' in pattern) return cancelled(where, illFormed(annotation, item, `invalid pattern: ${pattern.error}`));
+    if (pattern.matches(namespace)) return ALLOWED;
+  }
+  return denied(`annotation ${annotation} of ${where} does not include namespace ${namespace}`);
+}
+
+/** The permission that a copy of this source passes on: `replicated-from-allowed`. */
+export function inheritance({ names, patterns }: PermissionRules, annotations: Annotations): string {
+  const own = annotations[names.allowedNamespaces];
+  if (!(names.from in annotations)) return own ?? EVERYWHERE;
+  const inherited = annotations[names.inherited];
+  if (inherited === undefined) return NOWHERE;
+  if (own === undefined || own === EVERYWHERE) return inherited;
+  if (inherited === EVERYWHERE) return own;
+  return intersection(patterns, listItems(own), listItems(inherited));
+}
+
+/**
+ * The items in both lists, and the names of one list that match a pattern of the other. Two different patterns have no
+ * intersection. For lists that are too long to match, only the items in both: a copy then passes on less, never more.
+ */
+function intersection(patterns: PatternCache, left: readonly string[], right: readonly string[]): string {
+  const inRight = new Set(right);
+  const both = new Set(left.filter((item) => inRight.has(item)));
+  for (const [items, others] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    const names = new Set(items.filter((item) => isName(item) && !both.has(item)));
+    const tried = [...new Set(others.filter((item) => !isName(item)))];
+    if (names.size * tried.length > MAX_TRIALS) continue;
+    for (const name of names) if (tried.some((other) => matchesPattern(patterns, other, name))) both.add(name);
+  }
+  return both.size === 0 ? NOWHERE : [...both].join(',');
+}
+
+function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
+  const pattern = patterns.get(item);
+  // Not cached: the name may not be an existing namespace, whose deletion would drop the cached result.
+  return !('error' in pattern) && pattern.matchesName(namespace);
+}
+
+function denied(message: string): Permission {
+  return { result: 'denied', refusal: userCause('Denied', message) };
+}
+
+function cancelled(where: string, { reason, message }: Refusal): Permission {
+  return { result: 'cancelled', refusal: userCause(reason, `${where}: ${message}`) };
+}

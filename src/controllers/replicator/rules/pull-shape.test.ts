@@ -1,0 +1,105 @@
+/** Messages about a source in another namespace reveal nothing to a user of `replicate-from` without permission. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { userCause } from '../../../copy/model/cause.ts';
+import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
+import { observe } from '../../../copy/model/observed.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { type Annotations, annotationNames } from './annotations.ts';
+import { PullShape } from './pull-shape.ts';
+
+const names = annotationNames('k8s-replicator');
+const settings = {
+  names,
+  allowAll: false,
+  ignoreUnknown: false,
+  createWithLabels: {},
+  patterns: new PatternCache('full'),
+};
+const MISSING: SourceView = {
+  state: 'missing',
+  ...userCause('NoSecret', 'secret victim/x not found, waiting to appear'),
+};
+
+function present(annotations: Annotations): SourceView {
+  return { state: 'present', version: '7', labels: {}, annotations };
+}
+
+function desiredState(source: SourceView, from: string, filled: boolean, namespace = 'me'): DesiredState {
+  const [home = '', name = ''] = from.split('/');
+  const target = observe({
+    name: 'x',
+    namespace,
+    uid: 'u',
+    resourceVersion: '1',
+    creationTimestamp: '',
+    annotations: { [names.from]: from, ...(filled ? { [names.version]: '1' } : {}) },
+  });
+  return new PullShape(settings, { kind: 'Secret', namespace, name: 'x' }, { namespace: home, name }).desiredState(
+    source,
+    target,
+    0,
+  );
+}
+
+describe('a source in another namespace', () => {
+  const closed: readonly [string, Annotations][] = [
+    ['has no permission', {}],
+    ['forbids replication', { [names.allowed]: 'false' }],
+    ['names other namespaces', { [names.allowedNamespaces]: 'other,them-.*' }],
+    ['is a copy without permission to pass it on', { [names.allowed]: 'true', [names.from]: 'a/b' }],
+  ];
+  for (const [title, annotations] of closed) {
+    it(`gets the same message if it ${title} as if it does not exist`, () => {
+      for (const filled of [false, true]) {
+        const existing = desiredState(present(annotations), 'victim/x', filled);
+        assert.deepEqual(existing, desiredState(MISSING, 'victim/x', filled));
+        assert.equal(existing.kind, filled ? 'be' : 'fail');
+        assert.doesNotMatch(JSON.stringify(existing), /not found|other|them-/u);
+        assert.match(JSON.stringify(existing), /Denied.*does not exist or does not allow namespace me/u);
+      }
+    });
+  }
+
+  const odd: readonly [string, Annotations][] = [
+    ['an ill-formed permission', { [names.allowed]: 'perhaps' }],
+    ['a bad pattern', { [names.allowedNamespaces]: '(((' }],
+    ['an unknown annotation', { 'k8s-replicator/replicate-too': 'x' }],
+    ['a list that is too long', { [names.allowedNamespaces]: 'a,'.repeat(20_000) }],
+  ];
+  for (const [title, annotations] of odd) {
+    it(`gets the same message if it has ${title}, which only its own namespace can see`, () => {
+      const source = present(
+        observe({ name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '', annotations }).annotations,
+      );
+      assert.deepEqual(desiredState(source, 'victim/x', false), desiredState(MISSING, 'victim/x', false));
+      const own = desiredState(source, 'me/y', false);
+      assert.ok(own.kind === 'fail' && own.reason !== 'Denied');
+    });
+  }
+
+  it('reports problems of the source to the namespaces it allows', () => {
+    const allowed = { [names.allowed]: 'true' };
+    assert.match(
+      JSON.stringify(desiredState(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
+      /UnknownAnnotation/u,
+    );
+    assert.match(
+      JSON.stringify(desiredState(present({ ...allowed, [names.once]: 'x' }), 'victim/x', false)),
+      /IllFormed/u,
+    );
+    const loop = {
+      ...allowed,
+      [names.from]: 'me/x',
+      [names.inherited]: '.*',
+      [names.origin]: 'me/x',
+      [names.version]: '1',
+    };
+    assert.match(JSON.stringify(desiredState(present(loop), 'victim/x', false)), /Loop/u);
+  });
+
+  it('in the same namespace is reported exactly', () => {
+    assert.match(JSON.stringify(desiredState(MISSING, 'me/y', false)), /NoSecret/u);
+    assert.match(JSON.stringify(desiredState(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
+  });
+});

@@ -1,0 +1,267 @@
+/**
+ * What annotated objects mean, for all kinds; a rule of one kind claims only objects of that kind. See `RuleSet`.
+ *
+ * A rule is `replicator:<Kind>/<namespace>/<name>`, the annotated object. `replicate-to` makes `own` claims on the targets,
+ * `replicate-from` makes one `fill` claim on the object itself. A copy with a `replicate-from` is itself a rule.
+ *
+ * A rule with an invalid annotation claims its existing copies and leaves them unchanged: a mistake in an annotation never deletes
+ * or clears a copy.
+ */
+import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { Claim, Owner } from '../../../copy/model/claim.ts';
+import {
+  parseResourceKey,
+  parseRuleKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+  ruleKeyOfKind,
+} from '../../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
+import { leavingClaims } from '../../../copy/model/leave-shape.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { MAX_PATTERNS } from '../../common/namespaces/namespace-patterns.ts';
+import { NamespaceSet } from '../../common/namespaces/namespace-set.ts';
+import { TargetQuota } from '../../common/rules/target-quota.ts';
+import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
+import { NamespaceIndex } from './namespace-index.ts';
+import type { Place } from './permission.ts';
+import { PullShape } from './pull-shape.ts';
+import { PushShape } from './push-shape.ts';
+import { misreadEvents, type ReplicatorEvent, unservedEvents } from './rule-events.ts';
+import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn } from './rule.ts';
+import { misreadIn, namedIn, namespacesOf, type Targets, targetsIn } from './targets.ts';
+
+export const REPLICATOR_CONTROLLER = 'replicator';
+
+/** The kinds by their names in `--run-replicators`. */
+export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
+
+/** Targets in one step of an evaluation: less than a millisecond of work. */
+const STEP = 100;
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+export interface ReplicatorRulesOptions {
+  /** Name of the cluster. */
+  readonly cluster: string;
+  readonly settings: RuleSettings;
+  readonly kinds: readonly Kind[];
+  readonly namespaces: Namespaces;
+  /** The only namespaces that copies can be in; `undefined`: all. */
+  readonly served?: readonly string[] | undefined;
+  /** The object in the cache. */
+  readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
+  /** The limit of targets may now admit or refuse the rule: evaluate it again. */
+  readonly onLimitChange?: (rule: RuleKey) => void;
+}
+
+export class ReplicatorRules implements RuleSet {
+  readonly name = REPLICATOR_CONTROLLER;
+  readonly #options: ReplicatorRulesOptions;
+  readonly #kinds: ReadonlyMap<string, Kind>;
+  readonly #namespaceIndex = new NamespaceIndex();
+  /** Why rules are not applied: an annotation is invalid, or they have too many targets. */
+  readonly #refusals = new Map<RuleKey, Refusal>();
+  readonly #quota: TargetQuota;
+  /** Rules that select an added or deleted namespace and are not evaluated since. */
+  readonly #outdated = new Set<RuleKey>();
+  /** One shape for each source, because it caches the rule. */
+  readonly #shapes = new Map<RuleKey, PushShape>();
+
+  constructor(options: ReplicatorRulesOptions) {
+    this.#options = options;
+    this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
+    this.#quota = new TargetQuota({
+      namespaces: () => options.namespaces.size,
+      onChange: (rule) => options.onLimitChange?.(rule),
+    });
+  }
+
+  /** The rules that select a namespace. */
+  rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
+    return this.#namespaceIndex.rulesFor(namespace);
+  }
+
+  /**
+   * A namespace that the rule selects was added or deleted. Until the rule is evaluated again, no copy may be deleted as its orphan: an
+   * object that is already in a new namespace (a restored backup) may be one of its copies.
+   */
+  outdated(rule: RuleKey): void {
+    this.#outdated.add(rule);
+  }
+
+  /** @see outdated */
+  isOutdated(rule: RuleKey): boolean {
+    return this.#outdated.has(rule);
+  }
+
+  /** The number of namespaces has changed, and the limits of targets with it. */
+  recount(): void {
+    this.#quota.recount();
+  }
+
+  deleteNamespace(namespace: string): void {
+    this.#options.settings.patterns.deleteNamespace(namespace);
+  }
+
+  /** The rule of an object; `undefined` if the replicator does not run for its kind. */
+  ruleOf(object: ResourceKey): RuleKey | undefined {
+    const { cluster, kind, namespace, name } = parseResourceKey(object);
+    if (!this.#kinds.has(kind) || cluster !== this.#options.cluster) return undefined;
+    return ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, namespace, name);
+  }
+
+  /** Changes whenever the rule must be evaluated again; `undefined` if the object is not a rule. */
+  versionOf({ uid, annotations }: Observed): string | undefined {
+    const { settings } = this.#options;
+    return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
+  }
+
+  /** Why the rule is not applied, as of its last evaluation. Its claims are then its existing copies. */
+  refusalOf(rule: RuleKey): Refusal | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  *warmUp(rule: RuleKey): Steps<void> {
+    const { settings, observed: getObserved } = this.#options;
+    const { kind, place } = this.parse(rule);
+    const annotations = getObserved(kind, place.namespace, place.name)?.annotations ?? {};
+    const { to, toNamespaces, allowedNamespaces } = settings.names;
+    let tried = 0;
+    for (const name of [to, toNamespaces, allowedNamespaces]) {
+      for (const item of listItems(annotations[name] ?? '')) {
+        const [pattern = ''] = item.split('/');
+        if (isName(pattern)) continue;
+        settings.patterns.get(pattern);
+        // The rule is refused if it has more.
+        tried += 1;
+        if (tried > MAX_PATTERNS) return;
+        yield;
+      }
+    }
+  }
+
+  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+    const { settings, observed: getObserved, cluster } = this.#options;
+    this.#outdated.delete(rule);
+    const { kind, place } = this.parse(rule);
+    const observed = getObserved(kind, place.namespace, place.name);
+    const version = observed && this.versionOf(observed);
+    if (observed === undefined || version === undefined) {
+      this.#namespaceIndex.set(rule, []);
+      this.#quota.release(rule);
+      this.#shapes.delete(rule);
+      this.#refusals.delete(rule);
+      return undefined;
+    }
+    const title = `${kind.kind} ${place.namespace}/${place.name}`;
+    const owner: Owner = { key: rule, title, rank: `${observed.created} ${observed.uid}` };
+    const replication = readRule(settings, place, observed.annotations);
+    const pushed =
+      replication?.kind === 'push'
+        ? yield* this.#targetsWithinLimits(rule, place, owner, replication.targets)
+        : undefined;
+    if (pushed === undefined) {
+      this.#namespaceIndex.set(rule, []);
+      this.#quota.release(rule);
+    }
+    const nothing = { owner, version, claims: [], sources: [] };
+    const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
+    const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
+    if (refusal !== undefined) {
+      this.#refusals.set(rule, refusal);
+      return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
+    }
+    this.#refusals.delete(rule);
+    const self = resourceKey(cluster, kind.kind, place.namespace, place.name);
+    if (pushed !== undefined && !('reason' in pushed)) {
+      const shape = this.#shapeOf(rule, place);
+      const claims: Claim[] = [];
+      for (const path of pushed) {
+        const [namespace = '', name = ''] = path.split('/');
+        const target = resourceKey(cluster, kind.kind, namespace, name);
+        claims.push({ owner, mode: 'own', source: self, shape, target });
+        if (claims.length % STEP === 0) yield;
+      }
+      return { ...nothing, claims };
+    }
+    if (replication?.kind !== 'pull') return nothing;
+    const [namespace = '', name = ''] = replication.from.split('/');
+    const source = resourceKey(cluster, kind.kind, namespace, name);
+    const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
+    return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
+  }
+
+  /** The targets, or a refusal if they exceed a limit. */
+  *#targetsWithinLimits(
+    rule: RuleKey,
+    place: Place,
+    { rank }: Owner,
+    targets: Targets,
+  ): Steps<ReadonlySet<string> | Refusal> {
+    // Set before the search: a namespace that is added during the search then starts another evaluation.
+    const interest = namespacesOf(targets);
+    this.#namespaceIndex.set(rule, interest);
+    const found = yield* targetsIn(targets, place, this.#options.namespaces);
+    if ('reason' in found) {
+      this.#quota.release(rule);
+      return found;
+    }
+    if (this.#quota.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
+    // New namespaces change the number of targets only through patterns: names already count.
+    this.#namespaceIndex.set(
+      rule,
+      interest.map(({ patterns }) => new NamespaceSet(NO_NAMES, patterns)),
+    );
+    const { limit } = this.#quota;
+    const problem = `the annotated objects in namespace ${place.namespace} have more than ${limit} targets in total; older objects take precedence`;
+    return illFormed(...targets.annotation, problem);
+  }
+
+  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+    const { names } = this.#options.settings;
+    if (!(names.by in annotations)) return undefined;
+    const { cluster, kind, namespace, name } = parseResourceKey(target);
+    if (!this.#kinds.has(kind) || cluster !== this.#options.cluster) return undefined;
+    const mark = pushedBy(names, { namespace, name }, annotations);
+    return mark && ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, mark.namespace, mark.name);
+  }
+
+  orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
+    const { settings } = this.#options;
+    if (unknownOn(settings, 'the target', observed.annotations) !== undefined) return 'keep';
+    return ruleThere && this.#refusals.has(rule) ? 'keep' : 'delete';
+  }
+
+  problemOf(rule: RuleKey): Refusal | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  /** The events for targets in namespaces that are named but not served, and for patterns that look like a glob or a list. */
+  warningsOf(rule: RuleKey): readonly ReplicatorEvent[] {
+    const { settings, served, namespaces, observed } = this.#options;
+    const { kind, place } = this.parse(rule);
+    const { annotations = {} } = observed(kind, place.namespace, place.name) ?? {};
+    const replication = readRule(settings, place, annotations);
+    if (replication?.kind !== 'push') return [];
+    const unserved = served === undefined ? [] : unservedEvents(namedIn(replication.targets), served);
+    return [...unserved, ...misreadEvents(misreadIn(settings, annotations, namespaces.names()))];
+  }
+
+  #shapeOf(rule: RuleKey, place: Place): PushShape {
+    let shape = this.#shapes.get(rule);
+    if (shape === undefined) this.#shapes.set(rule, (shape = new PushShape(this.#options.settings, place)));
+    return shape;
+  }
+
+  /** The kind and the place of the object of a rule. @throws TypeError for the key of another rule */
+  parse(rule: RuleKey): { readonly kind: Kind; readonly place: Place } {
+    const { kind: kindName, namespace, name } = parseRuleKey(rule);
+    const kind = this.#kinds.get(kindName);
+    if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
+    return { kind, place: { namespace, name } };
+  }
+}

@@ -1,0 +1,369 @@
+/** The rules of k8s-replicator v1.3.0 as tables: permissions, inherited permissions, replicate-once, and targets. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
+import { isFrozen } from './bookkeeping.ts';
+import { inheritance, permission, type PermissionRules } from './permission.ts';
+import { pushedBy, readRule } from './rule.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
+import { readTargets, targetsIn } from './targets.ts';
+import { withinCpu } from '../../../../test/support/yardstick.ts';
+
+const names = annotationNames('k8s-replicator');
+const rules = (allowAll: boolean): PermissionRules => ({ names, allowAll, patterns: new PatternCache('full') });
+
+/** Short names for the annotations of a table's row. */
+function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>): Annotations {
+  return Object.fromEntries(Object.entries(row).map(([key, value]) => [names[key as keyof typeof names], value]));
+}
+
+type Row = Parameters<typeof annotations>[0];
+
+describe('annotations', () => {
+  it('have a prefix with or without the slash, or none', () => {
+    assert.equal(annotationNames('p').from, 'p/replicate-from');
+    assert.deepEqual(annotationNames('p/'), annotationNames('p'));
+    assert.equal(annotationNames('').from, 'replicate-from');
+  });
+
+  it('that are unknown are found, except with bare names', () => {
+    const values = { 'k8s-replicator/replicate-too': '', 'k8s-replicator/x': '', 'other/x': '', [names.from]: '' };
+    assert.deepEqual(unknownAnnotations(names, values), ['k8s-replicator/replicate-too', 'k8s-replicator/x']);
+    assert.deepEqual(unknownAnnotations(annotationNames(''), values), []);
+    assert.deepEqual(unknownAnnotations(names, { [names.version]: '', [names.once]: '' }), []);
+  });
+
+  it('decide whether an object has annotations of the replicator', () => {
+    assert.equal(isAnnotated(names, { 'k8s-replicator/anything': '' }), true);
+    assert.equal(isAnnotated(names, { 'k8s-replicator2/replicate-to': '' }), false);
+    assert.equal(isAnnotated(names, undefined), false);
+    assert.equal(isAnnotated(annotationNames(''), { 'replicate-to': '' }), true);
+    assert.equal(isAnnotated(annotationNames(''), { other: '' }), false);
+  });
+
+  const home = { namespace: 'home', name: 'self' };
+  for (const [value, path] of [
+    ['a/b', 'a/b'],
+    ['b', 'home/b'],
+    ['self', undefined],
+    ['home/self', undefined],
+    ['a/b/c', undefined],
+    ['', undefined],
+    ['/b', undefined],
+    ['a/', undefined],
+    ['A/b', undefined],
+    ['a.*/b', undefined],
+    ['..', undefined],
+    ['../b', undefined],
+    ['a/..', undefined],
+    ['a/.', undefined],
+  ] as const) {
+    it(`replicate-from: ${JSON.stringify(value)} is ${path ?? 'ill-formed'}`, () => {
+      const read = sourcePath(names, home, value);
+      assert.equal(typeof read === 'object' ? undefined : read, path);
+      if (typeof read === 'object') assert.match(read.message, /k8s-replicator\/replicate-from/);
+    });
+  }
+
+  for (const [mark, by] of [
+    ['a/b', 'a/b'],
+    ['home/self', undefined],
+    ['b', undefined],
+    ['a/b/c', undefined],
+    ['a/..', undefined],
+    ['../b', undefined],
+    ['A/b', undefined],
+  ] as const) {
+    it(`replicated-by: ${mark} refers to ${by ?? 'no source'}`, () => {
+      const { namespace, name } = pushedBy(names, home, annotations({ by: mark })) ?? {};
+      assert.equal(name === undefined ? undefined : `${namespace}/${name}`, by);
+    });
+  }
+});
+
+describe('permission to pull into target-ns/target', () => {
+  const table: readonly [string, boolean, Row, string, 'allowed' | 'denied' | 'cancelled'][] = [
+    ['nothing', false, {}, 'target-ns', 'denied'],
+    ['--allow-all', true, {}, 'target-ns', 'allowed'],
+    ['forbidden', true, { allowed: 'false' }, 'target-ns', 'denied'],
+    ['neither true nor false', true, { allowed: 'other' }, 'target-ns', 'cancelled'],
+    ['another namespace', true, { allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
+    ['a bad pattern', true, { allowedNamespaces: '(((' }, 'target-ns', 'cancelled'],
+    ['allowed', false, { allowed: 'true' }, 'target-ns', 'allowed'],
+    ['the namespace', false, { allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
+    ['both', false, { allowed: 'true', allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
+    ['allowed elsewhere', false, { allowed: 'true', allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
+    ['a pattern', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
+    ['a pattern of others', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-abc', 'denied'],
+    ['a pattern is anchored at the start', false, { allowedNamespaces: 'number-[0-9]+' }, 'x-number-1', 'denied'],
+    ['a pattern is anchored at the end', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
+    ['a list', false, { allowedNamespaces: 'abc,def,ghi' }, 'def', 'allowed'],
+    ['a list of others', false, { allowedNamespaces: 'abc,def,ghi' }, 'xyz', 'denied'],
+    ['patterns', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-123', 'allowed'],
+    ['patterns of others', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-abc', 'denied'],
+    ['a mixed list, by name', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-other', 'allowed'],
+    ['a mixed list, by pattern', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-123', 'allowed'],
+    ['an empty list', false, { allowed: 'true', allowedNamespaces: '' }, 'target-ns', 'denied'],
+    ['a dot alone is not a pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
+    ['a bad pattern after a match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
+    ['chain: bad inheritance', false, { allowed: 'true', from: 'o/o', inherited: '(((' }, 'target-ns', 'cancelled'],
+    ['inheritance without a chain', false, { allowed: 'true', inherited: '(((' }, 'target-ns', 'allowed'],
+    ['chain: no inheritance', false, { allowed: 'true', from: 'o/o' }, 'target-ns', 'denied'],
+    ['chain: inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,target-ns' }, 'target-ns', 'allowed'],
+    ['chain: not inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,two' }, 'target-ns', 'denied'],
+    ['chain: no namespaces', false, { allowed: 'true', from: 'o/o', inherited: '-' }, 'target-ns', 'denied'],
+    [
+      'chain: a loop',
+      false,
+      { allowed: 'true', from: 'o/o', inherited: '.*', origin: 'target-ns/target' },
+      'target-ns',
+      'cancelled',
+    ],
+  ];
+  for (const [title, allowAll, row, namespace, summary] of table) {
+    it(`${title}: ${summary}`, () => {
+      const source = { namespace: 'source-ns', name: 'source' };
+      const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
+      assert.equal(answer.result, summary);
+      if (answer.result !== 'allowed') assert.match(answer.refusal.message, /source-ns\/source/);
+      if (answer.result !== 'allowed') assert.match(answer.refusal.message, /k8s-replicator\//);
+    });
+  }
+});
+
+describe('an object with replicate-to and replicate-from', () => {
+  const home = { namespace: 'my-ns', name: 'me' };
+  const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
+  const table: readonly [string, Row, 'push' | 'pull' | 'broken' | undefined][] = [
+    ['nothing', {}, undefined],
+    ['pulls', { from: 'a/b' }, 'pull'],
+    ['pushes', { to: 'a/b' }, 'push'],
+    ['pushes with a source', { to: 'a/b', from: 'a/c' }, 'push'],
+    ['pushes without targets, and so does not pull', { to: '', from: 'a/c' }, 'push'],
+    ['pushes with itself as source', { to: 'a/b', from: 'me' }, 'broken'],
+    ['is a copy, and does not push', { by: 'a/b', to: 'a/c' }, undefined],
+    ['is a copy, and pulls', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
+    ['has its own mark', { by: 'my-ns/me', to: 'a/c' }, 'push'],
+    ['has a bad target', { to: 'A', from: 'a/c' }, 'broken'],
+    ['passes on a bad permission', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
+    ['passes on a bad boolean', { to: 'a/b', allowed: 'yes' }, 'broken'],
+  ];
+  for (const [title, row, kind] of table) {
+    it(`${title}: ${kind ?? 'not a rule'}`, () => {
+      assert.equal(readRule(settings, home, annotations(row))?.kind, kind);
+    });
+  }
+});
+
+describe('the permission that a copy passes on', () => {
+  const from = 'o/o';
+  const table: readonly [string, Row, string][] = [
+    ['the first source of a chain', {}, '.*'],
+    ['the list of the first source', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
+    ['a copy without inherited permission', { from }, '-'],
+    ['a copy without its own list', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
+    ['both lists', { from, allowedNamespaces: 'test-1,test-2', inherited: 'test-2,test-3' }, 'test-2'],
+    ['lists with nothing in common', { from, allowedNamespaces: 'test-1', inherited: 'test-3' }, '-'],
+    ['everything inherited', { from, allowedNamespaces: 'a,b.*', inherited: '.*' }, 'a,b.*'],
+    ['two patterns', { from, allowedNamespaces: 'a.*', inherited: '.*b' }, '-'],
+    ['the same pattern', { from, allowedNamespaces: 'a.*,x', inherited: 'a.*,y' }, 'a.*'],
+    [
+      'names that match patterns, without bad patterns',
+      { from, allowedNamespaces: 'test-1,.*-2,test-3,*-3,test-4', inherited: 'test-2,.*-4,test-5,*-5' },
+      'test-2,test-4',
+    ],
+  ];
+  for (const [title, row, list] of table) {
+    it(`${title}: ${list}`, () => {
+      const found = inheritance(rules(false), annotations(row));
+      assert.deepEqual(found.split(',').sort(), list.split(',').sort());
+    });
+  }
+});
+
+describe('lists of the maximum length', () => {
+  const many = (size: number, item: (index: number) => string): string =>
+    Array.from({ length: size }, (_, index) => item(index)).join(',');
+  const quick = <T>(work: () => T): T => withinCpu(1000, 'a long list', work);
+  const from = 'o/o';
+
+  it('are intersected within a time limit: a copy passes on less, never more', () => {
+    const own = many(20_000, (index) => `a${index}`);
+    for (const inherited of [many(20_000, (index) => `b${index}`), many(20_000, (index) => `a${index}.*`)]) {
+      const row = annotations({ from, allowedNamespaces: `${own},both`, inherited: `both,${inherited}` });
+      assert.equal(
+        quick(() => inheritance(rules(false), row)),
+        'both',
+      );
+    }
+  });
+
+  it('of patterns are rejected', () => {
+    const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
+    const place = { namespace: 'a', name: 'a' };
+    const answer = quick(() => permission(rules(false), place, place, row));
+    assert.equal(answer.result, 'cancelled');
+    const pushing = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
+    const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
+    assert.equal(quick(() => readRule(settings, place, pushing))?.kind, 'broken');
+  });
+
+  it('of allowed namespace names work', () => {
+    const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
+    const place = { namespace: 'a', name: 'a' };
+    assert.equal(quick(() => permission(rules(false), place, place, row)).result, 'allowed');
+  });
+
+  it('of targets are counted before their product is made', () => {
+    const home = { namespace: 'a', name: 'a' };
+    const read = (row: Row): ReturnType<typeof readTargets> =>
+      quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));
+    const ofNames = many(20_000, (index) => `b${index}`);
+    for (const [row, message] of [
+      [
+        { to: ofNames, toNamespaces: ofNames },
+        /replicate-to .*400000000 targets \(20000 names × 20000 namespaces\) are more than the limit of 10000/,
+      ],
+      [{ toNamespaces: ofNames }, /replicate-to-namespaces .*20000 targets .*are more than/],
+      [{ to: many(10_001, (index) => `n/b${index}`) }, /: 10001 targets are more than/],
+      [
+        { to: `x/y,${many(100, (index) => `b${index}`)}`, toNamespaces: many(100, (index) => `c${index}`) },
+        /10001 targets are more than/,
+      ],
+    ] as const) {
+      const answer = read(row);
+      assert.ok(answer !== undefined && 'reason' in answer && answer.reason === 'IllFormed');
+      assert.match(answer.message, message);
+    }
+    const most = read({ to: many(100, (index) => `b${index}`), toNamespaces: many(100, (index) => `c${index}`) });
+    assert.ok(most !== undefined && 'named' in most && most.named === 10_000);
+  });
+
+  it('of patterns with too many targets are refused before the targets are made', () => {
+    const home = { namespace: 'a', name: 'a' };
+    const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
+    const namespaces = { names: () => there, has: (name: string) => there.includes(name) };
+    const count = (row: Row): number | string => {
+      const read = readTargets(names, new PatternCache('full'), home, annotations(row));
+      assert.ok(read !== undefined && 'named' in read);
+      const found = quick(() => finish(targetsIn(read, home, namespaces)));
+      return 'reason' in found ? found.message : found.size;
+    };
+    assert.equal(count({ toNamespaces: '.*' }), 5000);
+    assert.equal(count({ to: 'a,b', toNamespaces: 'ns-.*' }), 10_000);
+    assert.match(
+      String(count({ to: 'a,b,c', toNamespaces: '.*' })),
+      /replicate-to .*more targets than the limit of 10000/,
+    );
+    assert.match(String(count({ to: '.*/a,ns.*/b,.+/c' })), /more targets than the limit of 10000/);
+  });
+});
+
+describe('replicate-once', () => {
+  const version = 'other';
+  const table: readonly [string, Row, Row, boolean | 'refused'][] = [
+    ['never replicated', {}, {}, false],
+    ['bad at the source', { once: 'other' }, { version }, 'refused'],
+    ['bad at the target', {}, { once: 'other', version }, 'refused'],
+    ['without replicate-once', {}, { version }, false],
+    ['on the source', { once: 'true' }, { version }, true],
+    ['on the target', {}, { once: '1', version }, true],
+    ['false on both', { once: 'false' }, { once: 'F', version }, false],
+    ['never replicated, on the source', { once: 'true' }, {}, false],
+    ['never replicated, on the target', {}, { once: 'true' }, false],
+    ['a first version', { onceVersion: 'new' }, { once: 'true', version }, false],
+    ['another version', { onceVersion: 'older' }, { once: 'true', version, onceVersion: 'later' }, false],
+    ['the same version', { once: 'true', onceVersion: 'v' }, { version, onceVersion: 'v' }, true],
+    ['version removed', { once: 'true' }, { version, onceVersion: 'v' }, true],
+  ];
+  for (const [title, source, target, frozen] of table) {
+    it(`${title}: ${frozen === true ? 'stays' : frozen === false ? 'is copied' : frozen}`, () => {
+      const answer = isFrozen(names, annotations(source), annotations(target));
+      assert.equal(typeof answer === 'object' ? 'refused' : answer, frozen);
+    });
+  }
+});
+
+describe('targets of my-ns/me', () => {
+  const home = { namespace: 'my-ns', name: 'me' };
+  /** Literal targets, then patterns tried on these namespaces; `null`: ill-formed. */
+  const NAMESPACES = ['my-ns', 'a', 'b', 'ab-1', 'ab-2', 'ns-'];
+  const table: readonly [string | undefined, string | undefined, readonly string[] | null][] = [
+    [undefined, undefined, []],
+    ['', undefined, []],
+    [undefined, '', []],
+    ['', '', []],
+    ['x', undefined, ['my-ns/x']],
+    ['x,y', undefined, ['my-ns/x', 'my-ns/y']],
+    ['x,,x', undefined, ['my-ns/x']],
+    ['me', undefined, []],
+    ['my-ns/me,x', undefined, ['my-ns/x']],
+    [undefined, 'a', ['a/me']],
+    [undefined, 'a,b', ['a/me', 'b/me']],
+    [undefined, 'my-ns,a', ['a/me']],
+    [undefined, 'ab-[0-9]', ['ab-1/me', 'ab-2/me']],
+    [undefined, 'b-[0-9]', []],
+    [undefined, '.*', ['a/me', 'ab-1/me', 'ab-2/me', 'b/me', 'ns-/me']],
+    [undefined, 'ns.', ['ns./me']],
+    ['x,y', 'a,b', ['a/x', 'a/y', 'b/x', 'b/y']],
+    ['x', 'a,ab-.', ['a/x', 'ab-./x']],
+    ['x', 'a,ab-.+', ['a/x', 'ab-1/x', 'ab-2/x']],
+    ['a/x', undefined, ['a/x']],
+    ['a/x', 'b', ['a/x']],
+    ['a/x,y', 'b', ['a/x', 'b/y']],
+    ['a/x,y', undefined, ['a/x', 'my-ns/y']],
+    ['ab-[12]/x', undefined, ['ab-1/x', 'ab-2/x']],
+    ['ab-[12]/x,y', 'a|b', ['a/y', 'ab-1/x', 'ab-2/x', 'b/y']],
+    ['a/x,[ab]/x,a/x', 'a', ['a/x', 'b/x']],
+    ['x y', undefined, null],
+    [' x', undefined, null],
+    ['X', undefined, null],
+    ['..', undefined, null],
+    ['a/..', undefined, null],
+    ['../x', undefined, ['../x']],
+    [undefined, 'A', []],
+    ['x.*', undefined, null],
+    ['a/b/c', undefined, null],
+    ['/x', undefined, null],
+    ['a/', undefined, null],
+    ['a/X', undefined, null],
+    ['(((/x', undefined, null],
+    [undefined, 'a/b', null],
+    [undefined, '(((', null],
+    [undefined, '[abc,ghi]', null],
+    [undefined, 'a{1,3}', []],
+    ['x', 'b,(((', null],
+  ];
+  for (const [to, toNamespaces, targets] of table) {
+    it(`${JSON.stringify(to)} × ${JSON.stringify(toNamespaces)}`, () => {
+      const row = { ...(to === undefined ? {} : { to }), ...(toNamespaces === undefined ? {} : { toNamespaces }) };
+      const read = readTargets(names, new PatternCache('full'), home, annotations(row));
+      if (read !== undefined && 'reason' in read) {
+        assert.equal(targets, null, read.message);
+        assert.match(read.message, /k8s-replicator\/replicate-to/);
+        return;
+      }
+      // Literal targets count, also in namespaces that do not exist.
+      const named = [
+        ...(read?.namespaces.names ?? []),
+        ...Array.from(read?.pinned ?? [], (path) => path.split('/')[0]),
+      ];
+      const there = new Set([...NAMESPACES, ...named.map(String)]);
+      const found = read && finish(targetsIn(read, home, { names: () => there, has: (name) => there.has(name) }));
+      assert.ok(found === undefined || !('reason' in found));
+      const all = new Set(found);
+      assert.deepEqual([...all].sort(), targets === null ? null : [...targets].sort());
+    });
+  }
+
+  it('are refused if their patterns are too complex together', () => {
+    const read = readTargets(
+      names,
+      new PatternCache('full'),
+      home,
+      annotations({ toNamespaces: '((a|b){1,90}c){1,90}' }),
+    );
+    assert.ok(read !== undefined && 'reason' in read);
+  });
+});

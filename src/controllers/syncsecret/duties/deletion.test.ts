@@ -1,0 +1,179 @@
+/** How long a SyncSecret that is being deleted waits, and what it says meanwhile. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { userCause } from '../../../copy/model/cause.ts';
+import type { Cause } from '../../../copy/model/cause.ts';
+import { type Claim, type Outcome, PENDING, RELEASED } from '../../../copy/model/claim.ts';
+import { LeaveShape } from '../../../copy/model/leave-shape.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import { SYNC_SECRET_FINALIZER } from '../api.ts';
+import { SyncSecretDeletions } from './deletion.ts';
+import { Pending } from './pending.ts';
+import type { SyncSecretRule } from '../rules/rule.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
+const MARK = 'example.com/mark';
+/** Of the monotonic clock, when this process sees the deletion. The time in the object is of another clock. */
+const START = 5000;
+const LIMIT_MS = 60_000;
+const SOON_MS = 5000;
+const LATER_MS = 20_000;
+
+const waiting: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
+const refused: Outcome = {
+  state: 'error',
+  ...userCause('Forbidden', 'admission webhook "secret-hook" denied the request: no', 'a webhook refused it'),
+};
+const down: Cause = userCause('ClusterUnreachable', 'the cluster management does not answer');
+const signal = new AbortController().signal;
+
+interface Situation {
+  readonly finalizers?: readonly string[];
+  readonly isDeleted?: boolean;
+  readonly isMarked?: boolean;
+  readonly unreachable?: Cause;
+  readonly canWriteStatus?: boolean;
+}
+
+/** One SyncSecret and a clock that the test sets. */
+class Scene {
+  now = START;
+  readonly calls: string[] = [];
+  readonly #deletions: SyncSecretDeletions;
+  readonly #object: SyncSecretRule;
+
+  constructor({
+    finalizers = [SYNC_SECRET_FINALIZER],
+    isDeleted = true,
+    isMarked = false,
+    unreachable,
+    canWriteStatus = true,
+  }: Situation = {}) {
+    this.#object = {
+      metadata: {
+        name: 'x',
+        namespace: 'default',
+        uid: 'u',
+        resourceVersion: '1',
+        creationTimestamp: '',
+        ...(isDeleted ? { deletionTimestamp: '2026-11-21T10:00:00Z' } : {}),
+        finalizers,
+      },
+      type: '',
+      immutable: false,
+      origin: 'none',
+      propagated: undefined,
+      status: {},
+    };
+    this.#deletions = new SyncSecretDeletions({
+      syncSecrets: {
+        writeStatus: async (_rule, { phase, message }) => {
+          this.calls.push(canWriteStatus ? `status ${phase}: ${message}` : 'status refused');
+          if (!canWriteStatus) throw new Error('refused');
+          return await Promise.resolve(undefined);
+        },
+        warn: (_rule, reason, message) => this.calls.push(`event ${reason}: ${message}`),
+        removeFinalizer: async (_rule, annotations) => {
+          this.calls.push(['finalizer', ...annotations].join(' '));
+          return await Promise.resolve();
+        },
+      },
+      target: 'its copy',
+      marksOf: () => (isMarked ? [MARK] : []),
+      unreachable: () => unreachable,
+      pending: new Pending(),
+      deletionTimeoutMs: LIMIT_MS,
+      monotonic: () => this.now,
+    });
+  }
+
+  async update(...outcomes: readonly Outcome[]): Promise<RunResult | undefined> {
+    const owner = { key: RULE, title: 'SyncSecret default/x', rank: '' };
+    const shape = new LeaveShape(userCause('Reason', 'message'));
+    const claim: Claim = { owner, target: asKey('c:SyncSecret/t/u'), mode: 'release', source: undefined, shape };
+    const entries = outcomes.map((outcome): Entry => ({ claim, outcome }));
+    return await this.#deletions.update(RULE, this.#object, entries, signal);
+  }
+}
+
+describe('a SyncSecret that is being deleted', () => {
+  it('loses finalizer and marks at once when its copy is gone', async () => {
+    const scene = new Scene({ isMarked: true });
+    assert.equal(await scene.update(RELEASED), undefined);
+    assert.deepEqual(scene.calls, [`finalizer ${MARK}`]);
+  });
+
+  it('says what it waits for if that lasts, and is asked again at the time limit', async () => {
+    const scene = new Scene();
+    const { requeueAfterMs = LIMIT_MS } = (await scene.update(RELEASED, waiting)) ?? {};
+    assert.ok(requeueAfterMs < SOON_MS);
+    assert.deepEqual(scene.calls, []);
+    scene.now += SOON_MS;
+    assert.deepEqual(await scene.update(RELEASED, waiting), { requeueAfterMs: LIMIT_MS - SOON_MS });
+    assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted; a finalizer']);
+  });
+
+  it('loses its finalizer at the time limit, with an event', async () => {
+    const scene = new Scene();
+    await scene.update(PENDING);
+    scene.now += LIMIT_MS;
+    assert.equal(await scene.update(PENDING), undefined);
+    assert.deepEqual(scene.calls, [
+      'event DeletionTimeout: the SyncSecret no longer waits for its copy, which will be deleted when possible.',
+      'finalizer',
+    ]);
+  });
+
+  it('says that its cluster cannot be used, and waits as long as any other', async () => {
+    const scene = new Scene({ unreachable: down });
+    await scene.update(PENDING);
+    scene.now += SOON_MS;
+    assert.deepEqual(await scene.update(PENDING), { requeueAfterMs: LIMIT_MS - SOON_MS });
+    assert.deepEqual(scene.calls, [`status Terminating: SyncSecret is being deleted; ${down.message}`]);
+  });
+
+  it('names no webhook', async () => {
+    const scene = new Scene();
+    for (const ms of [0, SOON_MS, LIMIT_MS]) {
+      scene.now += ms;
+      await scene.update(refused);
+    }
+    assert.equal(scene.calls.length, 3);
+    assert.match(scene.calls[0] ?? '', /^status Terminating: .*; a webhook refused it$/);
+    assert.match(scene.calls[1] ?? '', /Last state: a webhook refused it$/);
+  });
+
+  it('does not wait longer because its status cannot be written', async () => {
+    const scene = new Scene({ canWriteStatus: false });
+    await scene.update(waiting);
+    scene.now += SOON_MS;
+    const result = await scene.update(waiting);
+    assert.ok((result?.requeueAfterMs ?? LIMIT_MS) < LATER_MS);
+    scene.now += LIMIT_MS;
+    assert.equal(await scene.update(waiting), undefined);
+    assert.deepEqual(
+      scene.calls.map((call) => call.split(':')[0]),
+      ['status refused', 'event DeletionTimeout', 'finalizer'],
+    );
+  });
+
+  it('says so while only the finalizer of another client holds it, with no second event', async () => {
+    const scene = new Scene({ finalizers: ['example.com/other'] });
+    await scene.update(waiting);
+    assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted']);
+  });
+});
+
+it('a SyncSecret that is released without being deleted waits without a limit and a status', async () => {
+  const scene = new Scene({ isDeleted: false, isMarked: true });
+  assert.deepEqual(await scene.update(waiting), { requeueAfterMs: LIMIT_MS });
+  scene.now += 2 * LIMIT_MS;
+  assert.deepEqual(await scene.update(waiting), { requeueAfterMs: LIMIT_MS });
+  assert.deepEqual(scene.calls, []);
+  await scene.update(RELEASED);
+  assert.deepEqual(scene.calls, [`finalizer ${MARK}`]);
+});

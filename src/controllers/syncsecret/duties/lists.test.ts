@@ -1,0 +1,192 @@
+/** What the reconcilers wait for before they evaluate a rule, and what the synchronizer keeps before it has evaluated one. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { stubBackend } from '../../../../test/support/stub-backend.ts';
+import { waitFor } from '../../../../test/support/wait-for.ts';
+import { Engine } from '../../../copy/engine/engine.ts';
+import { type Outcome, PENDING, SYNCED } from '../../../copy/model/claim.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { RuleReconciler } from '../../../copy/engine/rule-reconciler.ts';
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import { RuleClient } from '../../common/rules/rule-client.ts';
+import { RuleStore } from '../../common/rules/rule-store.ts';
+import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from '../api.ts';
+import { CcmReconciler } from './ccm-reconciler.ts';
+import { CCM_CONTROLLER, CcmRules } from '../rules/ccm-rule-set.ts';
+import { ManagerReconciler } from './manager-reconciler.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from '../rules/manager-rule-set.ts';
+import { PROPAGATED_ANNOTATION } from '../rules/marks.ts';
+import { SyncSecrets } from './sync-secrets.ts';
+import { SynchronizerReconciler } from './synchronizer-reconciler.ts';
+import {
+  type SecretRule,
+  secretRule,
+  secretVersion,
+  SYNCHRONIZER_CONTROLLER,
+  SynchronizerRules,
+} from '../rules/synchronizer-rule-set.ts';
+import { Travel } from '../rules/travel.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+
+const unused = (): never => assert.fail('not used');
+const signal = new AbortController().signal;
+const NAMESPACE = 'tenant-one';
+
+const metadata = { name: 'x', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+const syncSecret: KubeObject = {
+  metadata: {
+    ...metadata,
+    finalizers: [SYNC_SECRET_FINALIZER],
+    annotations: { [PROPAGATED_ANNOTATION]: NAMESPACE },
+  },
+};
+/** No longer offered, with the finalizer of KubeLB. */
+const leftSecret: KubeObject = { metadata: { ...metadata, finalizers: [ORIGINAL_FINALIZER] } };
+
+const api: KubeApi = { cluster: 'c', request: unused, stream: unused };
+
+interface Situation {
+  readonly synced: () => Promise<unknown>;
+  readonly api?: KubeApi;
+}
+
+function syncSecrets(controller: string): SyncSecrets {
+  const all = new SyncSecrets({
+    controller,
+    api,
+    isRule: () => true,
+    onChange: () => undefined,
+    recordEvent: () => undefined,
+    now: () => 0,
+  });
+  all.store.put(
+    controller === MANAGER_CONTROLLER ? { metadata: { ...syncSecret.metadata, annotations: {} } } : syncSecret,
+  );
+  return all;
+}
+
+function synchronizer({ synced, api: its = api }: Situation): {
+  readonly reconciler: SynchronizerReconciler;
+  readonly rule: RuleKey;
+  readonly secret: SecretRule;
+} {
+  const secrets = new RuleStore({ controller: SYNCHRONIZER_CONTROLLER, toRule: secretRule, versionOf: secretVersion });
+  secrets.put(leftSecret);
+  const client = new RuleClient({ api: its, kind: SECRET, metadataOnly: true });
+  const rules = new SynchronizerRules({ ...meaning, secrets });
+  const reconciler = new SynchronizerReconciler({ rules, secrets, client, synced, warn: unused });
+  const rule = secrets.key('default', 'x');
+  const secret = secrets.get(rule);
+  assert.ok(secret !== undefined);
+  return { reconciler, rule, secret };
+}
+
+const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
+const meaning = { cluster: 'c', travel };
+const common = { metrics: undefined, deletionTimeoutMs: 0, monotonic: () => 0 };
+const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
+  [MANAGER_CONTROLLER]: ({ synced }) => {
+    const objects = syncSecrets(MANAGER_CONTROLLER);
+    const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });
+    return new ManagerReconciler({ ...common, rules, syncSecrets: objects, synced, exists: () => false });
+  },
+  [CCM_CONTROLLER]: ({ synced }) => {
+    const objects = syncSecrets(CCM_CONTROLLER);
+    const copyOf = (): undefined => undefined;
+    const rules = new CcmRules({
+      ...meaning,
+      store: objects.store,
+      management: 'm',
+      namespace: NAMESPACE,
+      zoneOf: () => 'ccm',
+      clusterUid: () => 'cluster',
+      copyOf,
+    });
+    return new CcmReconciler({
+      ...common,
+      rules,
+      syncSecrets: objects,
+      synced,
+      namespace: NAMESPACE,
+      copyOf,
+      unreachable: () => undefined,
+      onOtherCcm: unused,
+    });
+  },
+  [SYNCHRONIZER_CONTROLLER]: (situation) => synchronizer(situation).reconciler,
+};
+
+describe('no rule is evaluated before the lists that its claims depend on', () => {
+  for (const [controller, create] of Object.entries(RECONCILERS)) {
+    it(controller, async () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+      for (const name of ['c', 'm']) engine.addBackend(stubBackend(name));
+      const reconciler = create({ synced: () => promise });
+      let isAsked = false;
+      engine.addReconciler({
+        rules: reconciler.rules,
+        preparationOf: (one) => reconciler.preparationOf?.(one),
+        getLive: unused,
+        updateStatus: async () => await Promise.resolve(undefined),
+        listed: async (...args) => {
+          isAsked = true;
+          await reconciler.listed?.(...args);
+        },
+      });
+      const rule: RuleKey = asKey(`${controller}:default/x`);
+      engine.enqueueRule(rule);
+      const started = engine.start(signal);
+      try {
+        await waitFor(() => isAsked, { message: 'the rule to be taken up' });
+        await new Promise((later) => setImmediate(later));
+        assert.equal(engine.claims.versionOf(rule), undefined);
+        resolve();
+        await started;
+        assert.notEqual(engine.claims.versionOf(rule), undefined);
+        assert.equal([...engine.book.of(rule)].length, 1);
+      } finally {
+        await engine.stop();
+      }
+    });
+  }
+});
+
+describe('the finalizer of KubeLB on a Secret that is no longer offered', () => {
+  /** How many requests a status update sends. */
+  async function requests(outcome: Outcome | undefined, evaluated: 'now' | 'before' | 'never'): Promise<number> {
+    let sent = 0;
+    const counting: KubeApi = {
+      ...api,
+      request: async ({ path }) => {
+        sent += 1;
+        const object = { ...leftSecret, metadata: { ...leftSecret.metadata, uid: 'of another Secret' } };
+        return await Promise.resolve({
+          status: 200,
+          headers: {},
+          body: Buffer.from(JSON.stringify({ path, ...object })),
+        });
+      },
+    };
+    const { reconciler, rule, secret } = synchronizer({ synced: unused, api: counting });
+    const evaluation = reconciler.rules.evaluate(rule).next().value;
+    const claim = evaluation?.claims[0];
+    assert.ok(claim !== undefined);
+    const entries: Entry[] = outcome === undefined ? [] : [{ claim, outcome }];
+    const versions = { now: secretVersion(secret), before: 'earlier', never: undefined };
+    await reconciler.updateStatus(rule, entries, { writes: 0, evaluated: versions[evaluated] }, signal);
+    return sent;
+  }
+
+  it('stays until the claim of this version was tried', async () => {
+    assert.equal(await requests(undefined, 'never'), 0);
+    assert.equal(await requests(SYNCED, 'never'), 0);
+    assert.equal(await requests(SYNCED, 'before'), 0);
+    assert.equal(await requests(undefined, 'now'), 0);
+    assert.equal(await requests(PENDING, 'now'), 0);
+    assert.notEqual(await requests(SYNCED, 'now'), 0);
+  });
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Pending } from './pending.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { asKey, asKeys } from '../../../../test/support/keys.ts';
+
+test('a state that is not final is written if it lasts', () => {
+  const pending = new Pending();
+  assert.equal(pending.waitMs(asKey('a'), true, 1000), 1500);
+  assert.equal(pending.waitMs(asKey('a'), true, 2000), 500);
+  assert.equal(pending.waitMs(asKey('a'), true, 2500), 0);
+  pending.done(asKey('a'), 2600);
+  assert.equal(pending.waitMs(asKey('a'), false, 10_000), 1500, 'a later one counts anew');
+});
+
+test('a rule waits for its turn while others get done, and not if something is wrong', () => {
+  const pending = new Pending();
+  pending.waitMs(asKey('a'), true, 0);
+  pending.waitMs(asKey('b'), true, 0);
+  pending.done(asKey('b'), 1000);
+  assert.equal(pending.waitMs(asKey('a'), true, 2000), 3000);
+  assert.equal(pending.waitMs(asKey('a'), false, 2000), 0);
+  assert.equal(pending.waitMs(asKey('a'), true, 4500), 0, 'nothing was done for a while');
+});
+
+test('no rule of thousands is written while they get done one after the other, however long that takes', () => {
+  const pending = new Pending();
+  const rules = Array.from({ length: 10_000 }, (_, index) => asKey<RuleKey>(`r${index}`));
+  for (const rule of rules) pending.waitMs(rule, true, 0);
+  const msEach = 10;
+  for (const [index, rule] of rules.entries()) {
+    const now = 2000 + index * msEach;
+    pending.done(rule, now);
+    // Each is looked at again after the answer, as in the status queue.
+    if (index % 300 !== 0) continue;
+    for (const waiting of rules.slice(index + 1)) assert.equal(pending.waitMs(waiting, true, now), 3000);
+  }
+});
+
+test('a rule that never gets its turn is written while others get done, and then the next such one', () => {
+  const pending = new Pending();
+  const stuck = asKeys<RuleKey>(['stuck', 'stuck too']);
+  const written: string[] = [];
+  for (const rule of stuck) pending.waitMs(rule, true, 0);
+  for (let now = 1500; now <= 45_000; now += 1000) {
+    pending.waitMs(asKey(`other ${now}`), true, now);
+    pending.done(asKey(`other ${now}`), now);
+    for (const rule of stuck)
+      if (pending.waitMs(rule, true, now) === 0) written.push(`${rule} ${Math.floor(now / 10_000)}`);
+  }
+  assert.deepEqual(written, ['stuck 1', 'stuck too 3']);
+});
+
+test('a rule that was done before it was pending is no sign of progress', () => {
+  const pending = new Pending();
+  pending.waitMs(asKey('a'), true, 0);
+  pending.done(asKey('settled'), 2000);
+  assert.equal(pending.waitMs(asKey('a'), true, 2500), 0);
+});

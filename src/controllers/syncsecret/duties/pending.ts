@@ -1,0 +1,54 @@
+/**
+ * Since when the state of a rule is not final. Such a state is written only if it lasts: most rules are done before, and each write costs as
+ * much as a copy. While others get done, a rule may simply be waiting for its turn. Then it is written only for the one that waits longest, when
+ * enough time has passed for its turn to come.
+ */
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+/** A state is written if it lasts longer than this, ms. */
+const WAIT_MS = 1500;
+/** Between two looks at a rule that waits for its turn, ms. */
+const TURN_MS = 3000;
+/** The rule that waits longest should have had its turn in this time, ms. */
+const PASSED_MS = 15_000;
+
+export class Pending {
+  /** In the order of their turns. */
+  readonly #since = new Map<RuleKey, number>();
+  /** The rule that waits longest, and since when it does, as of its last look. */
+  #first: { readonly rule: RuleKey; readonly since: number } | undefined;
+  #doneAt = -Infinity;
+
+  /**
+   * @param isTurn nothing is known to be wrong: it may be waiting for its turn
+   * @param now monotonic clock, ms
+   * @returns how long to wait before the state is written, ms; 0: it is to be written now
+   */
+  waitMs(rule: RuleKey, isTurn: boolean, now: number): number {
+    const since = this.#since.get(rule) ?? now;
+    this.#since.set(rule, since);
+    const remaining = since + WAIT_MS - now;
+    if (remaining > 0) return remaining;
+    return isTurn && now - this.#doneAt < TURN_MS && !this.#isPassed(rule, since, now) ? TURN_MS : 0;
+  }
+
+  #isPassed(rule: RuleKey, since: number, now: number): boolean {
+    const [first] = this.#since.keys();
+    if (rule !== first) return false;
+    if (this.#first?.rule !== rule) this.#first = { rule, since: now };
+    if (now - this.#first.since < PASSED_MS) return false;
+    // The next one has its chance to be the first.
+    this.#since.delete(rule);
+    this.#since.set(rule, since);
+    return true;
+  }
+
+  /** The state of a rule is final. */
+  done(rule: RuleKey, now: number): void {
+    if (this.#since.delete(rule)) this.#doneAt = now;
+  }
+
+  forget(rule: RuleKey): void {
+    this.#since.delete(rule);
+  }
+}

@@ -1,0 +1,123 @@
+/** What the synchronizer does for Secrets: it removes the finalizer that KubeLB puts on them, and records events. What they mean is in `synchronizer-rule-set.ts`. */
+import type { Cause } from '../../../copy/model/cause.ts';
+import { isUnderWay, type Outcome } from '../../../copy/model/claim.ts';
+import { parseRuleKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/rule-reconciler.ts';
+import { isObjectGone } from '../../../kube/errors.ts';
+import { orAborted } from '../../../runtime/abort.ts';
+import { liveRules } from '../../common/rules/live-rules.ts';
+import type { RuleClient } from '../../common/rules/rule-client.ts';
+import type { RuleStore } from '../../common/rules/rule-store.ts';
+import { ORIGINAL_FINALIZER } from '../api.ts';
+import { type SecretRule, secretRule, secretVersion, type SynchronizerRules } from '../rules/synchronizer-rule-set.ts';
+
+export interface SynchronizerReconcilerOptions {
+  readonly rules: SynchronizerRules;
+  readonly secrets: RuleStore<SecretRule>;
+  /** Of the Secrets' metadata. */
+  readonly client: RuleClient;
+  /** Settles when the Secrets and the SyncSecrets have been listed. */
+  readonly synced: () => Promise<unknown>;
+  /** The Secret has no SyncSecret, or the SyncSecret cannot follow it. */
+  readonly warn: (secret: SecretRule, cause: Cause) => void;
+}
+
+export class SynchronizerReconciler implements RuleReconciler {
+  readonly rules: SynchronizerRules;
+  readonly getLive: RuleReconciler['getLive'];
+  readonly #options: SynchronizerReconcilerOptions;
+  /** The last warning about each rule. */
+  readonly #warned = new Map<RuleKey, string>();
+  /** Rules whose Secret has to be read, because KubeLB has made a SyncSecret of it. */
+  readonly #unread = new Set<RuleKey>();
+
+  constructor(options: SynchronizerReconcilerOptions) {
+    this.#options = options;
+    const { rules, secrets } = options;
+    this.rules = rules;
+    this.getLive = liveRules(async (rule, signal) => {
+      const live = await this.#read(rule, signal);
+      // The metadata do not have this field.
+      return live && secretVersion({ ...live, immutable: secrets.get(rule)?.immutable === true });
+    });
+  }
+
+  /** The Secret of this rule is read at the next evaluation, unless it is offered. */
+  expectFinalizer(rule: RuleKey): void {
+    this.#unread.add(rule);
+  }
+
+  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
+    await orAborted(this.#options.synced(), signal, 'waiting for the list of Secrets');
+  }
+
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    return this.#unread.has(rule) ? 'beside' : undefined;
+  }
+
+  /** Until a Secret is read, it is no rule, and a SyncSecret of KubeLB without a rule is kept. */
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    try {
+      if (this.#options.secrets.get(rule) === undefined) await this.#read(rule, signal);
+    } catch (error) {
+      if (!isObjectGone(error, parseRuleKey(rule).name)) throw error;
+    }
+    this.#unread.delete(rule);
+  }
+
+  /** Reads a Secret. One with KubeLB's finalizer that is not offered becomes a rule. @throws ApiError, ConnectionError */
+  async #read(rule: RuleKey, signal: AbortSignal): Promise<SecretRule | undefined> {
+    const { secrets, client } = this.#options;
+    const object = await client.get(ruleName(rule), signal);
+    const read = secretRule(object);
+    if (read?.isOffered === false) secrets.put(object);
+    return read;
+  }
+
+  /** Removes the finalizer that KubeLB puts on Secrets. @throws ApiError, ConnectionError */
+  async #removeFinalizer(rule: RuleKey, secret: SecretRule, signal: AbortSignal): Promise<void> {
+    const { secrets, client } = this.#options;
+    try {
+      const object = await client.get(ruleName(rule), signal);
+      if (object.metadata.uid === secret.metadata.uid) {
+        await client.removeFinalizers(object, [ORIGINAL_FINALIZER], {}, signal);
+      }
+    } catch (error) {
+      if (!isObjectGone(error, secret.metadata.name)) throw error;
+    }
+    // No watch reports the change of a Secret without the label. Another Secret of its name may be offered meanwhile.
+    const latest = secrets.get(rule);
+    if (latest?.isOffered === false && latest.metadata.uid === secret.metadata.uid) secrets.sink.remove(latest);
+  }
+
+  /** The status of a SyncSecret is that of its CCM, and Secrets have none: a problem is an event. */
+  async updateStatus(
+    rule: RuleKey,
+    entries: Iterable<Entry>,
+    { evaluated, failure }: RuleProgress,
+    signal: AbortSignal,
+  ): Promise<undefined> {
+    const { secrets, warn } = this.#options;
+    const secret = secrets.get(rule);
+    if (secret === undefined) {
+      this.#warned.delete(rule);
+      return;
+    }
+    const [entry] = evaluated === secretVersion(secret) ? entries : [];
+    const problem = failure ?? (secret.isOffered ? problemOf(entry?.outcome) : undefined);
+    if (problem === undefined) {
+      this.#warned.delete(rule);
+    } else if (this.#warned.get(rule) !== problem.message) {
+      this.#warned.set(rule, problem.message);
+      warn(secret, problem);
+    }
+    // Not before: until the SyncSecret has the mark, only the finalizer shows that it is to be deleted with the Secret.
+    const isTried = entry !== undefined && !isUnderWay(entry.outcome);
+    if (isTried && secret.metadata.finalizers !== undefined) await this.#removeFinalizer(rule, secret, signal);
+  }
+}
+
+function problemOf(outcome: Outcome | undefined): Cause | undefined {
+  return outcome?.state === 'conflict' || outcome?.state === 'error' ? outcome : undefined;
+}

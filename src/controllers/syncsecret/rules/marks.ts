@@ -1,0 +1,104 @@
+/**
+ * The marks on SyncSecrets and Secrets: where an object comes from, and who made it.
+ *
+ *   Secret ──synchronizer──▶ SyncSecret ──CCM──▶ copy in the management cluster ──manager──▶ Secret
+ *          SECRET_ANNOTATION            ORIGIN_ANNOTATION                         OWNER_ANNOTATION
+ */
+import { createHash } from 'node:crypto';
+import { OWN_PREFIX } from '../../common/excluded-metadata.ts';
+import type { ObjectMeta } from '../../../kube/api.ts';
+import { ORIGIN_LABELS } from '../api.ts';
+
+/** On a copy in the management cluster: `<uid of the tenant cluster's kube-system>/<namespace>/<name>` of the tenant's SyncSecret. */
+export const ORIGIN_ANNOTATION = `${OWN_PREFIX}origin`;
+/** On a tenant's SyncSecret, with the finalizer: the namespace of its copy. A manager in the same cluster leaves the object alone. */
+export const PROPAGATED_ANNOTATION = `${OWN_PREFIX}propagated`;
+/** On a Secret: the name of its SyncSecret, in the same namespace. */
+export const OWNER_ANNOTATION = `${OWN_PREFIX}syncsecret`;
+/** On a SyncSecret that the synchronizer made: the name of its Secret, in the same namespace. */
+export const SECRET_ANNOTATION = `${OWN_PREFIX}secret`;
+/** On a Secret whose type is Opaque, because a Secret of this type is never created. */
+export const ORIGINAL_TYPE_ANNOTATION = `${OWN_PREFIX}original-type`;
+/** On every copy: the version of the source that it holds. */
+export const SOURCE_VERSION_ANNOTATION = `${OWN_PREFIX}source-version`;
+/** Label on the Secrets that the manager makes, and its value. */
+export const COPY_LABEL = `${OWN_PREFIX}copy`;
+export const COPY_OF_SYNC_SECRET = 'syncsecret';
+
+const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
+  ORIGIN_ANNOTATION,
+  PROPAGATED_ANNOTATION,
+  OWNER_ANNOTATION,
+  SECRET_ANNOTATION,
+  ORIGINAL_TYPE_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+]);
+
+/** Annotations that the controllers read. Others with our prefix may be a tenant's, and of any number. @see IsRead */
+export function isReadMark(annotation: string): boolean {
+  return READ_ANNOTATIONS.has(annotation);
+}
+
+/** The uid of a cluster whose namespace kube-system cannot be read. */
+export const UNKNOWN_CLUSTER = 'unknown';
+
+/** Longest value of a label. */
+const MAX_LABEL = 63;
+const HASH_DIGITS = 10;
+
+/** A name as the value of a label: names of objects may be longer. */
+export function labelValue(name: string): string {
+  if (name.length <= MAX_LABEL) return name;
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_DIGITS);
+  return `${name.slice(0, MAX_LABEL - HASH_DIGITS - 1).replace(/[-.]+$/, '')}-${hash}`;
+}
+
+/** The labels that name the origin of an object. */
+export function originLabels(namespace: string, name: string): Record<string, string> {
+  return {
+    [ORIGIN_LABELS.name]: labelValue(name),
+    [ORIGIN_LABELS.namespace]: labelValue(namespace),
+    [ORIGIN_LABELS.documentedNamespace]: labelValue(namespace),
+  };
+}
+
+/** What the API server accepts as namespace and name, with a `/` between them. A tenant can write any text into an annotation. */
+const PLACE = /^[a-z0-9][a-z0-9.-]*\/[a-z0-9][a-z0-9.-]*$/;
+
+/**
+ * `<namespace>/<name>` of the tenant's SyncSecret that an object in the management cluster comes from, for people. Without the annotation
+ * (on Secrets, and on copies of KubeLB) long names are shortened, as in the labels.
+ */
+export function originPlace({
+  labels,
+  annotations,
+}: {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}): string | undefined {
+  const mark = annotations[ORIGIN_ANNOTATION] ?? '';
+  const marked = mark.slice(mark.indexOf('/') + 1);
+  if (PLACE.test(marked)) return marked;
+  const namespace = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
+  const labelled = `${namespace ?? ''}/${labels[ORIGIN_LABELS.name] ?? ''}`;
+  return PLACE.test(labelled) ? labelled : undefined;
+}
+
+/** Which object the marks of a SyncSecret name. */
+export type Origin = 'none' | 'itself' | 'another';
+
+export function originOf({
+  name,
+  namespace = '',
+  labels = {},
+  annotations = {},
+}: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>): Origin {
+  const mark = annotations[ORIGIN_ANNOTATION];
+  if (mark !== undefined) return mark.endsWith(`/${namespace}/${name}`) ? 'itself' : 'another';
+  // Made by the synchronizer, also while somebody has changed its labels.
+  if (annotations[SECRET_ANNOTATION] === name) return 'itself';
+  const originName = labels[ORIGIN_LABELS.name];
+  const originNamespace = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
+  if (originName === undefined && originNamespace === undefined) return 'none';
+  return originName === labelValue(name) && originNamespace === labelValue(namespace) ? 'itself' : 'another';
+}

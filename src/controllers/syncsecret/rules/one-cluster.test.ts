@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { ObjectMeta } from '../../../kube/api.ts';
+import { KeyLists } from '../../../copy/model/key-lists.ts';
+import { SYNC_SECRET_FINALIZER } from '../api.ts';
+import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
+import { ccmDuty, LeftDeletions, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';
+import { ruleOf, type SyncSecretRule } from './rule.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+
+const UID = '3d8f4a52-9b1f-4a35-9f0e-0a3a6d1c7f11';
+const RULE: RuleKey = asKey('syncsecret-manager:app/new');
+const NOBODYS = (): boolean => false;
+
+function rule(namespace: string, more: Partial<ObjectMeta> = {}): SyncSecretRule {
+  const metadata = { namespace, name: UID, uid: UID, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+  return ruleOf({ metadata: { ...metadata, ...more } }, new KeyLists());
+}
+
+const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
+const propagated = { finalizers: [SYNC_SECRET_FINALIZER], annotations: { [PROPAGATED_ANNOTATION]: 'tenant-a' } };
+const copied = { labels: { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' } };
+const markedCopy = { annotations: { [ORIGIN_ANNOTATION]: 'x/app/one' } };
+
+describe('whose a namespace is', () => {
+  const cases: readonly (readonly [
+    namespace: string,
+    own: string | undefined,
+    management: string | undefined,
+    zone: string,
+  ])[] = [
+    ['app', undefined, undefined, 'ccm'],
+    ['app', 'a', 'a', 'ccm'],
+    ['app', 'unknown', 'unknown', 'ccm'],
+    ['tenant-b', 'a', 'a', 'manager'],
+    ['tenant-b', 'a', 'b', 'ccm'],
+    ['tenant-b', undefined, undefined, 'unknown'],
+    ['tenant-b', 'a', undefined, 'unknown'],
+    ['tenant-b', undefined, 'a', 'unknown'],
+    ['tenant-b', 'unknown', 'a', 'unknown'],
+    ['tenant-b', 'a', 'unknown', 'unknown'],
+    // Two clusters that nobody may identify are not the same one.
+    ['tenant-b', 'unknown', 'unknown', 'unknown'],
+  ];
+  for (const [namespace, own, management, zone] of cases) {
+    it(`${namespace}, with the uids ${own} and ${management}: ${zone}`, () => {
+      assert.equal(zoneOf(namespace, own, management, NOBODYS), zone);
+      assert.equal(
+        zoneOf(namespace, own, management, () => true),
+        'manager',
+        'a manager in the process has it',
+      );
+    });
+  }
+});
+
+describe('the CCM', () => {
+  const cases: readonly (readonly [string, SyncSecretRule, ccm: string, manager: string, unknown: string])[] = [
+    ['a new SyncSecret', rule('n'), 'copy', 'none', 'none'],
+    ['a propagated one', rule('n', propagated), 'copy', 'release', 'keep'],
+    ['a propagated one in deletion', rule('n', { ...propagated, ...deleted }), 'release', 'release', 'release'],
+    ['one in deletion', rule('n', deleted), 'release', 'none', 'none'],
+    ['a copy of KubeLB', rule('n', copied), 'none', 'none', 'none'],
+    ['a copy', rule('n', markedCopy), 'none', 'none', 'none'],
+    ['a copy in deletion', rule('n', { ...copied, ...deleted }), 'none', 'none', 'none'],
+    ['a propagated copy', rule('n', { ...copied, ...propagated }), 'release', 'release', 'release'],
+  ];
+  for (const [title, object, ...duties] of cases) {
+    it(`does with ${title} in its own, a manager's and an unknown namespace: ${duties.join(', ')}`, () => {
+      const zones = ['ccm', 'manager', 'unknown'] as const;
+      assert.deepEqual(
+        zones.map((zone) => ccmDuty(object, zone)),
+        duties,
+      );
+    });
+  }
+});
+
+describe('the manager', () => {
+  const cases: readonly (readonly [string, SyncSecretRule, served: string, other: string])[] = [
+    ['a new SyncSecret', rule('n'), 'serve', 'none'],
+    ['one with its finalizer', rule('n', { finalizers: propagated.finalizers }), 'serve', 'none'],
+    ['a propagated one', rule('n', propagated), 'none', 'none'],
+    ['a propagated one in deletion', rule('n', { ...propagated, ...deleted }), 'free', 'free'],
+    ['such a one without our finalizer', rule('n', { ...propagated, ...deleted, finalizers: ['x'] }), 'none', 'none'],
+    ['one in deletion', rule('n', { ...deleted, finalizers: propagated.finalizers }), 'serve', 'free'],
+    ['a copy, whatever else it says', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
+  ];
+  for (const [title, object, served, other] of cases) {
+    it(`does with ${title} in a served and in another namespace: ${served}, ${other}`, () => {
+      assert.equal(
+        managerDuty(object, () => true),
+        served,
+      );
+      assert.equal(managerDuty(object, NOBODYS), other);
+    });
+  }
+
+  it('serves all namespaces, those of tenants beside a CCM in the process, or those that match whole', () => {
+    const names = ['app', 'tenant-a', 'my-tenant-a'];
+    const served = (patterns: readonly string[], hasCcm = false): string[] =>
+      names.filter(servedNamespaces(patterns, hasCcm));
+    assert.deepEqual(served([]), names);
+    assert.deepEqual(served([], true), ['tenant-a']);
+    assert.deepEqual(served(['tenant-.*']), ['tenant-a']);
+    assert.deepEqual(served(['app', 'my-.*'], true), ['app', 'my-tenant-a']);
+  });
+
+  it('leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
+    let now = 5;
+    const left = new LeftDeletions(
+      1000,
+      () => true,
+      () => now,
+    );
+    const object = rule('app', { ...propagated, ...deleted });
+    assert.equal(left.remainingMs(RULE, rule('app')), 0, 'its own');
+    assert.equal(left.remainingMs(RULE, object), 1000);
+    now += 400;
+    assert.equal(left.remainingMs(RULE, object), 600);
+    now += 700;
+    assert.equal(left.remainingMs(RULE, object), 0);
+    now += 1;
+    assert.equal(left.remainingMs(RULE, object), 0, 'the time does not begin again');
+    assert.equal(left.remainingMs(RULE, undefined), 0);
+    assert.equal(left.remainingMs(RULE, object), 1000, 'another object of the name');
+  });
+});

@@ -1,0 +1,87 @@
+/** Whose a copy is, and whether it may be deleted when no rule claims it: a mistake here deletes the copies of another cluster or tenant. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { observedObject } from '../../../../test/support/observed-object.ts';
+import { ownersText } from '../../../copy/model/observed.ts';
+import { RuleStore } from '../../common/rules/rule-store.ts';
+import { SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
+import { CCM_CONTROLLER, CcmRules } from './ccm-rule-set.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './manager-rule-set.ts';
+import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
+import type { Zone } from './one-cluster.ts';
+import type { SyncSecretRule } from './rule.ts';
+import { Travel } from './travel.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { ResourceKey } from '../../../copy/model/keys.ts';
+
+const UID = '0a1b2c3d-0000-4000-8000-000000000001';
+const store = (controller: string): RuleStore<SyncSecretRule> =>
+  new RuleStore<SyncSecretRule>({ controller, toRule: unused, versionOf: unused });
+const unused = (): never => assert.fail('not used');
+const common = { cluster: 'c', travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }) };
+
+function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmRules {
+  return new CcmRules({
+    ...common,
+    store: store(CCM_CONTROLLER),
+    management: 'm',
+    namespace: 'tenant-one',
+    zoneOf: () => zone,
+    clusterUid: () => clusterUid,
+    copyOf: () => undefined,
+  });
+}
+
+describe('the CCM', () => {
+  const marked = observedObject({ annotations: { [ORIGIN_ANNOTATION]: 'cluster/app/db' } });
+  const ownerIn = (target: ResourceKey): string | undefined => ccm('cluster').ownerOf(marked, target);
+
+  it('owns copies in its own management namespace alone', () => {
+    assert.equal(ownerIn(asKey(`m:SyncSecret/tenant-one/${UID}`)), `${CCM_CONTROLLER}:app/db`);
+    for (const target of [
+      `m:SyncSecret/tenant-two/${UID}`,
+      `m:SyncSecret/tenant-one-more/${UID}`,
+      `c:SyncSecret/tenant-one/${UID}`,
+      `m:Secret/tenant-one/${UID}`,
+    ]) {
+      assert.equal(ownerIn(asKey(target)), undefined, target);
+    }
+  });
+
+  it('does not own the copies of another cluster of the same tenant name', () => {
+    assert.equal(ccm('another').ownerOf(marked, asKey(`m:SyncSecret/tenant-one/${UID}`)), undefined);
+  });
+
+  it('deletes orphans only if the uid of its cluster is known and in the mark', () => {
+    const policy = (own: string | undefined, mark: string, zone?: Zone): string =>
+      ccm(own, zone).orphanPolicy(
+        asKey(`${CCM_CONTROLLER}:app/db`),
+        observedObject({ annotations: { [ORIGIN_ANNOTATION]: mark } }),
+      );
+    assert.equal(policy('cluster', 'cluster/app/db'), 'delete');
+    assert.equal(policy('cluster', 'another/app/db'), 'keep');
+    assert.equal(policy('cluster', 'cluster/app/db', 'unknown'), 'keep');
+    assert.equal(policy(UNKNOWN_CLUSTER, `${UNKNOWN_CLUSTER}/app/db`), 'keep');
+    assert.equal(policy(undefined, 'cluster/app/db'), 'keep');
+    assert.equal(ccm(undefined).orphanPolicy(asKey(`${CCM_CONTROLLER}:app/db`), observedObject()), 'keep');
+  });
+});
+
+describe('the manager', () => {
+  const manager = new ManagerRules({
+    ...common,
+    store: store(MANAGER_CONTROLLER),
+    isServed: () => true,
+  });
+  const ownerOf = (uid: string, kind = SYNC_SECRET_KIND): string | undefined => {
+    const owners = ownersText([{ apiVersion: SYNC_SECRET_API_VERSION, kind, name: 'db', uid }]);
+    return manager.ownerOf(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`));
+  };
+
+  it("takes KubeLB's owner reference for a mark only if the uid in it is the name of the Secret", () => {
+    assert.equal(ownerOf(UID), `${MANAGER_CONTROLLER}:tenant-one/db`);
+    assert.equal(ownerOf('0a1b2c3d-0000-4000-8000-000000000002'), undefined);
+    assert.equal(ownerOf(UID, 'LoadBalancer'), undefined);
+  });
+});

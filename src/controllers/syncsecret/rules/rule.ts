@@ -1,0 +1,96 @@
+/** The part of a SyncSecret that Keyferry keeps: metadata, type and status, and no values. */
+import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import { flatText } from '../../../runtime/text/flat-text.ts';
+import { clipped } from '../../../runtime/text/clipped.ts';
+import type { KeyLists } from '../../../copy/model/key-lists.ts';
+import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
+import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
+
+export interface SyncSecretRule {
+  readonly metadata: Pick<
+    ObjectMeta,
+    'name' | 'namespace' | 'uid' | 'resourceVersion' | 'generation' | 'creationTimestamp' | 'deletionTimestamp'
+  > & { readonly finalizers: readonly string[] };
+  /** As in the object; '' if it has none. */
+  readonly type: string;
+  readonly immutable: boolean;
+  readonly origin: Origin;
+  /** The value of `PROPAGATED_ANNOTATION`. */
+  readonly propagated: string | undefined;
+  /** With the one condition that is read. */
+  readonly status: SyncSecretStatus;
+}
+
+/** Longest text of a status that is kept, characters: a condition may have 32,768. */
+export const MAX_TEXT = 1024;
+
+/** Longest name of a namespace that is kept, characters. The annotation of a user may have 256 KiB. */
+const MAX_NAMESPACE = 64;
+/** Longest list of finalizers that is kept, characters. The list of a user may have a megabyte. */
+const MAX_FINALIZERS = 4096;
+/** In a kept list: the object has foreign finalizers, and they are not kept. The API server accepts no such name. */
+export const MORE_FINALIZERS = '…';
+
+/** Our finalizers are always kept. */
+function keptFinalizers(finalizers: readonly string[]): readonly string[] {
+  if (finalizers.reduce((length, one) => length + one.length, 0) <= MAX_FINALIZERS) return finalizers;
+  return [...finalizers.filter((one) => OWN_FINALIZERS.has(one)), MORE_FINALIZERS];
+}
+
+export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
+  const { type = '', immutable } = object as SyncSecret;
+  const { metadata } = object;
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
+  const propagated = metadata.annotations?.[PROPAGATED_ANNOTATION];
+  return {
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace: lists.text(namespace) }),
+      uid,
+      resourceVersion,
+      ...(generation === undefined ? {} : { generation }),
+      creationTimestamp: lists.text(creationTimestamp),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      finalizers: lists.share(keptFinalizers(metadata.finalizers ?? [])),
+    },
+    type: lists.text(clipped(type, MAX_TEXT)),
+    immutable: immutable === true,
+    origin: originOf(metadata),
+    propagated: propagated && clipped(propagated, MAX_NAMESPACE),
+    status: statusOf(object, lists),
+  };
+}
+
+/** The part of a status that is read. */
+export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus {
+  const { observedGeneration, phase, conditions } = (object as SyncSecret).status ?? {};
+  const condition = conditions?.find(({ type }) => type === SYNCED_CONDITION);
+  const text = (value: string): string => lists.text(clipped(value, MAX_TEXT));
+  return {
+    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+    ...(phase === undefined ? {} : { phase: text(phase) }),
+    ...(condition === undefined
+      ? {}
+      : {
+          conditions: [
+            {
+              type: SYNCED_CONDITION,
+              status: condition.status,
+              ...(condition.observedGeneration === undefined
+                ? {}
+                : { observedGeneration: condition.observedGeneration }),
+              lastTransitionTime: lists.text(condition.lastTransitionTime),
+              reason: text(condition.reason),
+              message: text(condition.message),
+            },
+          ],
+        }),
+  };
+}
+
+/** Changes whenever the claims of a SyncSecret may change, and not with its status. */
+export function ruleVersion({ metadata, origin, propagated }: SyncSecretRule): string {
+  const { uid, generation = 0, finalizers, deletionTimestamp } = metadata;
+  const deleting = deletionTimestamp === undefined ? '' : ' deleting';
+  return flatText(uid, ' ', generation, ' ', finalizers.join(','), deleting, ' ', origin, ' ', propagated ?? '');
+}

@@ -1,0 +1,52 @@
+/** What a tenant may read of failures in the management cluster, and what its cluster takes over from there. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import * as fc from 'fast-check';
+
+import { type Cause, operatorCause, userCause } from '../../../copy/model/cause.ts';
+import { SYNCED } from '../../../copy/model/claim.ts';
+import type { SyncSecretStatus } from '../api.ts';
+import { tenantState } from './status.ts';
+
+test('a tenant reads our own messages with their reason, and of others only the text that is meant for it', () => {
+  const read = (cause: Cause): unknown => {
+    const facts = { failure: undefined, unreachable: undefined, copy: undefined };
+    const { reason, message } = tenantState({ ...facts, outcome: { state: 'error', ...cause } });
+    return [reason, message];
+  };
+  assert.deepEqual(read(userCause('TooLarge', 'too much')), ['TooLarge', 'failed to copy SyncSecret: too much']);
+  const internal = operatorCause('Forbidden', 'policy internal', 'a policy');
+  assert.deepEqual(read(internal), ['SyncFailed', 'failed to copy SyncSecret: a policy']);
+});
+
+test('property: whatever the status of a copy is, it becomes a phase and a short condition that the API accepts', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 2000 });
+  const condition = fc.record({
+    type: fc.constant('Synced'),
+    status: fc.constantFrom('True' as const, 'False' as const, 'Unknown' as const),
+    lastTransitionTime: text,
+    reason: text,
+    message: text,
+  });
+  const status: fc.Arbitrary<SyncSecretStatus> = fc.record(
+    {
+      observedGeneration: fc.oneof(fc.constant(3), fc.maxSafeInteger(), fc.double()),
+      phase: fc.oneof(fc.constantFrom('Synced', 'Failed', 'Pending', 'Terminating'), text),
+      conditions: fc.array(condition, { maxLength: 2 }),
+    },
+    { requiredKeys: [] },
+  );
+  fc.assert(
+    fc.property(status, (remote) => {
+      const copy = { generation: 3, status: remote };
+      const state = tenantState({ outcome: SYNCED, failure: undefined, unreachable: undefined, copy });
+      const expected = remote.observedGeneration === 3 ? remote.phase : undefined;
+      assert.equal(state.phase, expected === 'Synced' || expected === 'Failed' ? expected : 'Pending');
+      assert.equal(state.status, state.phase === 'Synced' ? 'True' : 'False');
+      assert.match(state.reason, /^[A-Za-z][A-Za-z0-9]{0,63}$/);
+      assert.ok(state.message.length <= 512);
+      assert.doesNotMatch(state.message, /[\p{Cc}\p{Cf}\u2028\u2029]/u);
+    }),
+  );
+});

@@ -1,0 +1,120 @@
+/** Phase and condition of SyncSecrets, from the outcomes of their claims. Pure. */
+import type { Cause } from '../../../copy/model/cause.ts';
+import type { Outcome } from '../../../copy/model/claim.ts';
+import { isUnderWay } from '../../../copy/model/claim.ts';
+import { clipped } from '../../../runtime/text/clipped.ts';
+import type { SyncSecretStatus } from '../api.ts';
+import type { SyncState } from '../duties/sync-secrets.ts';
+
+/** KubeLB's words for a Secret that is up to date. */
+const SYNCED_MESSAGE = 'Secret synced successfully';
+/** KubeLB's words for a SyncSecret that is being deleted. */
+const TERMINATING_MESSAGE = 'SyncSecret is being deleted';
+const FAILED_REASON = 'SyncFailed';
+
+export interface SecretFacts {
+  /** Of the claim on the Secret. */
+  readonly outcome: Outcome | undefined;
+  /** `prepare` or `evaluate` fails. */
+  readonly failure: Cause | undefined;
+  /** The Secret exists. */
+  readonly exists: boolean;
+  /** @see SecretShape */
+  readonly originalType: string | undefined;
+}
+
+/** The status in the management cluster, as KubeLB's. @returns `undefined` while nothing new is known */
+export function managementState({ outcome, failure, exists, originalType }: SecretFacts): SyncState | undefined {
+  if (failure !== undefined) return failed(`failed to prepare SyncSecret: ${failure.publicMessage}`);
+  if (outcome === undefined || isUnderWay(outcome)) return undefined;
+  if (outcome.state === 'synced') {
+    const note =
+      originalType === undefined
+        ? ''
+        : `; its type is Opaque, because a Secret of type ${originalType} is never created from a copy`;
+    return { phase: 'Synced', status: 'True', reason: 'Synced', message: `${SYNCED_MESSAGE}${note}` };
+  }
+  return failed(`failed to ${exists ? 'update' : 'create'} Secret: ${outcome.publicMessage}`);
+}
+
+function failed(message: string): SyncState {
+  return { phase: 'Failed', status: 'False', reason: FAILED_REASON, message };
+}
+
+/** @param waitsFor what the deletion waits for */
+export function terminatingState(waitsFor: string | undefined): SyncState {
+  const message = waitsFor === undefined ? TERMINATING_MESSAGE : `${TERMINATING_MESSAGE}; ${waitsFor}`;
+  // KubeLB has True here.
+  return { phase: 'Terminating', status: 'True', reason: 'Terminating', message };
+}
+
+export interface ChainFacts {
+  /** Of the claim on the copy. */
+  readonly outcome: Outcome | undefined;
+  readonly failure: Cause | undefined;
+  /** The management cluster does not answer, or refuses the watch. */
+  readonly unreachable: Cause | undefined;
+  /** Of the copy; `undefined`: there is none, or none is known. */
+  readonly copy: { readonly generation: number | undefined; readonly status: SyncSecretStatus } | undefined;
+}
+
+/** The status of the whole chain, in the tenant cluster. Phase `Pending`: not final. */
+export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts): SyncState {
+  if (failure !== undefined) {
+    return { phase: 'Failed', status: 'False', reason: FAILED_REASON, message: failure.publicMessage };
+  }
+  if (outcome === undefined || isUnderWay(outcome)) {
+    if (unreachable !== undefined) return pending(unreachable.reason, unreachable.publicMessage);
+    return pending('Pending', NOT_MADE);
+  }
+  if (outcome.state === 'waiting') {
+    const { reason, publicMessage: message } = outcome;
+    return outcome.for === 'namespace'
+      ? { phase: 'Failed', status: 'False', reason, message }
+      : pending(reason, message);
+  }
+  if (outcome.state !== 'synced') {
+    // The reason says no more than the message.
+    const { state, message, publicMessage } = outcome;
+    const reason = state === 'conflict' || message === publicMessage ? outcome.reason : FAILED_REASON;
+    return { phase: 'Failed', status: 'False', reason, message: `failed to copy SyncSecret: ${publicMessage}` };
+  }
+  return copyState(copy);
+}
+
+/** What the management cluster has made of a copy. */
+export function copyState(copy: ChainFacts['copy']): SyncState {
+  const isPresent = copy !== undefined && copy.status.observedGeneration === copy.generation;
+  const [condition] = isPresent ? (copy.status.conditions ?? []) : [];
+  if (isPresent && copy.status.phase === 'Synced') {
+    const message = clipped(condition?.message ?? SYNCED_MESSAGE, MAX_REMOTE);
+    return { phase: 'Synced', status: 'True', reason: 'Synced', message: printable(message) };
+  }
+  if (isPresent && copy.status.phase === 'Failed') {
+    const message = clipped(condition?.message ?? 'the management cluster gives no reason', MAX_REMOTE);
+    return { phase: 'Failed', status: 'False', reason: reasonOf(condition?.reason), message: printable(message) };
+  }
+  return pending('Pending', NOT_MADE);
+}
+
+/** One text from the beginning to the end: another one would be another write. */
+const NOT_MADE = 'the Secret in the management cluster is not made yet';
+
+/** Longest message that is taken over from the other cluster, characters. */
+const MAX_REMOTE = 512;
+
+function pending(reason: string, message: string): SyncState {
+  return { phase: 'Pending', status: 'False', reason, message };
+}
+
+/** One word, as the API server's own reasons are. */
+const REASON = /^[A-Za-z][A-Za-z0-9]{0,63}$/;
+
+function reasonOf(reason: string | undefined): string {
+  return reason !== undefined && REASON.test(reason) ? reason : FAILED_REASON;
+}
+
+/** Without control characters, which would change what a terminal shows. */
+function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, ' ');
+}

@@ -1,0 +1,123 @@
+/** What labelled Secrets mean: claims on SyncSecrets of the same name. */
+import type { Claim } from '../../../copy/model/claim.ts';
+import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { RuleStore } from '../../common/rules/rule-store.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET_KIND } from '../api.ts';
+import { SYNC_SECRET } from './kind.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
+import { ManifestShape, MarkShape } from './shapes.ts';
+import type { Travel } from './travel.ts';
+
+export const SYNCHRONIZER_CONTROLLER = 'syncsecret-synchronizer';
+
+/** The part of a Secret that is kept. */
+export interface SecretRule {
+  readonly metadata: Pick<
+    ObjectMeta,
+    'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'finalizers'
+  >;
+  readonly immutable: boolean;
+  /** `false`: it is no longer offered, and still has the finalizer of KubeLB. */
+  readonly isOffered: boolean;
+}
+
+export interface SynchronizerRulesOptions {
+  /** Name of the tenant cluster. */
+  readonly cluster: string;
+  readonly secrets: RuleStore<SecretRule>;
+  readonly travel: Travel;
+}
+
+/** The part of a Secret that is kept. `undefined`: it is not offered, and does not have the finalizer of KubeLB. */
+export function secretRule(object: KubeObject & { readonly immutable?: boolean }): SecretRule | undefined {
+  const { metadata, immutable } = object;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, finalizers, labels } = metadata;
+  const isLabelled = labels?.[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
+  const isOffered = isLabelled && deletionTimestamp === undefined && !isOfManager(metadata);
+  const hasFinalizer = finalizers?.includes(ORIGINAL_FINALIZER) === true;
+  if (!isOffered && !hasFinalizer) return undefined;
+  return {
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      ...(hasFinalizer ? { finalizers } : {}),
+    },
+    immutable: immutable === true,
+    isOffered,
+  };
+}
+
+/** Whether it is the Secret of a SyncSecret. KubeLB copies all labels, also the one that offers a Secret. */
+function isOfManager(metadata: ObjectMeta): boolean {
+  const { name, namespace = '', labels = {}, ownerReferences = [] } = metadata;
+  if (labels[COPY_LABEL] === COPY_OF_SYNC_SECRET || originOf({ name, namespace, labels }) === 'another') return true;
+  return ownerReferences.some(({ kind, uid }) => kind === SYNC_SECRET_KIND && uid === name);
+}
+
+/** Changes whenever the claims of a Secret may change. */
+export function secretVersion({ metadata: { uid, finalizers }, immutable, isOffered }: SecretRule): string {
+  return `${uid} ${immutable} ${isOffered} ${finalizers?.join(',') ?? ''}`;
+}
+
+/**
+ * Whether KubeLB has made this SyncSecret of a Secret, and Keyferry has not adopted it: its origin labels name itself. Its Secret may have
+ * lost the label while nothing was running, and then KubeLB's finalizer is still there.
+ */
+export function isOfKubeLb({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[SECRET_ANNOTATION] === undefined && originOf(metadata) === 'itself';
+}
+
+export class SynchronizerRules implements RuleSet {
+  readonly name = SYNCHRONIZER_CONTROLLER;
+  readonly #options: SynchronizerRulesOptions;
+
+  constructor(options: SynchronizerRulesOptions) {
+    this.#options = options;
+  }
+
+  // eslint-disable-next-line require-yield -- nothing here takes long
+  *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
+    const { secrets, cluster, travel } = this.#options;
+    const secret = secrets.get(rule);
+    if (secret === undefined) return undefined;
+    const { namespace = '', name, uid, creationTimestamp } = secret.metadata;
+    const owner = { key: rule, title: `Secret ${namespace}/${name}`, rank: `${creationTimestamp} ${uid}` };
+    const target = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
+    const source = resourceKey(cluster, SECRET.kind, namespace, name);
+    const claim: Claim = secret.isOffered
+      ? {
+          owner,
+          target,
+          mode: 'own',
+          source,
+          isRuleSource: true,
+          shape: new ManifestShape(travel, namespace, name, secret.immutable),
+        }
+      : { owner, target, mode: 'own', source: undefined, shape: new MarkShape(name) };
+    return { owner, version: secretVersion(secret), claims: [claim], sources: [] };
+  }
+
+  ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
+    const { cluster, secrets } = this.#options;
+    const place = parseResourceKey(target);
+    if (place.cluster !== cluster || place.kind !== SYNC_SECRET.kind) return undefined;
+    if (isMarkedElsewhere(annotations, place)) return undefined;
+    const isOurs = annotations[SECRET_ANNOTATION] === place.name;
+    // A SyncSecret that KubeLB made: its origin labels name itself.
+    const isOriginals = labels[ORIGIN_LABELS.name] !== undefined && originOf({ ...place, labels }) === 'itself';
+    return isOurs || isOriginals ? secrets.key(place.namespace, place.name) : undefined;
+  }
+
+  orphanPolicy(_rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
+    return annotations[SECRET_ANNOTATION] === undefined ? 'keep' : 'delete';
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine keeps them up to
+ * date from watches; a short command fills them once from lists.
+ */
+import type { Claim } from '../model/claim.ts';
+import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { SetMap } from '../../runtime/maps.ts';
+import type { Observed } from '../model/observed.ts';
+import { UNPREPARED } from '../model/unprepared-shape.ts';
+import type { Evaluation, RuleSet, RuleState } from '../model/rule-set.ts';
+import { type BookChange, ClaimBook } from './claim-book.ts';
+import { Cycles, type CyclesOptions } from './cycles.ts';
+import type { OrphanAction } from '../plan/facts.ts';
+import { ownerByMark, placedOwner } from '../plan/marks.ts';
+
+/** How up to date the claims of a rule are. */
+export interface RuleLookup {
+  /** Whether the rule may have claims that are not in the book, because of a change since its evaluation. */
+  isOutdated(): boolean;
+  /** Reads the rule from the server. */
+  getLive(): Promise<RuleState>;
+}
+
+/** The result of an evaluation. */
+export interface ClaimsChange extends BookChange {
+  /**
+   * Targets that carry the rule's mark and that it does not claim, if the evaluation differs from the last one: whether they are deleted
+   * may depend on any part of the rule.
+   */
+  readonly orphans: readonly ResourceKey[];
+}
+
+export class Claims {
+  readonly book = new ClaimBook();
+  /** Claims that are not carried out, because their content would return to its origin. */
+  readonly cycles: Cycles;
+  readonly #ruleSets = new Map<string, RuleSet>();
+  readonly #versions = new Map<RuleKey, string>();
+  readonly #owned = new SetMap<RuleKey, ResourceKey>();
+
+  constructor(options: Omit<CyclesOptions, 'book'>) {
+    this.cycles = new Cycles({ ...options, book: this.book });
+  }
+
+  add(rules: RuleSet): void {
+    this.#ruleSets.set(rules.name, rules);
+  }
+
+  /** @throws Error for a rule of a controller that was not added */
+  ruleSetOf(rule: RuleKey): RuleSet {
+    const rules = this.#ruleSets.get(controllerOf(rule));
+    if (rules === undefined) throw new Error(`no controller for the rule ${rule}`);
+    return rules;
+  }
+
+  /**
+   * Makes the claims of an evaluation the rule's claims.
+   * @param evaluation `undefined`: the rule does not exist
+   * @param isPrepared if not, the rule has its claims, so that its copies are no orphans, but its targets stay unchanged, and no further source is read
+   */
+  put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
+    const { claims = [], sources = [] } = evaluation ?? {};
+    const change = isPrepared
+      ? this.book.replace(rule, claims, sources)
+      : this.book.replace(rule, claims.map(unprepared), this.book.sourcesOf(rule));
+    const version = this.#versions.get(rule);
+    const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
+    if (evaluation === undefined) this.#versions.delete(rule);
+    else this.#versions.set(rule, evaluation.version);
+    const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
+    return { ...change, orphans };
+  }
+
+  /** The version of the rule that its claims were made from; `undefined`: it was not evaluated, or does not exist. */
+  versionOf(rule: RuleKey): string | undefined {
+    return this.#versions.get(rule);
+  }
+
+  /** The rules that were evaluated and exist. */
+  get rules(): Iterable<RuleKey> {
+    return this.#versions.keys();
+  }
+
+  /** Records the marks on an object. @returns the rules whose mark it had before, and has now */
+  objectChanged(
+    key: ResourceKey,
+    before: Observed | undefined,
+    after: Observed | undefined,
+  ): { readonly was: RuleKey | undefined; readonly is: RuleKey | undefined } {
+    const was = before && placedOwner(this.#ruleSets.values(), before, key);
+    const is = after && placedOwner(this.#ruleSets.values(), after, key);
+    if (was === is) return { was, is };
+    if (was !== undefined) this.#owned.delete(was, key);
+    if (is !== undefined) this.#owned.add(is, this.book.keyOf(key));
+    return { was, is };
+  }
+
+  /** Targets that carry the rule's mark, and were marked in their place. */
+  ownedBy(rule: RuleKey): Iterable<ResourceKey> {
+    return this.#owned.get(rule);
+  }
+
+  /** The rule whose mark on the object counts, of any controller. */
+  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
+    return ownerByMark(this.#ruleSets.values(), this.book, observed, target);
+  }
+
+  /**
+   * Whether to delete a target that its owner does not claim. It is deleted only if the owner does not exist, or exists in exactly the
+   * version that its claims were made from.
+   */
+  async orphanActionOf(
+    rule: RuleKey,
+    target: ResourceKey,
+    observed: Observed,
+    lookup: RuleLookup,
+  ): Promise<OrphanAction | 'later'> {
+    const rules = this.ruleSetOf(rule);
+    // No read while the answer is `later` in any case: a rule that cannot be prepared may have thousands of copies.
+    if (lookup.isOutdated()) return 'later';
+    const live = await lookup.getLive();
+    if (live.state === 'gone') return rules.orphanPolicy(rule, observed, false);
+    // Another version on the server: the watch is behind, and will enqueue the rule.
+    if (this.#versions.get(rule) !== live.version) return 'later';
+    // A new namespace may contain copies (from a backup) before the rule has claimed them.
+    if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
+    return rules.orphanPolicy(rule, observed, true);
+  }
+}
+
+function unprepared(claim: Claim): Claim {
+  return { ...claim, shape: UNPREPARED };
+}

@@ -1,0 +1,218 @@
+/**
+ * Claims that copy in a cycle: A is copied to B, and B to A. Two values would overwrite each other without end. So nothing is written for
+ * such claims; the status of each rule names the others.
+ *
+ * Claims are edges from the place of their source to their target. Only those count that carry content now: a claim whose target is not ours,
+ * or whose source does not exist or permits nothing, closes no cycle. Whether a claim is in a cycle is found by a walk up its sources:
+ *
+ *   claim ──its source──▶ the claims that fill it ──their sources──▶ … ──▶ the target of the claim: a cycle
+ *
+ * A walk is needed only where the source of a claim is a target and its target a source, so other claims cost two look-ups. It ends after
+ * `MAX_PLACES`. A longer chain of copies is treated as a cycle, because it may be one, and so no user can make a walk expensive.
+ *
+ * Cycles of `fill` claims alone (`replicate-from`) have a guard of their own, which remembers where a chain begins (controllers/replicator).
+ *
+ * The answer depends only on the claims and on what they carry, never on the order of changes. A change is passed on from target to target
+ * (`visited`): whatever a walk through a place finds changes for all places behind it.
+ */
+import { userCause } from '../model/cause.ts';
+import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
+import type { ClaimBook } from './claim-book.ts';
+import type { ResourceKey } from '../model/keys.ts';
+import type { Contest, Facts } from '../plan/facts.ts';
+import { winnerOf } from '../plan/contest.ts';
+
+export interface CyclesOptions {
+  readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
+  /** The claims that would now write the content of their source into a target. Without I/O. */
+  readonly flowsInto: (target: ResourceKey) => Flows;
+  /** Claims on these targets may have entered or left a cycle. */
+  readonly onChange: (targets: Iterable<ResourceKey>) => void;
+}
+
+/** Claims, and whether they write their source's content. `unknown`: the state of the source is not known yet. Others do not. */
+export type Flows = ReadonlyMap<Claim, 'active' | 'unknown'>;
+
+/** @param facts about the target of the claims; without cycles in their views */
+export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
+  const { entries, observed, markedBy, viewOf, now } = facts;
+  const flows = new Map<Claim, 'active' | 'unknown'>();
+  // An object that is not ours is never written.
+  const winner = observed !== undefined && markedBy === undefined ? undefined : winnerOf(facts)?.claim;
+  for (const { claim } of entries) {
+    if (claim.mode === 'own' && claim !== winner) continue;
+    const view = viewOf(claim);
+    if (view.state === 'unknown') {
+      flows.set(claim, 'unknown');
+      continue;
+    }
+    const desired = claim.shape.desiredState(view, observed, now);
+    if (desired.kind === 'be' && desired.data === 'source') flows.set(claim, 'active');
+  }
+  return flows;
+}
+
+/** The view of the source of a claim in a cycle, or of a claim that may be in one. */
+type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
+
+const NOT_KNOWN_YET: CycleView = { state: 'unknown' };
+
+/** Places that a walk visits at most. The longest chain of the controllers has four. */
+const MAX_PLACES = 32;
+const TOO_LONG: CycleView = failed(
+  `nothing is written, because the content comes through more than ${MAX_PLACES} copies, one after the other: a cycle, or a chain that is too long`,
+);
+
+interface Edge {
+  readonly claim: Claim;
+  readonly from: ResourceKey;
+  readonly isKnown: boolean;
+}
+
+interface Walk {
+  readonly places: number;
+  readonly view: CycleView | undefined;
+}
+
+/** Most rules that one message names. */
+const MAX_NAMED = 10;
+
+export class Cycles {
+  readonly #options: CyclesOptions;
+  /** What the walks from the claims on a place have found, as text, if that is not nothing. */
+  readonly #found = new Map<ResourceKey, string>();
+
+  constructor(options: CyclesOptions) {
+    this.#options = options;
+  }
+
+  /** Why claims on a target are not carried out, as views of their sources. `undefined`: the claim is not part of a cycle. */
+  viewsOn(target: ResourceKey): (claim: Claim) => CycleView | undefined {
+    // Once for all claims: thousands may contest one target.
+    let flows: Flows | undefined;
+    return (claim) => {
+      if (!this.#mayCircle(claim)) return undefined;
+      flows ??= this.#options.flowsInto(target);
+      return flows.has(claim) ? this.#walk(claim, flows).view : undefined;
+    };
+  }
+
+  /** A target is decided again: something about it may have changed. Passes a change of its cycles on to the places behind it. */
+  visited(target: ResourceKey): void {
+    const { book, onChange } = this.#options;
+    const before = this.#found.get(target);
+    const now = book.isSource(target) ? this.#findOn(target) : undefined;
+    if (now === before) return;
+    if (now === undefined) this.#found.delete(target);
+    else this.#found.set(target, now);
+    const behind = Array.from(book.from(target), ({ claim }) => claim.target);
+    // Most targets are not sources. One that was may have been in a cycle.
+    onChange(behind.filter((place) => book.isSource(place) || this.#found.has(place)));
+  }
+
+  #findOn(target: ResourceKey): string | undefined {
+    const { book, flowsInto } = this.#options;
+    const claims = book.on(target).filter(({ claim }) => this.#mayCircle(claim));
+    if (claims.length === 0) return undefined;
+    const flows = flowsInto(target);
+    const found = claims.flatMap(({ claim }) => {
+      if (!flows.has(claim)) return [];
+      const { places, view } = this.#walk(claim, flows);
+      return `${places} ${view?.state === 'failed' ? view.message : (view?.state ?? '')}`;
+    });
+    return found.length === 0 ? undefined : found.join('\n');
+  }
+
+  #mayCircle(claim: Claim): boolean {
+    const { book } = this.#options;
+    const from = targetKeyOfSource(claim);
+    if (from === undefined) return false;
+    return from === claim.target || (book.isClaimed(from) && book.isSource(claim.target));
+  }
+
+  /** @param flows into the target of the claim */
+  #walk(claim: Claim, flows: Flows): Walk {
+    const start = targetKeyOfSource(claim);
+    if (start === undefined) return { places: 0, view: undefined };
+    const edges: Edge[] = [];
+    const places = new Set([start]);
+    for (const place of places) {
+      if (places.size > MAX_PLACES) return { places: MAX_PLACES, view: TOO_LONG };
+      const into = place === claim.target ? flows : this.#options.flowsInto(place);
+      for (const [one, flow] of into) {
+        const from = targetKeyOfSource(one);
+        if (from === undefined) continue;
+        edges.push({ claim: one, from, isKnown: flow === 'active' });
+        places.add(from);
+      }
+    }
+    return { places: places.size, view: places.has(claim.target) ? viewIn(claim, edges) : undefined };
+  }
+}
+
+/**
+ * While the state of a source is unknown, claims that would form a cycle with it wait. So after a restart nothing is written into a cycle.
+ * @param edges all that lead to the source of the claim
+ */
+function viewIn(claim: Claim, edges: readonly Edge[]): CycleView | undefined {
+  const cycle = cycleOf(
+    claim,
+    edges.filter(({ isKnown }) => isKnown),
+  );
+  if (cycle !== undefined) return failed(messageOf(cycle.claims, cycle.places));
+  return cycleOf(claim, edges) === undefined ? undefined : NOT_KNOWN_YET;
+}
+
+function failed(message: string): CycleView {
+  return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
+}
+
+/** The claims that lead from the target of a claim back to its source, itself included; `undefined`: there are none, or they only fill. */
+function cycleOf(
+  claim: Claim,
+  edges: readonly Edge[],
+): { readonly claims: readonly Claim[]; readonly places: number } | undefined {
+  if (!edges.some((edge) => edge.claim === claim)) return undefined;
+  const ahead = reached(claim.target, edges, (edge) => [edge.from, edge.claim.target]);
+  const back = reached(claim.target, edges, (edge) => [edge.claim.target, edge.from]);
+  const places = [...ahead].filter((place) => back.has(place));
+  const within = new Set(places);
+  // In the order of the copies.
+  const claims = places.flatMap((place) =>
+    edges.flatMap((edge) => (edge.from === place && within.has(edge.claim.target) ? edge.claim : [])),
+  );
+  return claims.includes(claim) && claims.some(({ mode }) => mode !== 'fill')
+    ? { claims, places: places.length }
+    : undefined;
+}
+
+/** The places that edges lead to from a place, itself included. */
+function reached(
+  start: ResourceKey,
+  edges: readonly Edge[],
+  ends: (edge: Edge) => readonly [from: ResourceKey, to: ResourceKey],
+): ReadonlySet<ResourceKey> {
+  const places = new Set([start]);
+  for (const place of places) {
+    for (const edge of edges) {
+      const [from, to] = ends(edge);
+      if (from === place) places.add(to);
+    }
+  }
+  return places;
+}
+
+/** @param claims of one cycle; in order, if it is a simple one */
+function messageOf(claims: readonly Claim[], places: number): string {
+  const titles = claims.map(({ owner }) => owner.title);
+  // The list begins with the smallest title and target, so that the message is the same after a restart. A rule may occur twice.
+  const order = claims.map(({ owner, target }) => `${owner.title} ${target}`);
+  let first = 0;
+  for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;
+  const ordered = [...titles.slice(first), ...titles.slice(0, first)];
+  const isSimple = claims.length === places;
+  const names = [...new Set(isSimple ? ordered : titles.toSorted())];
+  const rest = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
+  const list = names.slice(0, MAX_NAMED).join(isSimple ? ' → ' : ', ');
+  return `nothing is written, because these rules copy in a cycle: ${list}${rest}`;
+}

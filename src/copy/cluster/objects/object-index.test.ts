@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ObjectMeta } from '../../../kube/api.ts';
+import { ObjectIndex } from './object-index.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+
+const meta = (resourceVersion: string, uid = 'u1'): ObjectMeta => ({
+  name: 'n',
+  namespace: 'ns',
+  uid,
+  resourceVersion,
+  creationTimestamp: '2024-01-01T00:00:00Z',
+});
+
+function setUp() {
+  const changes: string[] = [];
+  const index = new ObjectIndex('c', 'Secret', (_, before, after) =>
+    changes.push(`${before?.resourceVersion ?? '-'}>${after?.resourceVersion ?? '-'}`),
+  );
+  const { sink } = index.feed();
+  return { index, sink, changes, version: () => index.get('ns', 'n')?.resourceVersion };
+}
+
+describe('the response to a write', () => {
+  it('is stored before the watch brings it, and once', () => {
+    const { index, sink, changes, version } = setUp();
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
+    request.storeResponse(meta('5'));
+    assert.equal(version(), '5');
+    sink.upsert({ metadata: meta('5') }, false);
+    assert.deepEqual(changes, ['->5']);
+    sink.remove({ metadata: meta('6') });
+    assert.equal(version(), undefined);
+  });
+
+  it('is out of date if the watch was faster and has brought the deletion', () => {
+    const { index, sink, changes, version } = setUp();
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
+    sink.upsert({ metadata: meta('5') }, false);
+    sink.remove({ metadata: meta('6') });
+    request.storeResponse(meta('5'));
+    assert.equal(version(), undefined);
+    assert.deepEqual(changes, ['->5', '5>-']);
+  });
+
+  it('is out of date if a newer list does not have the object', () => {
+    const { index, sink, version } = setUp();
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
+    sink.prune(new Set(), '9');
+    request.storeResponse(meta('5'));
+    assert.equal(version(), undefined);
+  });
+
+  it('is stored if a newer list of another namespace does not have it, and out of date if that of its own does not', () => {
+    const { index, sink, version } = setUp();
+    sink.upsert({ metadata: meta('3') }, false);
+    sink.prune(new Set(), '9', 'n');
+    assert.equal(version(), '3');
+    {
+      using request = index.beginRequest(asKey('c:Secret/ns/n'));
+      sink.prune(new Set(), '9', 'n');
+      request.storeResponse(meta('5'));
+    }
+    assert.equal(version(), '5');
+    sink.prune(new Set(), '9', 'ns');
+    assert.equal(version(), undefined);
+  });
+
+  it('is stored if the deletion is of an older object, or was before the request', () => {
+    const { index, sink, version } = setUp();
+    sink.remove({ metadata: meta('9') });
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
+    sink.prune(new Set(), '3');
+    sink.remove({ metadata: meta('4', 'u0') });
+    request.storeResponse(meta('5'));
+    assert.equal(version(), '5');
+  });
+
+  it('is compared with deletions since its own request, if there are several', () => {
+    const { index, sink, version } = setUp();
+    using early = index.beginRequest(asKey('c:Secret/ns/n'));
+    sink.remove({ metadata: meta('6') });
+    using late = index.beginRequest(asKey('c:Secret/ns/n'));
+    early.storeResponse(meta('5'));
+    assert.equal(version(), undefined);
+    late.storeResponse(meta('7', 'u2'));
+    assert.equal(version(), '7');
+  });
+});
+
+describe('a list of which a feed keeps few objects', () => {
+  it('does not keep keys of irrelevant objects', () => {
+    const { index } = setUp();
+    const { sink } = index.feed(() => false);
+    assert.equal(sink.upsert({ metadata: meta('5') }, true), false);
+    assert.deepEqual([...index.keys()], []);
+  });
+
+  it('keeps keys of objects that another feed or our own write confirms', () => {
+    const { index, changes, version } = setUp();
+    const { sink } = index.feed(() => false);
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
+    request.storeResponse(meta('5'));
+    assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
+    sink.prune(new Set(['ns/n']), '9');
+    assert.equal(version(), '5');
+    assert.deepEqual(changes, ['->5']);
+  });
+
+  it('keeps keys of objects with a request under way', () => {
+    const { index, version } = setUp();
+    const { sink } = index.feed(() => false);
+    using request = index.beginRequest(asKey('c:Secret/ns/n'));
+    assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
+    sink.prune(new Set(['ns/n']), '9');
+    request.storeResponse(meta('5'));
+    assert.equal(version(), '5');
+  });
+
+  it('no longer confirms an object that it does not have, also if another feed has a newer version', () => {
+    const { index, sink, version } = setUp();
+    const other = index.feed();
+    sink.upsert({ metadata: meta('5') }, false);
+    other.sink.upsert({ metadata: meta('8') }, false);
+    sink.prune(new Set(), '7');
+    assert.equal(version(), '8');
+    other.sink.remove({ metadata: meta('9') });
+    assert.equal(version(), undefined);
+  });
+});
+
+describe('a list with an older version of an object', () => {
+  const alarmed: string[] = [];
+  const index = new ObjectIndex('c', 'Secret', () => undefined, { onRollback: (key) => alarmed.push(key) });
+  const { sink } = index.feed();
+  const list = (version: string, ofVersion: string, then?: string): void => {
+    sink.upsert({ metadata: meta(version) }, true);
+    if (then !== undefined) sink.upsert({ metadata: meta(then) }, true);
+    sink.prune(new Set(['ns/n']), ofVersion);
+  };
+
+  it('is no rollback if the object changed after the list, or the list also has the change', () => {
+    sink.upsert({ metadata: meta('8') }, false);
+    list('5', '7');
+    list('5', '9', '8');
+    list('8', '9');
+    assert.deepEqual(alarmed, []);
+  });
+
+  it('is no rollback if it is another object', () => {
+    sink.upsert({ metadata: meta('8') }, false);
+    sink.upsert({ metadata: meta('5', 'u0') }, true);
+    sink.prune(new Set(['ns/n']), '9');
+    assert.deepEqual(alarmed, []);
+  });
+
+  it('is a rollback if the list should have had the change', () => {
+    list('5', '9');
+    assert.deepEqual(alarmed, ['c:Secret/ns/n']);
+  });
+});
+
+describe('a list', () => {
+  it('without an object removes it if only our older write confirmed it', () => {
+    const { index, sink, changes, version } = setUp();
+    try {
+      using request = index.beginRequest(asKey('c:Secret/ns/n'));
+      request.storeResponse(meta('5'));
+      sink.prune(new Set(), '4');
+      assert.equal(version(), '5', 'the list is older than the write');
+      sink.prune(new Set(), '6');
+      assert.equal(version(), undefined);
+      assert.deepEqual(changes, ['->5', '5>-']);
+    } finally {
+      index.stop();
+    }
+  });
+});

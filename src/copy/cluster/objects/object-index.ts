@@ -1,0 +1,297 @@
+/**
+ * The metadata of the objects of one kind in one cluster, fed by several watches and by the responses to our own writes.
+ *
+ * No single watch has every relevant object (one selects our copies by label, others follow single sources), so a record stores
+ * which feeds confirm it. Invariants:
+ * - a record exists as long as at least one feed confirms it, or a write of ours that no watch has brought yet;
+ * - it never goes back to an older resourceVersion of the same object;
+ * - no record means *absent* only for objects that a complete feed covers; else it means *unknown*.
+ */
+import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import { isOlder } from '../../../kube/resource-version.ts';
+import type { WatchSink } from '../../../kube/watch/watcher.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
+import { type Clock, systemClock } from '../../../runtime/clock.ts';
+import type { OnObjectChange } from '../../engine/backend.ts';
+import { PendingWrites } from './pending-writes.ts';
+import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
+import { KeyLists } from '../../model/key-lists.ts';
+import { observe, type Observed, type ObserveOptions } from '../../model/observed.ts';
+
+/** The bit of one feed. */
+type FeedBit = number;
+
+/** The feed of our own writes. It confirms an object until a watch brings it or its deletion, or until a time limit. */
+const OWN_WRITES: FeedBit = 1;
+
+export interface ObjectIndexOptions {
+  readonly clock?: Clock;
+  /** No watch has confirmed our writes of `sinceMs` ago: a watch is dead, or none covers the object. */
+  readonly onLate?: ((sinceMs: number) => void) | undefined;
+  /** The server returned an older version of an object than before: its etcd was restored from a backup. */
+  readonly onRollback?: (key: ObjectKey) => void;
+  /** @see ObserveOptions.isRead */
+  readonly isRead?: ObserveOptions['isRead'];
+  /** @see Kind.isCustom */
+  readonly isCustom?: boolean | undefined;
+}
+
+/** A record, and the feeds that confirm it: one object, because there are tens of thousands. */
+type Slot = Observed & { feeds: FeedBit };
+
+export class ObjectIndex {
+  readonly cluster: string;
+  readonly kind: string;
+  readonly #onChange: OnObjectChange;
+  readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #observing: ObserveOptions & { readonly lists: KeyLists };
+  readonly #pendingWrites: PendingWrites;
+  readonly #onRollback: (key: ObjectKey) => void;
+  readonly #running = new Map<string, Set<Deletion>>();
+  #nextBit: FeedBit = 2;
+
+  constructor(cluster: string, kind: string, onChange: OnObjectChange, options: ObjectIndexOptions = {}) {
+    this.cluster = cluster;
+    this.kind = kind;
+    this.#onChange = onChange;
+    this.#observing = { lists: new KeyLists(), isRead: options.isRead, isCustom: options.isCustom };
+    this.#onRollback = options.onRollback ?? (() => undefined);
+    this.#pendingWrites = new PendingWrites({
+      clock: options.clock ?? systemClock,
+      onLate: (sinceMs) => options.onLate?.(sinceMs),
+      onGivenUp: (key) => {
+        const [namespace = '', name = ''] = key.split('/');
+        this.#withdraw(OWN_WRITES, namespace, name);
+      },
+    });
+  }
+
+  get(namespace: string, name: string): Observed | undefined {
+    return this.#slots.get(namespace)?.get(name);
+  }
+
+  /** As `get`, by key. */
+  find(key: ResourceKey): Observed | undefined {
+    const { namespace, name } = parseResourceKey(key);
+    return this.get(namespace, name);
+  }
+
+  *keys(): Iterable<ObjectKey> {
+    for (const [namespace, names] of this.#slots) {
+      for (const name of names.keys()) yield resourceKey(this.cluster, this.kind, namespace, name);
+    }
+  }
+
+  /**
+   * Must be called before a request whose response will be stored. A watch may be faster than the response: the response does not undo a
+   * deletion that the watch has reported since.
+   */
+  beginRequest(target: ObjectKey): RunningRequest {
+    const { namespace, name } = parseResourceKey(target);
+    const key = `${namespace}/${name}`;
+    const deletion: Deletion = { version: undefined };
+    const running = this.#running.get(key) ?? new Set();
+    this.#running.set(key, running.add(deletion));
+    return {
+      storeResponse: (meta, own = false) => {
+        const { version } = deletion;
+        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(OWN_WRITES, meta, false, own);
+        const record = this.get(namespace, name);
+        return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
+      },
+      [Symbol.dispose]: () => {
+        running.delete(deletion);
+        if (running.size === 0 && this.#running.get(key) === running) this.#running.delete(key);
+      },
+    };
+  }
+
+  /** Ends the wait for our own writes. */
+  stop(): void {
+    this.#pendingWrites.stop();
+  }
+
+  /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all are */
+  feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
+    const bit = this.#nextBit;
+    // Bits of a 32-bit integer. Single watches share one feed (object-watches.ts), so only a few are in use.
+    if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
+    this.#nextBit *= 2;
+    /** Objects in the running list with an older version than in the index, with the version in the index. */
+    const olderInList = new Map<string, string>();
+    const sink: WatchSink = {
+      upsert: ({ metadata }, initial) => {
+        const { namespace = '', name } = metadata;
+        if (initial) this.#noteOlder(metadata, olderInList);
+        if (accepts === undefined || accepts(metadata)) {
+          this.#put(bit, metadata, initial);
+          return true;
+        }
+        this.#withdraw(bit, namespace, name);
+        // The end of this list also decides about objects that other feeds or a running request confirm.
+        return this.get(namespace, name) !== undefined || this.#running.has(`${namespace}/${name}`);
+      },
+      remove: ({ metadata }: KubeObject) => {
+        const { namespace = '', name, uid, resourceVersion } = metadata;
+        this.#noteDeletion(`${namespace}/${name}`, resourceVersion);
+        const record = this.get(namespace, name);
+        // Our own write may be newer than this event.
+        const isGone = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
+        this.#withdraw(bit, namespace, name, uid, isGone);
+      },
+      prune: (keys, resourceVersion, only) => {
+        this.#checkForRollback(olderInList, keys, resourceVersion);
+        const isListed = (key: string): boolean => only === undefined || key.startsWith(`${only}/`);
+        for (const key of this.#running.keys())
+          if (isListed(key) && !keys.has(key)) this.#noteDeletion(key, resourceVersion);
+        for (const [namespace, names] of this.#slots) {
+          if (only !== undefined && namespace !== only) continue;
+          for (const [name, slot] of names) {
+            if (keys.has(`${namespace}/${name}`)) continue;
+            if (isOlder(resourceVersion, slot.resourceVersion))
+              this.#awaitConfirmation(bit, slot, `${namespace}/${name}`);
+            else if ((slot.feeds & (bit | OWN_WRITES)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
+          }
+        }
+      },
+    };
+    return {
+      sink,
+      listed: (keys, resourceVersion) => {
+        this.#checkForRollback(olderInList, keys, resourceVersion);
+      },
+      withdraw: (namespace, name, resourceVersion) => {
+        const record = this.get(namespace, name);
+        if (record === undefined) return;
+        const isGone = resourceVersion !== undefined && !isOlder(resourceVersion, record.resourceVersion);
+        this.#withdraw(bit, namespace, name, undefined, isGone);
+      },
+    };
+  }
+
+  #noteOlder({ namespace = '', name, uid, resourceVersion }: ObjectMeta, olderInList: Map<string, string>): void {
+    const record = this.get(namespace, name);
+    const path = `${namespace}/${name}`;
+    if (record?.uid === uid && isOlder(resourceVersion, record.resourceVersion))
+      olderInList.set(path, record.resourceVersion);
+    else if (olderInList.size > 0) olderInList.delete(path);
+  }
+
+  /**
+   * Checks a complete list. An object that was written after the list may be newer in the index. If the version in the index is not newer
+   * than the list, the list should have had it: etcd was restored from a backup.
+   */
+  #checkForRollback(olderInList: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
+    for (const [path, known] of olderInList) {
+      if (!keys.has(path)) continue;
+      olderInList.delete(path);
+      const [namespace = '', name = ''] = path.split('/');
+      if (!isOlder(resourceVersion, known)) this.#onRollback(this.#key(namespace, name));
+    }
+  }
+
+  #noteDeletion(key: string, version: string): void {
+    for (const deletion of this.#running.get(key) ?? []) {
+      if (deletion.version === undefined || isOlder(deletion.version, version)) deletion.version = version;
+    }
+  }
+
+  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {
+    const namespace = meta.namespace ?? '';
+    const path = `${namespace}/${meta.name}`;
+    const names = this.#slots.get(namespace);
+    const before = names?.get(meta.name);
+    if (names === undefined || before === undefined) {
+      this.#add(bit, namespace, meta, initial, own);
+      return;
+    }
+    const stale = isOlder(meta.resourceVersion, before.resourceVersion);
+    // A late event of an earlier object of this name confirms nothing.
+    if (stale && before.uid !== meta.uid) return;
+    const isNew = !stale && before.resourceVersion !== meta.resourceVersion;
+    if (bit !== OWN_WRITES) {
+      before.feeds |= bit;
+      // A version older than our write does not mean that the watch has brought the write.
+      if (!stale) this.#settle(before, path);
+    } else if (isNew) {
+      before.feeds |= OWN_WRITES;
+      this.#pendingWrites.expect(path);
+    }
+    if (!isNew) return;
+    // Other feeds have only confirmed the earlier object of this name.
+    const after = this.#slotOf(meta, before.uid === meta.uid ? before.feeds : bit);
+    names.set(meta.name, after);
+    this.#onChange(this.#key(namespace, meta.name), before, after, initial, own);
+  }
+
+  #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean, own: boolean): void {
+    const slot = this.#slotOf(meta, bit);
+    const names = getOrCreate(this.#slots, namespace, () => new Map());
+    names.set(this.#observing.lists.text(meta.name), slot);
+    if (bit === OWN_WRITES) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
+    this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, own);
+  }
+
+  #slotOf(meta: ObjectMeta, feeds: FeedBit): Slot {
+    return Object.assign(observe(meta, this.#observing), { feeds });
+  }
+
+  /**
+   * A list does not have an object that is newer than the list. The object may still exist: if it belongs to this feed, the watch will
+   * bring it.
+   */
+  #awaitConfirmation(bit: FeedBit, slot: Slot, path: string): void {
+    if ((slot.feeds & bit) === 0) return;
+    slot.feeds &= ~bit;
+    if (slot.feeds !== 0) return;
+    slot.feeds = OWN_WRITES;
+    this.#pendingWrites.expect(path);
+  }
+
+  #settle(slot: Slot, path: string): void {
+    slot.feeds &= ~OWN_WRITES;
+    this.#pendingWrites.arrived(path);
+  }
+
+  /**
+   * @param uid of the deleted object: a newer object of the same name stays
+   * @param gone the deletion is newer than our own writes
+   */
+  #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, isGone = false): void {
+    const names = this.#slots.get(namespace);
+    const slot = names?.get(name);
+    if (names === undefined || slot === undefined) return;
+    if (uid !== undefined && slot.uid !== uid) return;
+    slot.feeds &= ~bit;
+    if (isGone) this.#settle(slot, `${namespace}/${name}`);
+    if (slot.feeds !== 0) return;
+    names.delete(name);
+    if (names.size === 0) this.#slots.delete(namespace);
+    this.#onChange(this.#key(namespace, name), slot, undefined, false);
+  }
+
+  #key(namespace: string, name: string): ObjectKey {
+    return resourceKey(this.cluster, this.kind, namespace, name);
+  }
+}
+
+/** The version in which a watch reported that the object was deleted or no longer matches, if any. */
+interface Deletion {
+  version: string | undefined;
+}
+
+export interface RunningRequest extends Disposable {
+  /** Stores the response, unless it is out of date. @param own see `OnObjectChange` @returns the stored part of the response */
+  storeResponse(meta: ObjectMeta, own?: boolean): Observed;
+}
+
+export interface ObjectFeed {
+  readonly sink: WatchSink;
+  /** A list of only some objects is complete. It has these `keys`. */
+  listed(keys: ReadonlySet<string>, resourceVersion: string): void;
+  /**
+   * This feed no longer confirms the object.
+   * @param resourceVersion of a list that does not have it: then our older writes no longer confirm it either
+   */
+  withdraw(namespace: string, name: string, resourceVersion?: string): void;
+}

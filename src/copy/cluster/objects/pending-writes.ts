@@ -1,0 +1,81 @@
+/**
+ * Waits until a watch confirms our own writes (expectations in client-go). A missing event shows a dead watch earlier than the idle limit
+ * of the watch.
+ *
+ *   expected ──a watch brings the object──▶ (done)
+ *      │ 5 s                                ▲
+ *      ▼                                    │
+ *   late: the watches that were silent since are opened again ──▶ given up after another 15 s
+ *
+ * There is one timer for all writes, and none while no write is expected. Keys are in the order of their writes.
+ */
+import type { Clock, Timer } from '../../../runtime/clock.ts';
+
+/** A watch brings an event within milliseconds. */
+export const LATE_MS = 5000;
+const GIVE_UP_MS = 20_000;
+
+export interface PendingWritesOptions {
+  readonly clock: Clock;
+  /** Writes of `sinceMs` ago or earlier have not arrived. */
+  readonly onLate: (sinceMs: number) => void;
+  /** No watch has confirmed the write to `key`, and none will. */
+  readonly onGivenUp: (key: string) => void;
+}
+
+interface Expected {
+  readonly at: number;
+  late: boolean;
+}
+
+export class PendingWrites {
+  readonly #options: PendingWritesOptions;
+  readonly #expected = new Map<string, Expected>();
+  #timer: Timer | undefined;
+
+  constructor(options: PendingWritesOptions) {
+    this.#options = options;
+  }
+
+  expect(key: string): void {
+    this.#expected.delete(key);
+    this.#expected.set(key, { at: this.#options.clock.monotonic(), late: false });
+    this.#timer ??= this.#arm(LATE_MS);
+  }
+
+  arrived(key: string): void {
+    if (this.#expected.size > 0) this.#expected.delete(key);
+  }
+
+  stop(): void {
+    this.#expected.clear();
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #arm(ms: number): Timer {
+    return this.#options.clock.setTimeout(() => this.#check(), ms, { unref: true });
+  }
+
+  #check(): void {
+    const now = this.#options.clock.monotonic();
+    let next: number | undefined;
+    let sinceMs = 0;
+    for (const [key, expected] of this.#expected) {
+      const age = now - expected.at;
+      if (age >= GIVE_UP_MS) {
+        this.#expected.delete(key);
+        this.#options.onGivenUp(key);
+        continue;
+      }
+      if (age >= LATE_MS && !expected.late) {
+        expected.late = true;
+        sinceMs = Math.max(sinceMs, age);
+      }
+      const due = expected.at + (expected.late ? GIVE_UP_MS : LATE_MS);
+      next = Math.min(next ?? Infinity, due);
+    }
+    this.#timer = next === undefined ? undefined : this.#arm(next - now);
+    if (sinceMs > 0) this.#options.onLate(sinceMs);
+  }
+}

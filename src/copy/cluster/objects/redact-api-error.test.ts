@@ -1,0 +1,56 @@
+/** The class of an API error stays the same after values are removed from its texts. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { apiErrorOf, ApiError, isImmutable, isNamespaceTerminating } from '../../../kube/errors.ts';
+import { Content } from '../../model/content.ts';
+import { SECRET } from '../../model/kind.ts';
+import { withoutDetails, redactApiError } from './redact-api-error.ts';
+
+const CALL = { cluster: 'c', method: 'PATCH', path: '/x' };
+const errorOf = (status: number, more: object): ApiError =>
+  apiErrorOf(CALL, status, Buffer.from(JSON.stringify({ kind: 'Status', ...more })), undefined, 0);
+
+function isQuota(error: unknown): boolean {
+  return error instanceof ApiError && error.detected.refusal?.by === 'quota';
+}
+
+const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
+  [
+    errorOf(422, {
+      reason: 'Invalid',
+      message: 'Secret "x" is invalid: data: Forbidden: field is immutable when `immutable` is set',
+      details: { causes: [{ field: 'data', message: 'Forbidden: field is immutable when `immutable` is set' }] },
+    }),
+    isImmutable,
+  ],
+  [
+    errorOf(403, {
+      reason: 'Forbidden',
+      message: 'namespace a: because it is being terminated',
+      details: { causes: [{ reason: 'NamespaceTerminating' }] },
+    }),
+    isNamespaceTerminating,
+  ],
+  [errorOf(403, { reason: 'Forbidden', message: 'secrets "a" is forbidden: exceeded quota: data' }), isQuota],
+];
+
+test('an error whose words are values is classified as before', () => {
+  const words = ['data', 'immutable', 'terminated', 'because'];
+  const data = Object.fromEntries(words.map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
+  const content = Content.ofFields(SECRET, { data }, 'Opaque', '1');
+  for (const [error, is] of ANSWERS) {
+    const redacted = redactApiError(error, SECRET, [content]);
+    assert.notEqual(redacted.statusMessage, error.statusMessage);
+    assert.ok(is(redacted), `${is.name} of ${redacted.message}`);
+  }
+});
+
+test('an error whose texts were removed is classified as before', () => {
+  for (const [error, is] of ANSWERS) assert.ok(is(withoutDetails(error)), is.name);
+});
+
+test('the usual reason of a status stays, and any other one is removed with the other texts', () => {
+  assert.equal(withoutDetails(errorOf(403, { reason: 'Forbidden', message: 'no' })).reason, 'Forbidden');
+  assert.equal(withoutDetails(errorOf(403, { reason: 'hunter2', message: 'no' })).reason, 'Unknown');
+});

@@ -1,0 +1,282 @@
+/**
+ * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of contents by version.
+ * No other file reads contents.
+ */
+import { ByteCache } from '../../../runtime/byte-cache.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
+import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
+import type { KubeApi, KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import { ConnectionError } from '../../../kube/errors.ts';
+import { isOlder } from '../../../kube/resource-version.ts';
+import type { WatchSink } from '../../../kube/watch/watcher.ts';
+import type { OnObjectChange, SourceProvider } from '../../engine/backend.ts';
+import { operatorCause } from '../../model/cause.ts';
+import type { SourceView } from '../../model/claim.ts';
+import { Content } from '../../model/content.ts';
+import { ObjectWatches, type ObjectWatchesOptions } from '../watch/object-watches.ts';
+import { KeyLists } from '../../model/key-lists.ts';
+import { parseResourceKey, resourceKey, type ObjectKey } from '../../model/keys.ts';
+import { type Kind, objectPath } from '../../model/kind.ts';
+import { contentVersion, type Observed, versionOf } from '../../model/observed.ts';
+import { sourceView } from '../../model/source-view.ts';
+import type { Held } from '../../plan/facts.ts';
+import { getObject } from './get-object.ts';
+import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
+import { type Fingerprint, fingerprintOf } from '../../model/fingerprint.ts';
+
+/** Size of the cache of contents, bytes: for copies that are still to be written. */
+const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
+/** Versions of each source whose fingerprints are kept. */
+const FINGERPRINTS_KEPT = 4;
+
+export interface KubeStoreOptions {
+  readonly api: KubeApi;
+  readonly kind: Kind;
+  /** @see ObjectWatchesOptions.served */
+  readonly served?: ObjectWatchesOptions['served'];
+  readonly onChange: OnObjectChange;
+  /** @see ObjectWatchesOptions.onKnown */
+  readonly onKnown: (key: ObjectKey) => void;
+  readonly watcher?: ObjectWatchesOptions['watcher'];
+  /** @see ObjectIndexOptions.onLate */
+  readonly onLate?: (sinceMs: number) => void;
+  /** @see ObserveOptions.isRead */
+  readonly isRead?: ObjectIndexOptions['isRead'];
+  /** @see ObjectIndexOptions.onRollback */
+  readonly onRollback?: (key: ObjectKey) => void;
+}
+
+type WholeObject = KubeObject & { readonly [field: string]: unknown };
+
+/** The content of an object, as an event showed it. */
+export interface StoredContent extends Held {
+  readonly immutable: boolean;
+  /** '' for a kind without types; `undefined`: not known. */
+  readonly type?: string;
+}
+
+/** A watch of whole objects that is open for all objects of a namespace, or of the cluster. */
+export interface CompleteWatch {
+  /** `undefined`: the whole cluster. */
+  readonly namespace: string | undefined;
+  isListed(): boolean;
+}
+
+/** An object as it was read, with its content. */
+export interface ReadObject {
+  readonly content: Content;
+  readonly immutable: boolean;
+  readonly metadata: ObjectMeta;
+}
+
+export class KubeStore implements SourceProvider {
+  readonly kind: Kind;
+  readonly api: KubeApi;
+  readonly index: ObjectIndex;
+  readonly watches: ObjectWatches;
+  readonly #onRollback: (key: ObjectKey) => void;
+  readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
+  readonly #loads = new SingleFlight<ReadObject | undefined>();
+  readonly #fingerprints = new Map<ObjectKey, Map<string, Fingerprint>>();
+  /** Of objects that a watch brings whole: the content of their last event. */
+  readonly #stored = new Map<ObjectKey, StoredContent>();
+  readonly #lists = new KeyLists();
+  readonly #complete: CompleteWatch[] = [];
+
+  constructor(options: KubeStoreOptions) {
+    const { api, kind, served, onKnown, onLate, isRead, watcher, onRollback = () => undefined } = options;
+    this.kind = kind;
+    this.api = api;
+    this.#onRollback = onRollback;
+    this.index = new ObjectIndex(
+      api.cluster,
+      kind.kind,
+      (key, before, after, initial, own) => {
+        // `unfollow` is called for followed sources only.
+        if (after === undefined) this.#forget(key);
+        options.onChange(key, before, after, initial, own);
+      },
+      { onRollback, onLate, isRead, isCustom: kind.isCustom },
+    );
+    this.watches = new ObjectWatches({ api, kind, served, index: this.index, onKnown, watcher });
+  }
+
+  get cachedBytes(): number {
+    return this.#contents.bytes;
+  }
+
+  key(namespace: string, name: string): ObjectKey {
+    return resourceKey(this.api.cluster, this.kind.kind, namespace, name);
+  }
+
+  /** Follows an object by name, unless a complete watch covers it. @see unfollow */
+  follow(key: ObjectKey): void {
+    if (this.#covering(key) === undefined) this.watches.follow(key);
+  }
+
+  unfollow(key: ObjectKey): void {
+    this.watches.unfollow(key);
+    this.#fingerprints.delete(key);
+  }
+
+  /** Whether an object that is not in the index does not exist. */
+  isKnown(key: ObjectKey): boolean {
+    return this.#covering(key)?.isListed() ?? this.watches.isKnown(key);
+  }
+
+  /** The view of a source, without reading it. */
+  view(key: ObjectKey): SourceView {
+    const view = sourceView(key, this.index.find(key), () => this.isKnown(key));
+    const refusal = view.state === 'unknown' ? this.watches.refusalOf(key) : undefined;
+    return refusal === undefined
+      ? view
+      : { state: 'failed', ...operatorCause('Forbidden', refusal, 'the operator has no permission to read it') };
+  }
+
+  /** The content of an object as its last event showed it, if the object is as observed. */
+  heldIn(key: ObjectKey, observed: Observed): StoredContent | undefined {
+    const stored = this.#stored.get(key);
+    return stored?.version === contentVersion(observed) ? stored : undefined;
+  }
+
+  /**
+   * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
+   * @param isSource their values are kept until they are copied, or for as long as there is room
+   */
+  contentSink(isSource: () => boolean): WatchSink {
+    const { sink } = this.index.feed();
+    return {
+      ...sink,
+      upsert: (object: WholeObject, initial) => {
+        this.#learn(object, isSource());
+        return sink.upsert(object, initial);
+      },
+    };
+  }
+
+  /** A watch of whole objects covers a namespace or the cluster. */
+  addCompleteWatch(watch: CompleteWatch): void {
+    this.#complete.push(watch);
+  }
+
+  #covering(key: ObjectKey): CompleteWatch | undefined {
+    if (this.#complete.length === 0) return undefined;
+    const { namespace } = parseResourceKey(key);
+    return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
+  }
+
+  /** Before the index gets the event: its handlers read the new fingerprint. */
+  #learn(object: WholeObject, isSource: boolean): void {
+    const { namespace = '', name, uid, resourceVersion } = object.metadata;
+    const key = this.key(namespace, name);
+    const known = this.index.get(namespace, name);
+    if (known?.uid === uid && isOlder(resourceVersion, known.resourceVersion)) return;
+    const version = versionOf(object.metadata, this.kind);
+    const before = this.#stored.get(key)?.version;
+    if (before === version) return;
+    if (before !== undefined) this.#contents.delete(`${key}@${before}`);
+    const content = this.contentOf(object);
+    const type = this.#lists.text(content.type);
+    const fingerprint = { digest: content.digest, keys: this.#lists.text(content.keys), type };
+    this.#stored.set(key, { version, fingerprint, immutable: object['immutable'] === true, type });
+    if (isSource) this.#contents.set(`${key}@${version}`, content, content.weight);
+  }
+
+  /** Drops the values of a source that its only copy has now. */
+  copied(key: ObjectKey): void {
+    const stored = this.#stored.get(key);
+    if (stored !== undefined) this.#contents.delete(`${key}@${stored.version}`);
+  }
+
+  /** The content of an object that was read or written. */
+  contentOf(object: WholeObject): Content {
+    return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind));
+  }
+
+  /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
+  fingerprint(key: ObjectKey, version = this.#version(key)): Fingerprint | undefined {
+    if (version === undefined) return undefined;
+    const stored = this.#stored.get(key);
+    return stored?.version === version ? stored.fingerprint : this.#fingerprints.get(key)?.get(version);
+  }
+
+  /** The version of an object's content, as far as the index has it. */
+  #version(key: ObjectKey): string | undefined {
+    const observed = this.index.find(key);
+    return observed && contentVersion(observed);
+  }
+
+  /**
+   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one request. Afterwards the index is as
+   * new as the content.
+   * @returns undefined if it no longer exists
+   */
+  async load(key: ObjectKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
+    if (version === undefined) return undefined;
+    const cached = this.#contents.get(`${key}@${version}`);
+    if (cached !== undefined) {
+      // `unfollow` drops the fingerprint and leaves the content.
+      this.#remember(key, cached);
+      return cached;
+    }
+    const read = await this.#loads.run(key, (signal) => this.#readAndLearn(key, signal), signal);
+    if (read === undefined) return undefined;
+    const { content } = read;
+    this.#contents.set(`${key}@${content.version}`, content, content.weight);
+    this.#remember(key, content);
+    return content;
+  }
+
+  async #readAndLearn(key: ObjectKey, signal: AbortSignal): Promise<ReadObject | undefined> {
+    using request = this.index.beginRequest(key);
+    const read = await this.read(key, signal);
+    if (read !== undefined) request.storeResponse(read.metadata);
+    return read;
+  }
+
+  /**
+   * Reads one object with its content from the server.
+   * @throws ConnectionError `EROLLBACK` where the server has an older version than the index, as after an etcd restore
+   */
+  async read(key: ObjectKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
+    const before = this.index.find(key);
+    const object = await getObject(this.api, this.kind, key, { signal });
+    if (object === undefined) return undefined;
+    const { metadata } = object;
+    if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
+      this.#onRollback(key);
+      const text = 'the server has an older version than before, as after an etcd restore';
+      throw new ConnectionError('EROLLBACK', `GET ${objectPath(this.kind, key)}: ${text}`);
+    }
+    return {
+      content: this.contentOf(object),
+      immutable: object['immutable'] === true,
+      metadata,
+    };
+  }
+
+  async stop(): Promise<void> {
+    this.index.stop();
+    await this.watches.stop();
+    this.#contents.clear();
+  }
+
+  #forget(key: ObjectKey): void {
+    this.#fingerprints.delete(key);
+    const stored = this.#stored.get(key);
+    if (stored === undefined) return;
+    this.#stored.delete(key);
+    this.#contents.delete(`${key}@${stored.version}`);
+  }
+
+  #remember(key: ObjectKey, content: Content): void {
+    // Deleted while it was read: its fingerprint would never be dropped.
+    if (this.index.find(key) === undefined) return;
+    const versions = getOrCreate(this.#fingerprints, key, () => new Map());
+    versions.set(content.version, fingerprintOf(content));
+    for (const oldest of versions.keys()) {
+      if (versions.size <= FINGERPRINTS_KEPT) break;
+      versions.delete(oldest);
+    }
+  }
+}

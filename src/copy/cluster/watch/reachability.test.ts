@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { ApiError, ConnectionError, CredentialError } from '../../../kube/errors.ts';
+import type { BackendWatch } from '../../engine/backend.ts';
+import type { Cause } from '../../model/cause.ts';
+import { Reachability } from './reachability.ts';
+import { causeOfWatches, remoteWait } from './unreachable.ts';
+
+const CALL = { cluster: 'other', method: 'GET', path: '/api/v1/secrets' };
+const apiError = (status: number, reason: string, message = 'no', isStatus = true): ApiError =>
+  new ApiError(CALL, status, { reason, message, causes: [], isStatus });
+const REFUSED = new ConnectionError('ECONNREFUSED', 'connect ECONNREFUSED 10.9.8.7:6443');
+
+const CONNECTED: BackendWatch = { name: 'secrets/team', synced: true, connected: true, silentMs: 0, restarts: 0 };
+const broken = (cause: Error | undefined, more: Partial<BackendWatch> = {}): BackendWatch => {
+  return { ...CONNECTED, synced: false, connected: false, cause, ...more };
+};
+
+describe('the cause by the watches of a cluster', () => {
+  for (const [title, watches, expected] of [
+    ['no watch', [], undefined],
+    ['a connected watch', [CONNECTED], undefined],
+    ['a first list under way', [broken(undefined, { silentMs: 60_000 })], undefined],
+    ['a refused connection', [CONNECTED, broken(REFUSED)], 'ClusterUnreachable: the other cluster does not answer'],
+    [
+      'a timeout',
+      [broken(new ConnectionError('ETIMEDOUT', 'x'))],
+      'ClusterUnreachable: the other cluster does not answer',
+    ],
+    [
+      'a 502 of a proxy',
+      [broken(apiError(502, 'Unknown', 'no', false))],
+      'ClusterUnreachable: the other cluster does not answer',
+    ],
+    [
+      'a 401',
+      [broken(apiError(401, 'Unauthorized'))],
+      'Unauthorized: the other cluster does not accept the credentials',
+    ],
+    ['a 403', [broken(apiError(403, 'Forbidden'))], 'Forbidden: no permission to watch secrets in the other cluster'],
+    [
+      'a 404',
+      [broken(apiError(404, 'NotFound'))],
+      'NotInstalled: the API of secrets is not installed in the other cluster',
+    ],
+    ['a list that is too old', [broken(apiError(410, 'Expired'), { synced: true, silentMs: 60_000 })], undefined],
+    [
+      'an expired certificate',
+      [broken(new ConnectionError('CERT_HAS_EXPIRED', 'x'))],
+      'ClusterUnreachable: no TLS connection to the other cluster: check the certificates',
+    ],
+    [
+      'an unreadable token',
+      [broken(new CredentialError('/secret/path'))],
+      'ClusterUnreachable: there are no credentials for the other cluster',
+    ],
+    [
+      'a listed watch without a connection for a moment',
+      [broken(REFUSED, { synced: true, silentMs: 2999 })],
+      undefined,
+    ],
+    [
+      'a listed watch without a connection for longer',
+      [broken(REFUSED, { synced: true, silentMs: 3001 })],
+      'ClusterUnreachable: the other cluster does not answer',
+    ],
+    ['a watch whose failure is excused', [broken(REFUSED, { isExcused: true })], undefined],
+  ] as const) {
+    it(`of ${title}`, () => {
+      const cause = causeOfWatches('other', watches);
+      assert.equal(cause && `${cause.reason}: ${cause.message}`, expected);
+    });
+  }
+});
+
+describe('the wait after an error of a target', () => {
+  for (const [title, error, expected] of [
+    ['a refused connection', REFUSED, 'ClusterUnreachable'],
+    ['a 503 of a proxy', apiError(503, 'ServiceUnavailable', 'no', false), 'ClusterUnreachable'],
+    ['a 401', apiError(401, 'Unauthorized'), 'Unauthorized'],
+    ['a missing namespace', apiError(404, 'NotFound', 'namespaces "team" not found'), 'NamespaceNotFound'],
+    ['a missing object', apiError(404, 'NotFound', 'secrets "a" not found'), undefined],
+    ['a 403', apiError(403, 'Forbidden'), undefined],
+    ['a 500', apiError(500, 'InternalError'), undefined],
+    ['a write that was not sent', new ConnectionError('EFENCED', 'x'), undefined],
+    ['an answer that is too large', new ConnectionError('EMSGSIZE', 'x'), undefined],
+  ] as const) {
+    it(`of ${title}`, () => {
+      const wait = remoteWait('other', error);
+      assert.equal(wait?.reason, expected);
+      assert.doesNotMatch(wait?.message ?? '', /10\.9\.8\.7/);
+    });
+  }
+});
+
+it('a cluster is unreachable when a watch is broken for some seconds, until it is connected', async () => {
+  const clock = new ManualClock();
+  const state: { brokenSince?: number | undefined } = {};
+  const reachability = new Reachability({
+    cluster: 'other',
+    clock,
+    watches: () =>
+      state.brokenSince === undefined
+        ? [CONNECTED]
+        : [broken(REFUSED, { synced: true, silentMs: clock.monotonic() - state.brokenSince })],
+  });
+  const changes: (Cause | undefined)[] = [];
+  reachability.onChange((cause) => changes.push(cause));
+  state.brokenSince = clock.monotonic();
+  reachability.watchFailed();
+  await clock.advance(2000);
+  assert.deepEqual(changes, []);
+  await clock.advance(2000);
+  assert.equal(reachability.cause?.reason, 'ClusterUnreachable');
+  reachability.watchFailed();
+  await clock.advance(60_000);
+  assert.equal(changes.length, 1, 'a cause that lasts is reported once');
+  state.brokenSince = undefined;
+  await clock.advance(1000);
+  assert.deepEqual([changes.length, changes[1], reachability.cause], [2, undefined, undefined]);
+  assert.equal(clock.pendingTimers, 0, 'a cluster without failures is not looked at');
+});
+
+it('a stop ends the observation', async () => {
+  const clock = new ManualClock();
+  const reachability = new Reachability({ cluster: 'other', clock, watches: () => [broken(REFUSED)] });
+  reachability.watchFailed();
+  assert.equal(clock.pendingTimers, 1);
+  reachability.stop();
+  await clock.advance(1000);
+  assert.equal(clock.pendingTimers, 0);
+});

@@ -1,0 +1,256 @@
+/**
+ * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot overwrite, an update and a
+ * delete name the version that they were planned for.
+ */
+import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../../../kube/api.ts';
+import { METADATA_ONLY } from '../../../kube/api.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../../kube/errors.ts';
+import { parseJson } from '../../../kube/json.ts';
+import { SecretBytes } from '../../../runtime/secret-bytes.ts';
+import type { FieldPatch } from '../../model/claim.ts';
+import type { Content, ContentPiece } from '../../model/content.ts';
+import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
+import { collectionPath, isForbiddenType, type Kind, objectPath } from '../../model/kind.ts';
+import type { KubeStore, ReadObject } from '../objects/store.ts';
+import { FIELD_MANAGER, LAST_APPLIED, type Observed } from '../../model/observed.ts';
+import { type DesiredObject, hasOwners } from '../../plan/desired.ts';
+import { withoutDetails, redactApiError } from '../objects/redact-api-error.ts';
+
+const QUERY = { fieldManager: FIELD_MANAGER };
+
+export interface CreateOptions {
+  /** A dry run. */
+  readonly dryRun?: boolean;
+  readonly immutable?: boolean;
+  /** Requests a full response: the stored object with its data. */
+  readonly fullResponse?: boolean;
+}
+
+/** The response to a write. */
+export interface Written {
+  readonly meta: ObjectMeta;
+  /** The stored content, from a full response. */
+  readonly stored?: Content;
+}
+
+export class ObjectWriter {
+  readonly #store: KubeStore;
+
+  constructor(store: KubeStore) {
+    this.#store = store;
+  }
+
+  /** Creates the target. @throws ApiError AlreadyExists */
+  async create(
+    key: ObjectKey,
+    desired: DesiredObject,
+    content: Content,
+    signal: AbortSignal,
+    { dryRun = false, immutable = desired.immutable, fullResponse = false }: CreateOptions = {},
+  ): Promise<Written> {
+    const { kind } = this.#store;
+    const { namespace, name } = parseResourceKey(key);
+    const type = desired.type ?? content.type;
+    if (kind.isCustom !== true && isForbiddenType(type))
+      throw new TypeError(`refused to create a Secret of type ${type}`);
+    const metadata = {
+      name,
+      namespace,
+      labels: present(desired.labels),
+      annotations: present({ ...desired.annotations, ...desired.bookkeeping }),
+      ...(desired.ownerReferences === undefined ? {} : { ownerReferences: desired.ownerReferences }),
+    };
+    const head = JSON.stringify({
+      apiVersion: kind.apiVersion,
+      kind: kind.kind,
+      metadata,
+      ...(type === '' ? {} : { type }),
+      ...(immutable === true ? { immutable } : {}),
+    });
+    const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
+    for (const { field, json } of piecesFor(kind, content)) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
+    pieces.push(Buffer.from('}'));
+    const request = {
+      method: 'POST',
+      path: collectionPath(kind, key),
+      contentType: 'application/json',
+      query: dryRun ? { ...QUERY, dryRun: 'All' } : QUERY,
+    } as const;
+    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun, fullResponse);
+  }
+
+  /**
+   * Changes the metadata that differ, and with `content` all data. Labels and annotations that `desired` does not name stay unchanged.
+   * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
+   */
+  async update(
+    key: ObjectKey,
+    observed: Observed,
+    desired: DesiredObject,
+    content: Content | undefined,
+    signal: AbortSignal,
+    { fullResponse = false }: Pick<CreateOptions, 'fullResponse'> = {},
+  ): Promise<Written> {
+    const { kind } = this.#store;
+    // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
+    // guards the uid as well.
+    const operations: unknown[] = [
+      { op: 'replace', path: '/metadata/resourceVersion', value: observed.resourceVersion },
+      ...changes('/metadata/labels', observed.labels, desired.labels),
+      ...changes('/metadata/annotations', observed.annotations, { ...desired.annotations, ...desired.bookkeeping }),
+    ];
+    const { ownerReferences, immutable } = desired;
+    if (ownerReferences !== undefined && !hasOwners(observed, ownerReferences)) {
+      operations.push({ op: 'add', path: '/metadata/ownerReferences', value: ownerReferences });
+    }
+    if (immutable === true || (immutable === false && kind.isCustom === true)) {
+      operations.push({ op: 'add', path: '/immutable', value: immutable });
+      // Without a value, as it was never set: `remove` alone is refused where there is none.
+      if (!immutable) operations.push({ op: 'remove', path: '/immutable' });
+    }
+    if (content !== undefined && content.type !== '' && desired.type !== '') {
+      // The type cannot be changed. With the type in the patch, the server refuses it instead of keeping a copy of the wrong type.
+      operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
+    }
+    const text = JSON.stringify(operations);
+    const pieces: Buffer[] = [Buffer.from(text.slice(0, -1))];
+    if (content !== undefined) {
+      const written = piecesFor(kind, content);
+      for (const { name } of kind.fields) {
+        const json = written.find(({ field }) => field === name)?.json.bytes() ?? Buffer.from('{}');
+        pieces.push(Buffer.from(`,{"op":"add","path":"/${name}","value":`), json, Buffer.from('}'));
+      }
+      if (kind.overlay !== undefined) pieces.push(overlayPatch(kind.overlay, written));
+    }
+    pieces.push(Buffer.from(']'));
+    const request = {
+      method: 'PATCH',
+      path: objectPath(kind, key),
+      contentType: 'application/json-patch+json',
+      query: QUERY,
+    } as const;
+    return await this.#write(key, { ...request, body: pieces, signal }, content, true, fullResponse);
+  }
+
+  /**
+   * Deletes the target in the version that was observed. No error if it is gone already.
+   * @returns whether it is gone; otherwise a finalizer holds it
+   * @throws ApiError Conflict if it changed since
+   */
+  async delete(key: ObjectKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
+    const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
+    const request = {
+      method: 'DELETE',
+      path: objectPath(this.#store.kind, key),
+      body,
+      accept: METADATA_ONLY,
+      signal,
+    } as const;
+    try {
+      const answer = await this.#send(key, request, undefined, true);
+      // The object itself while it exists, otherwise a Status.
+      return (parseJson(answer.body, `the answer to DELETE ${request.path}`) as KubeObject).kind === 'Status';
+    } catch (error) {
+      if (isObjectGone(error, parseResourceKey(key).name)) return true;
+      throw error;
+    }
+  }
+
+  async #write(
+    key: ObjectKey,
+    request: KubeRequest,
+    content: Content | undefined,
+    there: boolean,
+    fullResponse: boolean,
+  ): Promise<Written> {
+    const whole = fullResponse ? request : { ...request, accept: METADATA_ONLY };
+    const { body } = await this.#send(key, whole, content, there);
+    const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
+      Readonly<Record<string, unknown>>;
+    const { metadata: meta } = object;
+    return fullResponse ? { meta, stored: this.#store.contentOf(object) } : { meta };
+  }
+
+  /**
+   * @param content of the request
+   * @param there whether the object exists
+   * @throws ApiError without a value of the old or new object
+   */
+  async #send(
+    key: ObjectKey,
+    request: KubeRequest,
+    content: Content | undefined,
+    there: boolean,
+  ): Promise<KubeResponse> {
+    try {
+      return await this.#store.api.request(request);
+    } catch (error) {
+      if (!(error instanceof ApiError) || isRoutine(error)) throw error;
+      let old: ReadObject | undefined;
+      try {
+        if (there) old = await this.#store.read(key, request.signal);
+      } catch {
+        // The old values are not known, so they cannot be removed from the message.
+        throw withoutDetails(error);
+      }
+      const contents = [content, old?.content].filter((one) => one !== undefined);
+      throw redactApiError(error, this.#store.kind, contents);
+    }
+  }
+}
+
+/** An empty value in the JSON of a content. */
+const EMPTY_VALUE = Buffer.from(':""');
+
+/**
+ * The fields of an object with this content. The API server accepts no empty text in the base64 of a custom resource, so empty values are
+ * written to the field of texts.
+ */
+function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiece[] {
+  const [first, ...rest] = pieces;
+  if (overlay === undefined || first === undefined || !first.json.bytes().includes(EMPTY_VALUE)) return pieces;
+  const values = Object.entries(JSON.parse(first.json.utf8()) as Record<string, string>);
+  const pieceOf = (field: string, entries: [string, string][]): ContentPiece => {
+    // `fromEntries` defines a key named `__proto__`.
+    return { field, json: SecretBytes.fromUtf8(JSON.stringify(Object.fromEntries(entries))) };
+  };
+  const filled = values.filter(([, value]) => value !== '');
+  const empty = values.filter(([, value]) => value === '');
+  return [pieceOf(first.field, filled), ...rest, pieceOf(overlay, empty)];
+}
+
+/** The part of a JSON patch that sets the field of texts, or removes it: `remove` alone is refused where there is none. */
+function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer {
+  const path = `/${overlay}`;
+  const json = pieces.find(({ field }) => field === overlay)?.json.bytes();
+  if (json === undefined)
+    return Buffer.from(`,{"op":"add","path":"${path}","value":{}},{"op":"remove","path":"${path}"}`);
+  return Buffer.concat([Buffer.from(`,{"op":"add","path":"${path}","value":`), json, Buffer.from('}')]);
+}
+
+/** The message is the server's own, and not that of a webhook or policy. */
+function isRoutine(error: ApiError): boolean {
+  return !error.isStatus || isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isThrottled(error);
+}
+
+function present(desired: FieldPatch): Record<string, string> {
+  return Object.fromEntries(Object.entries(desired).filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+/** JSON patch operations (RFC 6902) that turn `actual` into the desired state. */
+function changes(path: string, actual: Readonly<Record<string, string>>, desired: FieldPatch): unknown[] {
+  const differing = Object.entries(desired).filter(([key, value]) =>
+    value === null ? Object.hasOwn(actual, key) || key === LAST_APPLIED : actual[key] !== value,
+  );
+  if (differing.length === 0) return [];
+  // An operation on a member of a missing map fails, so the map is added as a whole.
+  if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(desired) }];
+  return differing.flatMap(([key, value]) => {
+    const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    if (value !== null) return [{ op: 'add', path: member, value }];
+    const remove = { op: 'remove', path: member };
+    // It is never kept, so it may be there or not; `remove` alone is refused if it is not.
+    return key === LAST_APPLIED ? [{ op: 'add', path: member, value: '' }, remove] : [remove];
+  });
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ObjectMeta } from '../../../kube/api.ts';
+import { Content } from '../../model/content.ts';
+import { SECRET } from '../../model/kind.ts';
+import { isOverwritten, FullResponseBudget, withOverwrittenMark } from './overwritten.ts';
+import { OVERWRITTEN_MARK, type DesiredObject } from '../../plan/desired.ts';
+
+const content = (text: string, type = 'Opaque'): Content =>
+  Content.ofFields(SECRET, { data: { a: Buffer.from(text).toString('base64') } }, type, '1');
+const DESIRED: DesiredObject = {
+  kind: 'be',
+  labels: { team: 'a' },
+  annotations: { gone: null },
+  bookkeeping: { at: '1' },
+  data: 'source',
+};
+const META: ObjectMeta = {
+  name: 'x',
+  uid: 'u',
+  resourceVersion: '2',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+  labels: { team: 'a', more: 'b' },
+  annotations: { at: '0' },
+};
+
+test('the stored object is compared with the desired one: values, type, labels and annotations', () => {
+  const is = (meta: Partial<ObjectMeta>, stored: Content | undefined, desired: DesiredObject = DESIRED): boolean =>
+    isOverwritten({ meta: { ...META, ...meta }, ...(stored === undefined ? {} : { stored }) }, desired, content('1'));
+  assert.equal(is({}, content('1')), false);
+  assert.equal(is({}, undefined), false, 'nothing is known of the data');
+  assert.equal(is({}, content('2')), true);
+  assert.equal(is({}, content('1', 'example.com/other')), true);
+  assert.equal(is({}, content('1', 'example.com/other'), { ...DESIRED, type: '' }), false, 'any type is right');
+  assert.equal(is({ labels: { team: 'b' } }, undefined), true);
+  assert.equal(is({ annotations: { gone: 'x' } }, undefined), true);
+  assert.equal(is({}, content('1'), withOverwrittenMark(DESIRED)), true, 'the mark was dropped');
+  assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withOverwrittenMark(DESIRED)), false);
+});
+
+test('in a burst each content gets one full response, others as the budget allows; the budget grows again with time', () => {
+  let now = 1_000_000;
+  const budget = new FullResponseBudget(() => now);
+  const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));
+  const proven = (): number => contents.filter((one) => budget.isDue(one)).length;
+  assert.equal(proven(), 100);
+  const rest = proven();
+  assert.equal(rest, 0);
+  now += 2000;
+  const later = proven();
+  assert.ok(later > 0 && later < 10, `${later} after two seconds`);
+  now -= 3_600_000;
+  assert.equal(proven(), 0, 'a clock that was set back');
+});
+
+test('all usual writes of small Secrets get a full response', () => {
+  const budget = new FullResponseBudget(() => 0);
+  const one = content('1');
+  for (let n = 0; n < 20; n += 1) assert.ok(budget.isDue(one), String(n));
+});

@@ -1,0 +1,128 @@
+/**
+ * Copies that cannot be changed (another type, immutable, another controller's) are deleted and created again. The server may refuse the
+ * new one, because of a policy, a quota or a webhook. These steps keep the old copy:
+ *
+ *   dry run ──refused──▶ the old copy stays
+ *      └─accepted──▶ keep the old copy in memory ──▶ delete ──▶ create ──done──▶ forget
+ *                                                                  └─refused──▶ restore
+ *
+ * - A copy is kept from before its deletion until an object exists in its place, or no rule claims the place.
+ * - A kept copy is lost if the process crashes, or if more than `KEPT_BYTES` of copies wait for finalizers. Then the rule still creates
+ *   the new one, or reports why it cannot.
+ */
+import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../../kube/errors.ts';
+import { ByteCache } from '../../../runtime/byte-cache.ts';
+import type { Claim } from '../../model/claim.ts';
+import type { Content } from '../../model/content.ts';
+import { failureOf } from '../../model/failure.ts';
+import type { ObjectKey } from '../../model/keys.ts';
+import type { KubeStore } from '../objects/store.ts';
+import type { ObjectWriter } from './object-writer.ts';
+import { LAST_APPLIED, observe, type Observed } from '../../model/observed.ts';
+import type { DesiredObject } from '../../plan/desired.ts';
+
+/** Limit of all old copies: eight writes at once, each with the largest Secret that etcd accepts (1.5 MiB). */
+const KEPT_BYTES = 12 * 1024 * 1024;
+
+interface OldCopy {
+  readonly uid: string;
+  /** As they were read: `Observed` lacks long values. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly content: Content;
+  readonly immutable: boolean;
+}
+
+export interface ReplacementsOptions {
+  readonly store: KubeStore;
+  readonly writer: ObjectWriter;
+  /** A creation was tried. */
+  readonly onCreate: (target: ObjectKey, ok: boolean, claim: Claim | undefined) => void;
+}
+
+export class Replacements {
+  readonly #options: ReplacementsOptions;
+  readonly #old = new ByteCache<OldCopy>({ maxBytes: KEPT_BYTES });
+
+  constructor(options: ReplacementsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Does a dry run of the creation, and keeps the old copy.
+   * @param observed the old copy
+   * @returns the old copy as it was read (another version than observed is not kept); `null`: it is gone
+   * @throws ApiError of the refusal
+   */
+  async prepare(
+    target: ObjectKey,
+    observed: Observed,
+    { claim, desired, content }: { readonly claim: Claim; readonly desired: DesiredObject; readonly content: Content },
+    signal: AbortSignal,
+  ): Promise<Observed | null> {
+    const { store, writer, onCreate } = this.#options;
+    try {
+      // The server runs admission before it checks the name, also in a dry run: AlreadyExists means that it would accept the object.
+      await writer.create(target, desired, content, signal, { dryRun: true });
+    } catch (error) {
+      if (!isAlreadyExists(error)) {
+        if (!isNamespaceTerminating(error)) onCreate(target, false, claim);
+        throw error;
+      }
+    }
+    const read = await store.read(target, signal);
+    if (read === undefined) return null;
+    const there = observe(read.metadata);
+    if (there.resourceVersion === observed.resourceVersion) {
+      const { content: held, immutable } = read;
+      const { uid, labels = {}, annotations = {} } = read.metadata;
+      const { [LAST_APPLIED]: _, ...kept } = annotations;
+      this.#old.set(target, { uid, labels, annotations: kept, content: held, immutable }, held.weight);
+    }
+    return there;
+  }
+
+  /**
+   * Creates the old copy again.
+   * @param refused why the server refused the new one
+   * @returns whether one was kept
+   * @throws ApiError with both refusals
+   */
+  async restore(target: ObjectKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
+    const { store, writer, onCreate } = this.#options;
+    const old = this.#old.get(target);
+    if (old === undefined) return false;
+    const { labels, annotations } = old;
+    const desired: DesiredObject = { kind: 'be', labels, annotations, bookkeeping: {}, data: 'source' };
+    using request = store.index.beginRequest(target);
+    try {
+      const { meta } = await writer.create(target, desired, old.content, signal, { immutable: old.immutable });
+      onCreate(target, true, undefined);
+      request.storeResponse(meta);
+    } catch (error) {
+      onCreate(target, false, undefined);
+      throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;
+    }
+    this.forget(target);
+    return true;
+  }
+
+  /** Whether an old copy is kept, and there is no object in its place. @param there the object in its place, if known */
+  isPending(target: ObjectKey, there: Observed | undefined): boolean {
+    const old = this.#old.get(target);
+    if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);
+    return old !== undefined && there === undefined;
+  }
+
+  forget(target: ObjectKey): void {
+    this.#old.delete(target);
+  }
+}
+
+function bothRefused(
+  { call, status, reason, statusMessage, causes, isStatus, detected }: ApiError,
+  old: string,
+): ApiError {
+  const message = `${statusMessage}; the old copy could not be created again: ${old}`;
+  return new ApiError(call, status, { reason, message, causes, isStatus, detected });
+}

@@ -1,0 +1,314 @@
+/** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
+import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
+import { nobodyCause, operatorCause, userCause } from '../../model/cause.ts';
+import type { Claim, Outcome } from '../../model/claim.ts';
+import { Content } from '../../model/content.ts';
+import { isPassing } from '../../model/failure.ts';
+import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
+import { contentVersion, type Observed } from '../../model/observed.ts';
+import { winnerOf } from '../../plan/contest.ts';
+import { decide, type Decision, type FactSource } from '../../plan/decide.ts';
+import type { Facts, Remarks, WritePlan } from '../../plan/facts.ts';
+import { isHandOver } from '../../plan/hand-over.ts';
+import { outcomeOf } from '../../plan/outcomes.ts';
+import {
+  recordOverwritten,
+  recordWrite,
+  CONTESTED,
+  attemptOf,
+  pauseAfterOverwritten,
+  pauseBeforeWrite,
+} from '../../plan/repairs.ts';
+import type { SourceReader } from '../../engine/sources.ts';
+import { ObjectWriter } from './object-writer.ts';
+import {
+  isMarkedOverwritten,
+  isOverwritten,
+  OVERWRITTEN,
+  FullResponseBudget,
+  withOverwrittenMark,
+} from './overwritten.ts';
+import { Replacements } from './replacements.ts';
+import type { KubeStore } from '../objects/store.ts';
+import type { TargetRun } from './target-run.ts';
+import { forgetContent, type TargetMemory } from './target-memory.ts';
+
+export type WriteVerb = 'create' | 'update' | 'delete';
+
+export interface TargetActionsOptions extends FactSource {
+  readonly store: KubeStore;
+  /** The targets are in the cluster of this process. */
+  readonly isHome: boolean;
+  readonly sources: SourceReader;
+  readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
+}
+
+/** Wait for a namespace that is terminating or missing, ms. Usually its event ends the wait; this is for a missed event. */
+const NAMESPACE_RETRY_MS = 3000;
+/** Wait for a fact that is not available now, ms. */
+export const LATER_MS = 1000;
+/** Wait for a target that changed during each attempt, ms. */
+export const RACE_RETRY_MS = 200;
+
+/** `again`: the target has to be decided again. */
+export type ActionResult = 'again' | { readonly settle?: Settlement; readonly requeueAfterMs?: number };
+
+export interface Settlement {
+  /** `undefined`: the target is in its desired state. */
+  readonly outcome: Outcome | undefined;
+  readonly remarks?: Remarks | undefined;
+  /** The claim that was written for. */
+  readonly wroteFor?: Claim;
+}
+
+/** A plan with its facts. */
+interface Action<P = WritePlan> {
+  readonly target: ObjectKey;
+  readonly facts: Facts;
+  readonly plan: P;
+  readonly run: TargetRun;
+  readonly signal: AbortSignal;
+}
+
+type DecidedPlan = Exclude<Decision['plan'], { do: 'later' }>;
+
+export class TargetActions {
+  readonly #options: TargetActionsOptions;
+  readonly #memory: TargetMemory;
+  readonly #writer: ObjectWriter;
+  readonly #replacements: Replacements;
+  readonly #fullResponses: FullResponseBudget;
+
+  constructor(options: TargetActionsOptions, memory: TargetMemory) {
+    const { store, now, onWrite } = options;
+    this.#options = options;
+    this.#memory = memory;
+    this.#writer = new ObjectWriter(store);
+    this.#fullResponses = new FullResponseBudget(now);
+    this.#replacements = new Replacements({
+      store,
+      writer: this.#writer,
+      onCreate: (target, ok, claim) => onWrite(target, 'create', ok, claim),
+    });
+  }
+
+  /** @throws the API's answer, where a retry makes sense */
+  async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
+    const { target, facts, plan, signal } = action;
+    if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
+      // The rule cannot make the new copy now (its source is gone), or no rule claims the target.
+      if (winnerOf(facts) === undefined) this.#replacements.forget(target);
+      else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
+    }
+    switch (plan.do) {
+      case 'nothing':
+      case 'wait':
+      case 'fail':
+      case 'conflict':
+        return { settle: { outcome: outcomeOf(plan), remarks: plan.remarks } };
+      case 'delete':
+        return await this.#delete(action);
+      case 'replace':
+        return await this.#replace({ ...action, plan });
+      case 'create':
+      case 'update':
+        return await this.#write({ ...action, plan });
+      default:
+        return plan satisfies never;
+    }
+  }
+
+  async #write(action: Action): Promise<ActionResult> {
+    const { store, onWrite, now } = this.#options;
+    const { target, facts, plan, signal } = action;
+    const { claim, desired } = plan;
+    const { observed } = facts;
+    const verb = observed === undefined ? 'create' : 'update';
+    const attempt = attemptOf(facts, claim, this.#memory.get(target));
+    // A copy that was deleted to be replaced had its pause before the deletion.
+    const replacing = verb === 'create' && this.#replacements.isPending(target, undefined);
+    const pause = replacing ? undefined : this.#pause(action);
+    if (pause !== undefined) return pause;
+    const content = await this.#content(action);
+    if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    const values = desired.data === 'source' ? content : undefined;
+    const wasOverwritten =
+      values !== undefined && (isMarkedOverwritten(observed) || this.#memory.get(target)?.overwritten !== undefined);
+    const fullResponse = wasOverwritten || (values !== undefined && this.#fullResponses.isDue(values));
+    const marked = wasOverwritten ? withOverwrittenMark(desired) : desired;
+    using request = store.index.beginRequest(target);
+    try {
+      const written =
+        observed === undefined
+          ? await this.#writer.create(target, marked, content ?? minimalContent(store, desired.type), signal, {
+              fullResponse,
+            })
+          : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
+      const { meta, stored } = written;
+      onWrite(target, verb, true, claim);
+      // Before the memory is changed: if another object has the name now, this clears the memory of the old one.
+      const kept = request.storeResponse(meta, true);
+      const memory = this.#memory.edit(target);
+      delete memory.cleared;
+      recordWrite(attempt, memory, now());
+      const { held } = facts;
+      const version = contentVersion(kept);
+      const immutable = desired.immutable ?? (observed !== undefined && facts.immutable === true);
+      if (content !== undefined) {
+        const type = stored?.type ?? desired.type ?? content.type;
+        this.#memory.storeContent(target, version, stored ?? content, { type, immutable });
+      } else if (observed !== undefined && held?.version === contentVersion(observed)) {
+        this.#memory.storeHeld(target, version, held.fingerprint, immutable);
+      }
+      if (verb === 'create') this.#replacements.forget(target);
+      return this.#written(action, kept, isOverwritten(written, marked, content, kept));
+    } catch (error) {
+      onWrite(target, verb, false, claim);
+      // After a transient error the server would not accept the old copy either.
+      if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
+        await this.#replacements.restore(target, error, signal);
+      }
+      return await this.#recover(error, action);
+    }
+  }
+
+  /**
+   * After a write the target is decided again, unless it has only one claim: then it is in its desired state.
+   * @param overwritten the server stored another object than was written
+   */
+  #written({ target, facts, plan: { claim, remarks } }: Action, kept: Observed, overwritten: boolean): ActionResult {
+    const memory = this.#memory.edit(target);
+    if (!overwritten) {
+      delete memory.overwritten;
+      const settle = { outcome: undefined, wroteFor: claim, remarks };
+      const isDone = facts.entries.length === 1 && claim.mode === 'own' && !isMarkedOverwritten(kept);
+      return isDone ? { settle } : { settle, requeueAfterMs: 0 };
+    }
+    const now = this.#options.now();
+    recordOverwritten(memory, now);
+    const requeueAfterMs = pauseAfterOverwritten(memory.overwritten, now);
+    return { settle: { outcome: OVERWRITTEN, wroteFor: claim, remarks }, requeueAfterMs };
+  }
+
+  /** The result for a write that must wait, because another client or the server undid earlier ones. */
+  #pause({ target, facts, plan: { claim, remarks } }: Action): ActionResult | undefined {
+    const memory = this.#memory.get(target);
+    const pauseMs = pauseBeforeWrite(attemptOf(facts, claim, memory), memory, this.#options.now());
+    if (pauseMs <= 0) return undefined;
+    const outcome = memory?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
+    return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
+  }
+
+  /** Deletes a copy to create another one in its place, once a dry run has shown that the server would accept that one. */
+  async #replace(action: Action): Promise<ActionResult> {
+    const { store } = this.#options;
+    const { target, facts, run, signal } = action;
+    const { claim, desired } = action.plan;
+    const { observed } = facts;
+    if (observed === undefined) return 'again';
+    const pause = this.#pause(action);
+    if (pause !== undefined) return pause;
+    const content = await this.#content(action);
+    if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    try {
+      const wanted = { claim, desired, content: content ?? minimalContent(store, desired.type) };
+      const current = await this.#replacements.prepare(target, observed, wanted, signal);
+      if (current?.resourceVersion !== observed.resourceVersion) {
+        run.lastRead = current;
+        return 'again';
+      }
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return this.#waitForNamespace(target, error);
+      throw error;
+    }
+    // The rule may have changed since, or have been deleted with the policy to retain its copies.
+    const { plan: planned } = await decide(target, this.#options, run, signal);
+    if (planned.do !== 'replace' || planned.claim !== claim) {
+      this.#replacements.forget(target);
+      return 'again';
+    }
+    // A copy that is deleted with its rule in any case is not restored.
+    if (isHandOver(facts)) this.#replacements.forget(target);
+    return await this.#delete(action);
+  }
+
+  /** `undefined`: the data stay as they are. */
+  async #content({ facts, plan, signal }: Action): Promise<Content | undefined | 'gone'> {
+    const { claim, desired, withData } = plan;
+    if (!withData || desired.data === 'keep') return undefined;
+    if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
+    if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
+    return (await this.#options.sources.load(claim.source, signal)) ?? 'gone';
+  }
+
+  async #delete({ target, facts, run, signal, ...action }: Action<DecidedPlan>): Promise<ActionResult> {
+    const { store, onWrite } = this.#options;
+    const { observed } = facts;
+    if (observed === undefined) return {};
+    const claim = winnerOf(facts)?.claim;
+    let gone: boolean;
+    try {
+      gone = await this.#writer.delete(target, observed, signal);
+    } catch (error) {
+      onWrite(target, 'delete', false, claim);
+      // It was changed, so it exists, and no old copy must be kept.
+      if (isConflict(error)) this.#replacements.forget(target);
+      return await this.#recover(error, { ...action, target, facts, run, signal });
+    }
+    onWrite(target, 'delete', true, claim);
+    const memory = this.#memory.edit(target);
+    forgetContent(memory);
+    if (store.index.find(target) === undefined) {
+      // No watch follows it (a copy without our label), or the watch was faster than the response.
+      run.lastRead = null;
+      delete memory.deleted;
+      memory.cleared = true;
+      return 'again';
+    }
+    memory.deleted = observed.uid;
+    if (claim === undefined) return {};
+    // A new one is created in its place: at once, or, if a finalizer holds the old one, when the watch reports its deletion.
+    if (gone) run.deletedUid = observed.uid;
+    return 'again';
+  }
+
+  /** Handles errors after which the target is planned again. @throws any other error, for the queue */
+  async #recover(error: unknown, { target, facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
+    const { observed } = facts;
+    if (isAlreadyExists(error) || isConflict(error)) {
+      await run.read(target);
+      return 'again';
+    }
+    if (observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
+      return this.#waitForNamespace(target, error);
+    }
+    if (observed !== undefined && isNotFound(error)) {
+      run.lastRead = null;
+      return { requeueAfterMs: RACE_RETRY_MS };
+    }
+    if (observed !== undefined && isImmutable(error) && !run.cannotUpdate) {
+      run.cannotUpdate = true;
+      return 'again';
+    }
+    throw error;
+  }
+
+  /** @param error that of the creation */
+  #waitForNamespace(target: ObjectKey, error: unknown): ActionResult {
+    const { namespace } = parseResourceKey(target);
+    const { store, isHome } = this.#options;
+    const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;
+    // Authors name no namespaces of another cluster.
+    const missing = isHome ? userCause : operatorCause;
+    const why = isNotFound(error)
+      ? missing('NamespaceNotFound', `namespace ${namespace} does not exist`, `${place} does not exist`)
+      : nobodyCause('NamespaceTerminating', `namespace ${namespace} is being deleted`, `${place} is being deleted`);
+    this.#replacements.forget(target);
+    const outcome: Outcome = { state: 'waiting', for: 'namespace', ...why };
+    return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };
+  }
+}
+
+function minimalContent(store: KubeStore, type: string | undefined): Content {
+  return Content.ofFields(store.kind, store.kind.minimal(type ?? ''), type ?? '', '');
+}

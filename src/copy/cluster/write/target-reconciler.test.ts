@@ -1,0 +1,232 @@
+/** Changes of a copy during the requests of a run, on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { userCause } from '../../model/cause.ts';
+import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
+import { refuse } from '../../../../test/scenarios/engine/admission.ts';
+import { clientOf } from '../../../../test/support/kube-client.ts';
+import { waitFor } from '../../../../test/support/wait-for.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import type { HttpKubeApi } from '../../../kube/http.ts';
+import type { Claim, DesiredState, Shape } from '../../model/claim.ts';
+import { ClaimBook } from '../../book/claim-book.ts';
+import type { RuleKey } from '../../model/keys.ts';
+import { SECRET } from '../../model/kind.ts';
+import { KubeStore } from '../objects/store.ts';
+import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
+import type { Observed } from '../../model/observed.ts';
+import { SourceRouter } from '../../engine/sources.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+
+const MARK = 'example.com/owner';
+const STAYS = 'example.com/stays';
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+let store: KubeStore;
+/** Runs before the next request of a method. */
+const interruptions = new Map<string, () => Promise<unknown>>();
+/** The methods of the requests for Secrets. */
+const requests: string[] = [];
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  const interrupted: KubeApi = {
+    cluster: api.cluster,
+    stream: async (request) => await api.stream(request),
+    request: async (request) => {
+      requests.push(request.method);
+      const interrupt = interruptions.get(request.method);
+      interruptions.delete(request.method);
+      await interrupt?.();
+      return await api.request(request);
+    },
+  };
+  store = new KubeStore({ api: interrupted, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  await store.watches.watchAll(({ annotations }) => annotations?.[MARK] !== undefined).synced;
+});
+after(async () => {
+  await store.stop();
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+const path = (name: string): string => `/api/v1/namespaces/default/secrets/${name}`;
+
+const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orphanActionOf']): TargetReconciler =>
+  new TargetReconciler({
+    store,
+    isHome: true,
+    claims: {
+      book,
+      cycles: { viewsOn: () => () => undefined },
+      ownerOf: ({ annotations }) => asKey(annotations[MARK]),
+    },
+    sources: new SourceRouter(),
+    hasNamespace: () => true,
+    orphanActionOf,
+    onOutcome: () => undefined,
+    onWrite: () => undefined,
+    now: () => Date.now(),
+  });
+
+/** Reconciles a copy of the deleted rule `gone`. During the read of its owner, a user makes the change `edit` to the copy. */
+async function reconcileOrphan(name: string, edit: Readonly<Record<string, string>>): Promise<readonly RuleKey[]> {
+  const owners: RuleKey[] = [];
+  const targets = targetsOf(new ClaimBook(), async (rule: RuleKey, _target, observed: Observed) => {
+    owners.push(rule);
+    if (owners.length === 1) {
+      await plane.api.patch(path(name), { metadata: { annotations: edit } });
+      const [[key, value] = ['', '']] = Object.entries(edit);
+      await waitFor(() => store.index.get('default', name)?.annotations[key] === value, { message: 'the edit' });
+    }
+    return rule === 'rules:gone' && observed.annotations[STAYS] !== 'true' ? 'delete' : 'keep';
+  });
+  await plane.api.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace: 'default', annotations: { [MARK]: 'rules:gone' } },
+  });
+  await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
+  await targets.reconcile(store.key('default', name), new AbortController().signal);
+  return owners;
+}
+
+describe('an orphan that is changed during the read of its owner', () => {
+  it('stays, if it now has the policy to keep it', async () => {
+    await reconcileOrphan('kept', { [STAYS]: 'true' });
+    assert.ok(await plane.api.find(path('kept')));
+  });
+
+  it('stays, if it now has another owner', async () => {
+    const owners = await reconcileOrphan('other-owner', { [MARK]: 'rules:there' });
+    assert.ok(await plane.api.find(path('other-owner')));
+    assert.deepEqual(owners, ['rules:gone', 'rules:there']);
+  });
+
+  it('is deleted after any other change', async () => {
+    await reconcileOrphan('touched', { 'example.com/other': 'x' });
+    assert.equal(await plane.api.find(path('touched')), undefined);
+  });
+});
+
+describe('a write that another one was faster than', () => {
+  const RULE: RuleKey = asKey('rules:there');
+  const { signal } = new AbortController();
+  let value = 'one';
+
+  /** Reconciles a copy, and returns the outcome of its claim and the requests. */
+  async function reconcile(name: string): Promise<readonly [state: string | undefined, requests: readonly string[]]> {
+    const book = new ClaimBook();
+    const owner = { key: RULE, title: RULE, rank: '' };
+    const shape: Shape = {
+      id: '',
+      desiredState: () => {
+        const annotations = { [MARK]: RULE, 'example.com/value': value };
+        return { kind: 'be', labels: {}, annotations, bookkeeping: {}, data: 'minimal', type: 'Opaque' };
+      },
+      heldVersion: () => undefined,
+    };
+    const target = store.key('default', name);
+    book.replace(RULE, [{ owner, target, mode: 'own', source: undefined, shape }], []);
+    const targets = targetsOf(book, async () => await Promise.resolve('keep'));
+    requests.length = 0;
+    await targets.reconcile(target, signal);
+    return [book.on(target)[0]?.outcome.state, requests.splice(0)];
+  }
+
+  it('is decided again with the object that was read, where no watch has shown it', async () => {
+    await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'theirs', namespace: 'default' } });
+    const [state, sent] = await reconcile('theirs');
+    assert.deepEqual([state, sent.filter((method) => method === 'POST').length], ['conflict', 1]);
+  });
+
+  it('is done with the version that was read, where the watch is behind', async () => {
+    await reconcile('behind');
+    value = 'two';
+    interruptions.set('PATCH', async () => {
+      await plane.api.patch(path('behind'), { metadata: { annotations: { 'example.com/other': 'x' } } });
+    });
+    assert.deepEqual(await reconcile('behind'), ['synced', ['PATCH', 'GET', 'PATCH']]);
+    const { metadata } = await plane.api.get(path('behind'));
+    assert.equal(metadata.annotations['example.com/value'], 'two');
+  });
+});
+
+describe('the replacement of an immutable copy', () => {
+  const RULE: RuleKey = asKey('rules:there');
+  const { signal } = new AbortController();
+
+  /** Creates the copy and its claim. */
+  async function replacing(name: string, desired: () => DesiredState) {
+    const book = new ClaimBook();
+    const owner = { key: RULE, title: RULE, rank: '' };
+    const shape = { id: '', desiredState: desired, heldVersion: () => undefined };
+    const target = store.key('default', name);
+    const claim: Claim = { owner, target, mode: 'own', source: undefined, shape };
+    book.replace(RULE, [claim], []);
+    const targets = targetsOf(book, async () => await Promise.resolve('keep'));
+    const { metadata } = await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace: 'default', annotations: { [MARK]: RULE } },
+      data: { a: 'b2xk' },
+      immutable: true,
+    });
+    await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
+    const run = async () => await targets.reconcile(target, signal);
+    return { book, uid: metadata.uid, run };
+  }
+  const wished: DesiredState = {
+    kind: 'be',
+    labels: {},
+    annotations: { [MARK]: RULE },
+    bookkeeping: {},
+    data: 'minimal',
+    type: 'Opaque',
+  };
+
+  it('is not done if its rule no longer claims it', async () => {
+    const { book, uid, run } = await replacing('left', () => wished);
+    // The dry run.
+    interruptions.set('POST', async () => {
+      await Promise.resolve();
+      book.replace(RULE, [], []);
+    });
+    await run();
+    assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
+  });
+
+  it('is not followed by a restore, if it was done, and the server refuses to create the new copy after its deletion', async () => {
+    const { uid, run } = await replacing('done', () => wished);
+    await run();
+    const { metadata } = await plane.api.get(path('done'));
+    assert.notEqual(metadata.uid, uid);
+    await waitFor(() => store.index.get('default', 'done')?.uid === metadata.uid, { message: 'the new copy' });
+    // The old copy was immutable.
+    const when = `request.name == 'done' && !object.?immutable.orValue(false)`;
+    await using _ = await refuse(plane.api, 'done', { when, operations: ['CREATE'] });
+    await plane.api.delete(path('done'));
+    await waitFor(() => store.index.get('default', 'done') === undefined, { message: 'it to be gone' });
+    await assert.rejects(run(), /refused by done/);
+    assert.equal(await plane.api.find(path('done')), undefined);
+  });
+
+  it('is not followed by a restore, if it was not done and a user deletes the copy', async () => {
+    let wanted = true;
+    const waits: DesiredState = { kind: 'wait', for: 'source', ...userCause('NoSecret', 'its source is gone') };
+    const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
+    interruptions.set('DELETE', async () => {
+      await plane.api.patch(path('edited'), { metadata: { annotations: { 'example.com/other': 'x' } } });
+      wanted = false;
+    });
+    await run();
+    assert.equal((await plane.api.find(path('edited')))?.metadata.uid, uid);
+    await plane.api.delete(path('edited'));
+    await waitFor(() => store.index.get('default', 'edited') === undefined, { message: 'it to be gone' });
+    await run();
+    assert.equal(await plane.api.find(path('edited')), undefined);
+  });
+});

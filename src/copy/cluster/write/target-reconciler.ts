@@ -1,0 +1,133 @@
+/**
+ * Reconciles the targets of one kind in a cluster: decides a target, carries out the plan, and records the outcome of its claims.
+ */
+import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { Failed, Waiting } from '../../model/claim.ts';
+import { failureOf } from '../../model/failure.ts';
+import type { ObjectKey } from '../../model/keys.ts';
+import type { Entry } from '../../book/claim-book.ts';
+import type { Flows } from '../../book/cycles.ts';
+import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
+import type { Facts } from '../../plan/facts.ts';
+import { isHandOver, shouldGiveUpTakeover } from '../../plan/hand-over.ts';
+import { outcomesOf } from '../../plan/outcomes.ts';
+import {
+  type ActionResult,
+  LATER_MS,
+  RACE_RETRY_MS,
+  type Settlement,
+  TargetActions,
+  type TargetActionsOptions,
+} from './target-actions.ts';
+import { TargetRun } from './target-run.ts';
+import { TargetMemory } from './target-memory.ts';
+
+export interface TargetReconcilerOptions extends TargetActionsOptions {
+  /** A claim's outcome has changed, or a write was done for it. */
+  readonly onOutcome: (entry: Entry, wrote: boolean) => void;
+}
+
+/** After more attempts the target changes faster than it is read. */
+const MAX_ATTEMPTS = 8;
+
+export class TargetReconciler {
+  readonly #options: TargetReconcilerOptions;
+  readonly #memory = new TargetMemory();
+  readonly #actions: TargetActions;
+
+  constructor(options: TargetReconcilerOptions) {
+    this.#options = options;
+    this.#actions = new TargetActions(options, this.#memory);
+  }
+
+  /** One run of the target loop. @throws the API's answer, where a retry makes sense */
+  async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const run = new TargetRun(this.#options.store, this.#memory, signal);
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      try {
+        const decision = await decide(target, this.#options, run, signal);
+        const result = await this.#act(target, decision, run, signal);
+        if (result === 'again') continue;
+        const { settle, requeueAfterMs } = result;
+        if (settle !== undefined) this.#settle(decision.facts, settle);
+        if (decision.plan.do === 'nothing') this.#tidyMemory(target);
+        return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+      } catch (error) {
+        const facts = factsOf(target, this.#options, run);
+        if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !shouldGiveUpTakeover(error, facts))
+          throw error;
+        // A failed takeover never blocks deletion. The creation after it meets the same error, and reports it.
+        run.takeoverFailed = true;
+      }
+    }
+    return { requeueAfterMs: RACE_RETRY_MS };
+  }
+
+  async #act(target: ObjectKey, { facts, plan }: Decision, run: TargetRun, signal: AbortSignal): Promise<ActionResult> {
+    if (plan.do === 'later') return { requeueAfterMs: LATER_MS };
+    const conflict = plan.do === 'conflict' || ('remarks' in plan && plan.remarks?.own?.state === 'conflict');
+    this.#follow(target, conflict || this.#needsWatchByName(target, facts, plan));
+    return await this.#actions.carryOut({ target, facts, plan, run, signal });
+  }
+
+  /** @see TargetWriter.flowsInto */
+  flowsInto(target: ObjectKey): Flows {
+    return flowsIn(target, this.#options, this.#cached());
+  }
+
+  /** The object of the target was deleted: drops its content from the memory. */
+  objectGone(target: ObjectKey): void {
+    this.#memory.objectGone(target);
+    this.#tidyMemory(target);
+  }
+
+  /** A write failed repeatedly: reports it as the outcome. */
+  failed(target: ObjectKey, error: unknown): void {
+    this.report(target, { state: 'error', ...failureOf(error) });
+  }
+
+  /** Records an outcome without a run. */
+  report(target: ObjectKey, outcome: Waiting | Failed): void {
+    this.#settle(factsOf(target, this.#options, this.#cached()), { outcome });
+  }
+
+  /** The state of a target outside of a run. */
+  #cached(): TargetRun {
+    return new TargetRun(this.#options.store, this.#memory);
+  }
+
+  #settle(facts: Facts, { outcome, remarks, wroteFor }: Settlement): void {
+    for (const [entry, own] of outcomesOf(facts, outcome, remarks)) {
+      const changed = this.#options.claims.book.settle(entry, own);
+      const wrote = entry.claim === wroteFor;
+      if (changed || wrote) this.#options.onOutcome(entry, wrote);
+      const { isRuleSource, source } = entry.claim;
+      if (own.state === 'synced' && isRuleSource === true && source !== undefined)
+        this.#options.sources.copied?.(source);
+    }
+  }
+
+  /** Follows a target by name while an object of a user exists in its place, or it is being deleted. */
+  #follow(target: ObjectKey, follow: boolean): void {
+    const followed = this.#memory.get(target)?.watchedByName === true;
+    if (follow === followed) return;
+    if (follow) {
+      this.#memory.edit(target).watchedByName = true;
+      this.#options.store.follow(target);
+    } else {
+      delete this.#memory.edit(target).watchedByName;
+      this.#options.store.watches.unfollow(target);
+      this.#tidyMemory(target);
+    }
+  }
+
+  /** Whether the target is being deleted, and only a watch by name would report the end. */
+  #needsWatchByName(target: ObjectKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
+    if (plan.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
+    return this.#memory.get(target)?.watchedByName === true || this.#options.store.index.find(target) === undefined;
+  }
+
+  #tidyMemory(target: ObjectKey): void {
+    this.#memory.removeIfEmpty(target, this.#options.claims.book.isClaimed(target));
+  }
+}

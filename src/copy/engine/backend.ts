@@ -1,0 +1,101 @@
+/**
+ * A backend holds content, as source and as target: a Kubernetes cluster (`copy/cluster/backend.ts`) or Vault
+ * (`copy/vault/backend.ts`).
+ *
+ * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not respond
+ * delays no other.
+ */
+import type { WatchHealth } from '../../kube/watch/watcher.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { ObjectKey, ResourceKey } from '../model/keys.ts';
+import type { Observed } from '../model/observed.ts';
+import type { Flows } from '../book/cycles.ts';
+import type { SourceReader } from './sources.ts';
+
+export interface Backend {
+  /** First part of its resource keys: a cluster's name, or `vault`. */
+  readonly name: string;
+  readonly queueing: TargetQueueing;
+  sourcesOf(source: ResourceKey): SourceProvider;
+  targetsOf(target: ResourceKey): TargetWriter;
+  /** Settles when every watch that was opened so far is listed. Rejects if the backend is stopped before. */
+  synced(): Promise<void>;
+  /** Settles when targets can be reconciled. Rejects as `synced`. */
+  ready(): Promise<void>;
+  readonly watches: readonly BackendWatch[];
+  /** Queues besides the engine's. */
+  readonly queues: readonly QueueFigures[];
+  /** Size of the contents in the cache. */
+  readonly cachedBytes: number;
+  /** First part of a stop: lets running work end. */
+  drain(): Promise<void>;
+  /** Second part, after the queues have stopped. */
+  stop(limitMs: number): Promise<void>;
+}
+
+/** How the targets of a backend are queued. */
+export interface TargetQueueing {
+  /** For metrics: `targets`. */
+  readonly name: string;
+  /** Targets that are reconciled at once in each lane. */
+  readonly concurrency: number;
+  /** The lane of a target. Lanes do not wait for each other. `undefined`: all targets share one lane. */
+  readonly laneOf: ((target: ResourceKey) => string) | undefined;
+  /**
+   * The namespaces that share the workers of a lane: those of the targets, or those of their rules, which costs memory for each target that
+   * waits.
+   */
+  readonly shareBy: 'target' | 'rule';
+  /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
+  readonly retryAfterMs: (error: unknown) => number | undefined;
+  /** The longest wait after a transient error of this backend, ms. */
+  readonly longestWaitMs: (error: unknown) => number | undefined;
+}
+
+/**
+ * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the response to a
+ * write, and the writer enqueues the target if it is not done.
+ */
+export type OnObjectChange = (
+  key: ObjectKey,
+  before: Observed | undefined,
+  after: Observed | undefined,
+  initial: boolean,
+  own?: boolean,
+) => void;
+
+/** The events of all objects in clusters. */
+export interface ObjectEvents {
+  readonly objectChanged: OnObjectChange;
+  /** A list or GET has shown whether the object exists, or the server refuses both. */
+  readonly objectKnown: (key: ObjectKey) => void;
+}
+
+/** Sources that are followed on request. */
+export interface SourceProvider extends SourceReader {
+  follow(source: ResourceKey): void;
+  unfollow(source: ResourceKey): void;
+}
+
+export interface TargetWriter {
+  reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
+  /** The claims that would write the content of their source into a target now. Without I/O. */
+  flowsInto(target: ResourceKey): Flows;
+  /** `reconcile` fails repeatedly, or with an error that is not transient. Reports it to the rules. */
+  failed(target: ResourceKey, error: unknown): void;
+}
+
+export interface QueueFigures {
+  readonly name: string;
+  readonly depth: number;
+  readonly oldestWaitingMs: number;
+  readonly retries: number;
+}
+
+/** The state of a watch. */
+export interface BackendWatch extends WatchHealth {
+  /** How the user can fix its failure. */
+  readonly advice?: string | undefined;
+  /** The process is ready without this watch: its API is not installed, or it concerns only rules that report the failure. */
+  readonly isExcused?: boolean;
+}

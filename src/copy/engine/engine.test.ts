@@ -1,0 +1,549 @@
+/** The start of backends, the decision about orphans, and the failures of rules. */
+import { parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { userCause } from '../model/cause.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { stubBackend } from '../../../test/support/stub-backend.ts';
+import { Engine } from './engine.ts';
+import type { Cause } from '../model/cause.ts';
+import type { Claim, Owner } from '../model/claim.ts';
+import { LeaveShape } from '../model/leave-shape.ts';
+import { observe } from '../model/observed.ts';
+import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
+
+const RULE: RuleKey = asKey('rules:a/rule');
+const TARGET: ResourceKey = asKey('c:Secret/b/copy');
+const COPY = observe({
+  uid: 'u',
+  name: 'copy',
+  namespace: 'b',
+  resourceVersion: '1',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+});
+
+test('a backend that is not synced delays no other', async () => {
+  const synced = Promise.withResolvers<void>();
+  const [late, other] = [stubBackend('late', synced.promise), stubBackend('other')];
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(late);
+  engine.addBackend(other);
+  engine.enqueueTarget(asKey('late:Secret/a/b'));
+  engine.enqueueTarget(asKey('other:Secret/a/b'));
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => other.reconciled.length > 0, { message: 'the targets of the other backend to start' });
+    assert.deepEqual(late.reconciled, []);
+    synced.resolve();
+    await waitFor(() => late.reconciled.length > 0, { message: 'its targets to start when it is synced' });
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('targets of rules in different namespaces take turns, whatever namespace the targets are in', async () => {
+  const backend = stubBackend('c', Promise.resolve(), 'rule');
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(backend);
+  const claim = (namespace: string, name: string): string => {
+    const owner: Owner = { key: asKey(`rules:${namespace}/${name}`), title: name, rank: '' };
+    const target: ResourceKey = asKey(`c:Secret/all/${namespace}-${name}`);
+    const shape = new LeaveShape(userCause(owner.key, ''));
+    engine.claims.put(owner.key, {
+      owner,
+      version: '1',
+      claims: [{ owner, target, mode: 'own', source: undefined, shape }],
+      sources: [],
+    });
+    engine.enqueueTarget(target);
+    return target;
+  };
+  const noisy = Array.from({ length: 100 }, (_, index) => claim('noisy', String(index)));
+  const quiet = claim('quiet', 'one');
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => backend.reconciled.length === 101);
+    assert.deepEqual(backend.reconciled, [noisy[0], quiet, ...noisy.slice(1)]);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('changes of thousands of rules that claim one target are decided together', async () => {
+  const clock = new ManualClock();
+  const backend = stubBackend('c');
+  const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(backend);
+  let specs = 0;
+  engine.addReconciler(
+    reconcilerOf({
+      name: 'rules',
+      ownerOf: () => undefined,
+      getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async () => await Promise.resolve(undefined),
+      // oxlint-disable-next-line require-yield -- one step is enough
+      *evaluate(rule) {
+        const owner = { key: rule, title: rule, rank: rule };
+        const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
+        const target: ResourceKey = asKey('c:Secret/all/one');
+        return { owner, version: '1', claims: [{ owner, target, mode: 'own', source: undefined, shape }], sources: [] };
+      },
+    }),
+  );
+  const rules = Array.from({ length: 2000 }, (_, index) => asKey<RuleKey>(`rules:n/${index}`));
+  const changeAll = async (): Promise<number> => {
+    backend.reconciled.length = 0;
+    for (const rule of rules) {
+      engine.enqueueRule(rule);
+      await clock.advance(1);
+    }
+    await clock.advance(5000);
+    return backend.reconciled.length;
+  };
+  try {
+    await engine.start(new AbortController().signal);
+    await changeAll();
+    const runs = await changeAll();
+    assert.ok(runs >= 1 && runs <= 5, `${runs} decisions, each about 2,000 claims`);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a stop before a backend is synced causes no error', async () => {
+  const synced = Promise.withResolvers<void>();
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(stubBackend('late', synced.promise));
+  await engine.start(new AbortController().signal);
+  await engine.stop();
+  synced.reject(new Error('the watch was stopped'));
+  // An unhandled rejection fails the test.
+  await setImmediate();
+});
+
+test('a copy is an orphan only if its rule was evaluated after its last change', async () => {
+  const gates: PromiseWithResolvers<void>[] = [];
+  const evaluated: string[] = [];
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    listed: async () => await gates.at(-1)?.promise,
+    // oxlint-disable-next-line require-yield -- one step is enough
+    *evaluate(rule) {
+      evaluated.push(rule);
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const { signal } = new AbortController();
+  const orphanAction = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(signal);
+    assert.equal(await orphanAction(), 'delete');
+    const gate = Promise.withResolvers<void>();
+    gates.push(gate);
+    engine.enqueueRule(RULE);
+    assert.equal(await orphanAction(), 'later', 'it is still to be evaluated');
+    gate.resolve();
+    const [rules] = engine.queues;
+    await rules?.queue.idle(signal);
+    assert.equal(evaluated.length, 2);
+    assert.equal(await orphanAction(), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a rule that cannot be evaluated is not read from the server for each of its copies', async () => {
+  let liveGets = 0;
+  const tried = Promise.withResolvers<void>();
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    listed: async () => await Promise.reject(new Error('refused')),
+    evaluate: () => assert.fail('the lists are not known'),
+    ownerOf: () => RULE,
+    getLive: async () => {
+      liveGets += 1;
+      return await Promise.resolve({ state: 'there', version: '1' });
+    },
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: () => tried.resolve() });
+  const { signal } = new AbortController();
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(signal);
+    await tried.promise;
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(liveGets, 0);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('while a rule is evaluated in steps none of its copies is an orphan, and a change during the evaluation is not lost', async () => {
+  let evaluations = 0;
+  let during: Promise<string> | undefined;
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    *evaluate(rule) {
+      evaluations += 1;
+      const until = performance.now() + 12;
+      if (evaluations === 2) {
+        during = engine.orphanActionOf(RULE, TARGET, COPY, signal);
+        engine.enqueueRule(RULE);
+      }
+      while (performance.now() < until) yield;
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const { signal } = new AbortController();
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(signal);
+    engine.enqueueRule(RULE);
+    await waitFor(() => evaluations >= 3, { message: 'the third evaluation: it was touched in the second' });
+    for (const { queue } of engine.queues) await queue.idle(signal);
+    assert.equal(await during, 'later');
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a heavy rule delays neither other rules nor the start, and none of its copies is an orphan until it is evaluated', async () => {
+  const gate = { open: false };
+  let done = false;
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    *evaluate(rule) {
+      const until = performance.now() + 60;
+      if (rule === RULE) while (performance.now() < until || !gate.open) yield;
+      if (rule === RULE) done = true;
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const { signal } = new AbortController();
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  engine.enqueueRule(asKey('rules:n/quick'));
+  try {
+    await engine.start(signal);
+    assert.equal(done, false);
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
+    gate.open = true;
+    const heavy = engine.queues.find(({ name }) => name === 'rules heavy');
+    await heavy?.queue.idle(signal);
+    assert.equal(done, true);
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a copy that its rule claims is never an orphan', async () => {
+  const target = TARGET;
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    // oxlint-disable-next-line require-yield -- one step is enough
+    *evaluate(rule) {
+      const owner = { key: rule, title: rule, rank: '' };
+      const claim = {
+        owner,
+        target,
+        mode: 'own',
+        source: undefined,
+        shape: new LeaveShape(userCause('Left', '')),
+      } as const;
+      return { owner, version: '1', claims: [claim], sources: [] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const { signal } = new AbortController();
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.addBackend(stubBackend('c'));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(signal);
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(await engine.orphanActionOf(RULE, asKey('c:Secret/b/other'), COPY, signal), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('the failure to prepare a rule is reported until that succeeds, also over evaluations', async () => {
+  const reported: (string | undefined)[] = [];
+  let isRefused = true;
+  let isPrepared = false;
+  let tries = 0;
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    preparationOf: () => (isPrepared ? undefined : 'first'),
+    prepare: async () => {
+      await Promise.resolve();
+      tries += 1;
+      if (isRefused) throw new Error('refused');
+      isPrepared = true;
+    },
+    // oxlint-disable-next-line require-yield -- one step is enough
+    *evaluate(rule) {
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async (_rule, _entries, { failure }) => {
+      reported.push(failure?.message);
+      return await Promise.resolve(undefined);
+    },
+  };
+  const engine = new Engine({ onError: () => undefined });
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => reported.at(-1) === 'refused', { message: 'the report of the failure' });
+    const before = { tries, reports: reported.length };
+    engine.enqueueRule(RULE);
+    await waitFor(() => tries > before.tries && reported.length > before.reports, { message: 'another failure' });
+    assert.equal(reported.at(-1), 'refused');
+    isRefused = false;
+    await waitFor(() => reported.at(-1) === undefined, { message: 'the report of the success' });
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a rule is ready when it was evaluated and nothing is wrong; a failure, a problem of the rule, and its claims say what is', async () => {
+  const problems = new Map<string, Cause>();
+  let isRefused = true;
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    preparationOf: (rule) => (isRefused && rule === RULE ? 'first' : undefined),
+    prepare: async () => await Promise.reject(new Error('refused')),
+    // oxlint-disable-next-line require-yield -- one step is enough
+    *evaluate(rule) {
+      const owner = { key: rule, title: rule, rank: '' };
+      const claim = {
+        owner,
+        target: TARGET,
+        mode: 'own',
+        source: undefined,
+        shape: new LeaveShape(userCause('Left', '')),
+      } as const;
+      return { owner, version: '1', claims: rule === 'rules:a/claims' ? [claim] : [], sources: [] };
+    },
+    problemOf: (rule) => problems.get(rule),
+    ownerOf: () => undefined,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'keep',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: () => undefined });
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.addBackend(stubBackend('c'));
+  for (const rule of [RULE, ...asKeys<RuleKey>(['rules:a/claims', 'rules:a/empty'])]) engine.enqueueRule(rule);
+  const state = (): Record<string, string | undefined> =>
+    Object.fromEntries(Array.from(engine.readiness(), ({ rule, cause }) => [rule, cause?.reason]));
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => state()[RULE] === 'ConnectionError', { message: 'the failure to be known' });
+    assert.deepEqual(state(), { [RULE]: 'ConnectionError', 'rules:a/claims': 'Pending', 'rules:a/empty': undefined });
+    isRefused = false;
+    problems.set('rules:a/claims', userCause('InvalidSpec', ''));
+    await waitFor(() => state()[RULE] === undefined, { message: 'the rule to be ready after its failure' });
+    assert.deepEqual(state(), { [RULE]: undefined, 'rules:a/claims': 'InvalidSpec', 'rules:a/empty': undefined });
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('the latency of a write counts from the request, also over failed runs', async () => {
+  const clock = new ManualClock();
+  const written: [string, number][] = [];
+  const owner = { key: RULE, title: RULE, rank: '' };
+  const claim = {
+    owner,
+    target: TARGET,
+    mode: 'own',
+    source: undefined,
+    shape: new LeaveShape(userCause('Left', '')),
+  } as const;
+  let fails = 1;
+  const backend = stubBackend('c');
+  const writer = backend.targetsOf(TARGET);
+  const engine = new Engine({ clock, onError: () => undefined, onWritten: (...args) => written.push(args) });
+  engine.addBackend({
+    ...backend,
+    targetsOf: () => ({
+      ...writer,
+      reconcile: async () => {
+        await Promise.resolve();
+        if (fails-- > 0) throw new Error('refused');
+        const [entry] = engine.book.on(TARGET);
+        if (entry !== undefined) engine.outcomeChanged(entry, true);
+        return undefined;
+      },
+    }),
+  });
+  engine.claims.put(RULE, { owner, version: '1', claims: [claim], sources: [] });
+  engine.enqueueTarget(TARGET);
+  try {
+    await engine.start(new AbortController().signal);
+    for (let ms = 0; ms < 1000 && written.length === 0; ms += 10) await clock.advance(10);
+    assert.equal(written[0]?.[0], RULE);
+    const ms = written[0]?.[1] ?? 0;
+    assert.ok(ms >= 50 && ms <= 200, `the first back-off is part of it: ${ms} ms`);
+    const [entry] = engine.book.on(TARGET);
+    if (entry !== undefined) engine.outcomeChanged(entry, true);
+    assert.equal(written.length, 1, 'without a run there is no latency');
+  } finally {
+    await engine.stop();
+  }
+});
+
+/** Rules with one claim each, on a target of the rule's name, that are prepared by an entry in `prepared`. */
+function unpreparedRules(
+  prepare: (rule: RuleKey) => Promise<void>,
+  prepared: ReadonlySet<string>,
+): WholeReconciler & { readonly reported: (readonly [string, string | undefined])[] } {
+  const reported: (readonly [string, string | undefined])[] = [];
+  return {
+    name: 'rules',
+    reported,
+    preparationOf: (rule) => (prepared.has(rule) ? undefined : 'first'),
+    prepare,
+    // oxlint-disable-next-line require-yield -- one step is enough
+    *evaluate(rule) {
+      const owner = { key: rule, title: rule, rank: '' };
+      const shape = new LeaveShape(userCause('Left', ''));
+      const source: ResourceKey = asKey('c:Secret/a/source');
+      const claim: Claim = {
+        owner,
+        target: asKey(`c:Secret/b/${parseRuleKey(rule).name}`),
+        mode: 'own',
+        source,
+        shape,
+      };
+      return { owner, version: '1', claims: [claim], sources: [source] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async (rule, _entries, { failure }) => {
+      reported.push([rule, failure?.message]);
+      return await Promise.resolve(undefined);
+    },
+  };
+}
+
+test('no start and no other rule waits for the preparation of a rule; its copies are no orphans meanwhile, and its targets and sources wait', async () => {
+  const prepared = new Set(['rules:z/ready']);
+  const gate = Promise.withResolvers<void>();
+  const reconciler = unpreparedRules(async (rule) => {
+    await gate.promise;
+    prepared.add(rule);
+    engine.enqueueRule(rule);
+  }, prepared);
+  const backend = stubBackend('c');
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(backend);
+  engine.addReconciler(reconcilerOf(reconciler));
+  const { signal } = new AbortController();
+  for (let index = 0; index < 100; index++) engine.enqueueRule(asKey(`rules:a/${index}`));
+  engine.enqueueRule(asKey('rules:z/ready'));
+  const shapeOn = (name: string): string | undefined => engine.book.on(asKey(`c:Secret/b/${name}`))[0]?.claim.shape.id;
+  try {
+    await engine.start(signal);
+    await waitFor(() => backend.reconciled.includes('c:Secret/b/ready'), {
+      message: 'the target of the prepared rule',
+    });
+    assert.equal(shapeOn('ready'), 'leave Left ');
+    assert.equal(shapeOn('99'), 'unprepared');
+    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/99')), []);
+    assert.equal(await engine.orphanActionOf(asKey('rules:a/99'), asKey('c:Secret/b/99'), COPY, signal), 'later');
+    const before = backend.reconciled.length;
+    gate.resolve();
+    await waitFor(() => backend.reconciled.slice(before).includes('c:Secret/b/99'), { message: 'its target' });
+    assert.equal(shapeOn('99'), 'leave Left ');
+    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/99')), ['c:Secret/a/source']);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('rules are prepared in turns between namespaces, and one namespace does not take all slots', async () => {
+  const order: string[] = [];
+  const prepared = new Set<string>();
+  const gates = new Map<string, PromiseWithResolvers<void>>();
+  const reconciler = unpreparedRules(async (rule) => {
+    order.push(rule);
+    const gate = Promise.withResolvers<void>();
+    gates.set(rule, gate);
+    await gate.promise;
+    prepared.add(rule);
+  }, prepared);
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(stubBackend('c'));
+  engine.addReconciler(reconcilerOf(reconciler));
+  for (let index = 0; index < 100; index += 1) engine.enqueueRule(asKey(`rules:noisy/${index}`));
+  engine.enqueueRule(asKey('rules:quiet/one'));
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => order.includes('rules:quiet/one'), {
+      message: 'the rule of the other namespace, while all others hang',
+    });
+    assert.ok(order.length <= 10, `${order.length} at once`);
+  } finally {
+    for (const gate of gates.values()) gate.resolve();
+    await engine.stop();
+  }
+});
+
+test('a server that does not store the finalizer is asked with a back-off, and the rule says so', async () => {
+  let tries = 0;
+  const clock = new ManualClock();
+  const reconciler = unpreparedRules(async () => {
+    tries += 1;
+    await Promise.resolve();
+  }, new Set());
+  const engine = new Engine({ clock, onError: () => undefined });
+  engine.addBackend(stubBackend('c'));
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    for (let ms = 0; ms < 10_000; ms += 50) await clock.advance(50);
+    assert.ok(tries >= 3 && tries <= 12, `${tries} tries in 10 s`);
+    assert.deepEqual(reconciler.reported.at(-1), [RULE, 'the API server did not store the finalizer']);
+  } finally {
+    await engine.stop();
+  }
+});

@@ -1,0 +1,172 @@
+/**
+ * Joins the engine, its backends and its controllers. No other file does.
+ *
+ *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
+ *
+ * - Events of objects go to the engine, and then to those that asked for them (`onObjects`).
+ * - A controller that waits for its API delays no other.
+ * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
+ *   delays only its own targets (`TargetQueues.start`).
+ */
+import type { CheckResult } from '../../observe/checks.ts';
+import { orAborted, sleep } from '../../runtime/abort.ts';
+import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './backend.ts';
+import type { Controller } from './controller.ts';
+import { Engine, type EngineOptions, type NamedQueue } from './engine.ts';
+import type { ObjectKey } from '../model/keys.ts';
+import type { RuleReadiness } from './rule-reconciler.ts';
+
+export interface ManagerOptions {
+  /** Name of the home cluster's backend. */
+  readonly home: string;
+  readonly onError: EngineOptions['onError'];
+  readonly onWritten?: EngineOptions['onWritten'];
+}
+
+/** How long the start waits for the APIs of the other controllers once one is open, ms. */
+const API_WAIT_MS = 1000;
+/** A watch that is disconnected for longer makes the process not ready, ms. */
+const DISCONNECTED_LIMIT_MS = 3000;
+/** A worker is stuck after this time, ms: longer than any of its calls may take. */
+const STUCK_MS = 300_000;
+
+export class Manager implements ObjectEvents {
+  readonly engine: Engine;
+  readonly #home: string;
+  readonly #controllers: Controller[] = [];
+  readonly #open: Controller[] = [];
+  readonly #listeners: Partial<ObjectEvents>[] = [];
+  #started = false;
+
+  constructor({ home, ...options }: ManagerOptions) {
+    this.#home = home;
+    this.engine = new Engine(options);
+  }
+
+  addBackend<B extends Backend>(backend: B): B {
+    this.engine.addBackend(backend);
+    return backend;
+  }
+
+  /** Calls `listener` for the objects of all clusters from now on. The key of an object has the cluster. */
+  onObjects(listener: Partial<ObjectEvents>): void {
+    this.#listeners.push(listener);
+  }
+
+  addController(controller: Controller): void {
+    this.#controllers.push(controller);
+  }
+
+  /** Opens the watches of all controllers. Settles when they are listed: a warm standby. */
+  async open(signal: AbortSignal): Promise<void> {
+    const opening = this.#controllers.map(async (controller) => {
+      await controller.installed?.(signal);
+      if (controller.reconciler !== undefined) this.engine.addReconciler(controller.reconciler);
+      this.#open.push(controller);
+      controller.open();
+      if (this.#started) controller.work?.start();
+    });
+    const all = Promise.all(opening);
+    // Also after the start: any error but an abort is a bug, and ends the process.
+    all.catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
+    await Promise.race([all, sleep(API_WAIT_MS, signal)]);
+    await orAborted(this.#homeBackend().synced(), signal, 'waiting for the first lists of the home cluster');
+  }
+
+  /** Starts the loops. Settles when the rules were evaluated once. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.engine.start(signal);
+    this.#started = true;
+    for (const { work } of this.#open) work?.start();
+  }
+
+  /** First part of a stop: running work may end within `drainMs`, then the controllers receive no more events. */
+  async drain(drainMs: number): Promise<void> {
+    const { backends } = this.engine;
+    this.#started = false;
+    await Promise.all([
+      this.engine.stop(drainMs),
+      ...backends.map(async (backend) => await backend.drain()),
+      ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
+    ]);
+    for (const controller of this.#open.splice(0)) controller.stop();
+  }
+
+  /** Second part of a stop: closes the backends. */
+  async stop(limitMs: number): Promise<void> {
+    await Promise.all(this.engine.backends.map(async (backend) => await backend.stop(limitMs)));
+  }
+
+  objectChanged(...change: Parameters<OnObjectChange>): void {
+    this.engine.objectChanged(...change);
+    for (const { objectChanged } of this.#listeners) objectChanged?.(...change);
+  }
+
+  objectKnown(key: ObjectKey): void {
+    this.engine.enqueueSource(key);
+    this.engine.enqueueTarget(key);
+    for (const { objectKnown } of this.#listeners) objectKnown?.(key);
+  }
+
+  /** Whether the caches are complete and fresh. */
+  readiness(): CheckResult[] {
+    const { watches } = this.#homeBackend();
+    return watches.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : watches.map(freshness);
+  }
+
+  /** The watches of the other backends. The process is ready without them. */
+  get otherWatches(): readonly (CheckResult & { readonly backend: string })[] {
+    const others = this.engine.backends.filter(({ name }) => name !== this.#home);
+    return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
+  }
+
+  /** Those of the engine and of controllers with their own. */
+  get queues(): readonly NamedQueue[] {
+    return [...this.engine.queues, ...this.#open.flatMap(({ work }) => work?.queues ?? [])];
+  }
+
+  /** Whether the rules of all controllers are ready; none before the start. */
+  *ruleReadiness(): Iterable<RuleReadiness> {
+    if (!this.#started) return;
+    yield* this.engine.readiness();
+    for (const { work } of this.#open) yield* work?.readiness() ?? [];
+  }
+
+  /** Whether no worker is stuck. */
+  liveness(): CheckResult {
+    for (const { name, queue } of this.queues) {
+      const { longestRunningMs } = queue.metrics();
+      if (longestRunningMs > STUCK_MS) {
+        return { ok: false, message: `a worker of ${name} has been busy for ${Math.round(longestRunningMs / 1000)} s` };
+      }
+    }
+    return { ok: true };
+  }
+
+  #homeBackend(): Backend {
+    const backend = this.engine.backends.find(({ name }) => name === this.#home);
+    if (backend === undefined) throw new Error(`no backend for the cluster ${this.#home}`);
+    return backend;
+  }
+}
+
+function freshness(watch: BackendWatch): CheckResult {
+  const { connected, advice, isExcused } = watch;
+  const result = ageOf(watch);
+  if (connected || advice === undefined) return result;
+  const ok = result.ok || isExcused === true;
+  return { ok, message: ok ? advice : `${result.message ?? ''}; ${advice}` };
+}
+
+function ageOf({ name, synced, connected, silentMs, error }: BackendWatch): CheckResult {
+  const because = error === undefined ? '' : `: ${error}`;
+  const seconds = Math.round(silentMs / 1000);
+  if (!synced) return { ok: false, message: `${name}: the first list is not complete${because}` };
+  if (!connected && silentMs > DISCONNECTED_LIMIT_MS) {
+    return { ok: false, message: `the watch of ${name} has been broken for ${seconds} s${because}` };
+  }
+  return { ok: true, message: `${name}: last activity ${seconds} s ago` };
+}

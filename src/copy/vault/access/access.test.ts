@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import * as fc from 'fast-check';
+
+import { ApiError } from '../../../kube/errors.ts';
+import { readAnswer } from '../../../vault/client/answer.ts';
+import { type Fault, userCause } from '../../model/cause.ts';
+import { VaultError, type VaultErrorKind } from '../../../vault/errors.ts';
+import { LONGEST_WAIT_MS, isSkippedCall, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './access.ts';
+import { VaultAuthMissingError } from './auth-missing.ts';
+import type { VaultLocation } from '../locations.ts';
+
+const LOCATION: VaultLocation = {
+  server: { addr: 'https://v' },
+  auth: {
+    method: 'approle',
+    mount: 'approle',
+    roleId: { namespace: 'a', name: 'b', key: 'r' },
+    secretId: { namespace: 'a', name: 'b', key: 's' },
+  },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: 'Opaque',
+};
+const failure = (kind: VaultErrorKind, more: object = {}): VaultError =>
+  new VaultError('words of Vault', { kind, addr: 'https://v', path: LOCATION.path, ...more });
+
+describe('troubleOf', () => {
+  it('reports a missing credential as pending, at any depth of causes', () => {
+    const missing = new VaultAuthMissingError('secret a/b for vault approle login not found', 'user');
+    for (const error of [missing, failure('connection', { cause: new Error('x', { cause: missing }) })]) {
+      const trouble = troubleOf(error, LOCATION, 'reading from');
+      assert.deepEqual(trouble, { pending: true, ...userCause('VaultAuthMissing', missing.message) });
+    }
+  });
+
+  it('reports a refused login, also when the auth method is not mounted', () => {
+    for (const error of [
+      failure('authFailed'),
+      failure('tokenInvalid'),
+      failure('invalidPath', { path: 'auth/nowhere/login', isLogin: true }),
+    ]) {
+      const { pending, reason, message } = troubleOf(error, LOCATION, 'reading from');
+      assert.deepEqual([pending, reason], [false, 'VaultAuthInvalid']);
+      assert.match(message, /^error logging in to vault via approle: vault https:\/\/v: .*words of Vault$/);
+    }
+  });
+
+  it('reports other errors with the action, the address and the message of Vault', () => {
+    for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
+      const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
+      assert.deepEqual([pending, reason], [false, 'VaultError']);
+      assert.equal(message, 'Error syncing to vault: vault https://v: GET secret/data/app: words of Vault');
+    }
+  });
+
+  it('names whose fault it is by the status and the credentials, and never by a text', () => {
+    const text = fc.oneof(
+      fc.constantFrom('no permission to', 'permission denied', '$VAULT_TOKEN', 'sealed', 'invalid secret id'),
+      fc.string(),
+    );
+    const now = Date.now();
+    const faultOf = (status: number, words: string, isLogin: boolean, auth: VaultLocation['auth']): Fault => {
+      const body = Buffer.from(JSON.stringify({ errors: [words] }));
+      const answer = readAnswer({ status, headers: {}, body, stream: undefined }, now);
+      assert.ok('kind' in answer);
+      const error = new VaultError(words, { ...answer, addr: 'https://v', path: words, status, isLogin });
+      return troubleOf(error, { ...LOCATION, path: words, auth }, 'reading from').fault;
+    };
+    const statuses = fc.constantFrom(302, 400, 403, 404, 405, 412, 413, 429, 472, 473, 500, 501, 502, 503, 504);
+    const auths = fc.constantFrom(LOCATION.auth, { method: 'environment' } as const);
+    fc.assert(
+      fc.property(statuses, text, fc.boolean(), auths, (status, words, isLogin, auth) => {
+        assert.equal(faultOf(status, words, isLogin, auth), faultOf(status, 'x', isLogin, auth));
+      }),
+    );
+    // A Vault that answers `Upgrading …`, or `invalid secret id` with 500 to a login: versions ≤ 1.13 do.
+    const upgrading = 'Upgrading from non-versioned to versioned data';
+    assert.equal(faultOf(400, upgrading, false, LOCATION.auth), 'user');
+    const cases = [
+      ['user', 403, false, LOCATION.auth],
+      ['user', 404, false, LOCATION.auth],
+      ['user', 400, true, LOCATION.auth],
+      ['user', 500, true, LOCATION.auth],
+      ['operator', 500, false, LOCATION.auth],
+      ['operator', 503, true, LOCATION.auth],
+      ['operator', 429, false, LOCATION.auth],
+      ['operator', 302, false, LOCATION.auth],
+      ['user', 403, false, { method: 'environment' }],
+      ['operator', 403, true, { method: 'environment' }],
+    ] as const;
+    for (const [fault, status, isLogin, auth] of cases) {
+      assert.equal(faultOf(status, 'x', isLogin, auth), fault, `${status} ${isLogin} ${auth.method}`);
+    }
+  });
+
+  it('blames the operator for its own token and for a server without an answer, and the author for the address and path', () => {
+    const faultOf = (kind: VaultErrorKind, auth: VaultLocation['auth'] = LOCATION.auth): Fault =>
+      troubleOf(failure(kind), { ...LOCATION, auth }, 'reading from').fault;
+    for (const kind of ['invalidPath', 'invalidServer', 'tooLarge'] as const) assert.equal(faultOf(kind), 'user', kind);
+    for (const kind of ['connection', 'tls', 'timeout', 'circuitOpen', 'badResponse', 'throttled'] as const) {
+      assert.equal(faultOf(kind), 'operator', kind);
+    }
+    for (const kind of ['tokenInvalid', 'authFailed', 'invalidServer'] as const) {
+      assert.equal(faultOf(kind, { method: 'environment' }), 'operator', kind);
+    }
+    const call = { cluster: 'c', method: 'POST', path: '/api/v1/namespaces/a/serviceaccounts/b/token' };
+    const refused = 'serviceaccounts "b" is forbidden: User "keyferry" cannot create resource "serviceaccounts/token"';
+    const cause = new ApiError(call, 403, { reason: 'Forbidden', message: refused, causes: [] });
+    assert.equal(troubleOf(failure('authFailed', { cause }), LOCATION, 'reading from').fault, 'operator');
+    assert.equal(
+      troubleOf(new VaultAuthMissingError('no token', 'operator'), LOCATION, 'syncing to').fault,
+      'operator',
+    );
+  });
+
+  it('does not print a thrown value that is not an error', () => {
+    assert.equal(troubleOf('hunter2', LOCATION, 'reading from').message, 'Error reading from vault: unknown');
+  });
+});
+
+it('a skipped call is not reported; a wait that Vault requested is', () => {
+  assert.ok(isSkippedCall(failure('circuitOpen')));
+  assert.ok(isSkippedCall(failure('throttled')));
+  assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));
+  assert.ok(!isSkippedCall(failure('sealed')));
+  assert.ok(!isSkippedCall(new Error('circuitOpen')));
+});
+
+it('transient errors are retried within seconds, others with the growing wait of the queue', () => {
+  for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
+    const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
+    assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
+  }
+  for (const error of [failure('permissionDenied'), failure('invalidPath'), new Error('sealed')]) {
+    assert.equal(vaultLongestWaitMs(error), undefined);
+  }
+});
+
+it('a wait that Vault requested is passed on', () => {
+  assert.equal(vaultRetryAfterMs(failure('throttled', { retryAfterMs: 1500 })), 1500);
+  assert.equal(vaultRetryAfterMs(failure('sealed')), undefined);
+  assert.equal(vaultRetryAfterMs(new Error('x')), undefined);
+});

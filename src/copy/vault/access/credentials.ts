@@ -1,0 +1,207 @@
+/**
+ * The identities for logins to Vault, from the Secrets and ServiceAccounts in the specs of rules, or from the environment.
+ *
+ * Credential Secrets are followed like sources (a watch of their metadata) and read when their version changes. The identity from one
+ * version is always the same object, so comparing objects shows a change. It is kept only while a location is followed.
+ */
+import { getOrCreate } from '../../../runtime/maps.ts';
+import { SecretBytes } from '../../../runtime/secret-bytes.ts';
+import type { VaultIdentity } from '../../../vault/session/identity.ts';
+import type { Content } from '../../model/content.ts';
+import { type ObjectKey, resourceKey, type VaultUser } from '../../model/keys.ts';
+import { SECRET } from '../../model/kind.ts';
+import type { KubeStore } from '../../cluster/objects/store.ts';
+import { ServiceAccountTokens } from './service-account-tokens.ts';
+import { VaultAuthMissingError } from './auth-missing.ts';
+import type { ObjectRef, VaultAuthRef, VaultSecretKey } from '../locations.ts';
+
+/** The watch of a credential Secret is not listed yet. Its list starts the next attempt. */
+export class NotKnownYetError extends Error {
+  override readonly name = 'NotKnownYetError';
+}
+
+/** The token of the process. The same object until it changes; `undefined`: there is none. */
+export type EnvironmentToken = () => SecretBytes | undefined;
+
+type SecretAuthRef = Extract<VaultAuthRef, { method: 'token' | 'approle' }>;
+type AccountAuthRef = Extract<VaultAuthRef, { method: 'kubernetes' }>;
+
+interface CachedIdentity {
+  /** Of the Secrets that it was made from. */
+  readonly version: string;
+  readonly identity: VaultIdentity;
+}
+
+export class VaultCredentials {
+  readonly #store: KubeStore;
+  readonly #environment: EnvironmentToken;
+  /** Followed identities by auth reference. */
+  readonly #identities = new Map<string, CachedIdentity>();
+  readonly #tokens: ServiceAccountTokens;
+  /** The locations that log in with a Secret or as a ServiceAccount, and how often each follows it. */
+  readonly #users = new Map<ObjectKey, Map<VaultUser, number>>();
+
+  constructor(store: KubeStore, environment: EnvironmentToken = () => undefined) {
+    this.#store = store;
+    this.#environment = environment;
+    this.#tokens = new ServiceAccountTokens(store.api);
+  }
+
+  /** Follows the credential for the location `user`, until `unfollow` was called as often. */
+  follow(user: VaultUser, auth: VaultAuthRef): void {
+    for (const account of this.#accountsOf(auth)) {
+      const users = getOrCreate(this.#users, account, () => {
+        if (hasSecrets(auth)) this.#store.follow(account);
+        return new Map();
+      });
+      users.set(user, (users.get(user) ?? 0) + 1);
+    }
+  }
+
+  unfollow(user: VaultUser, auth: VaultAuthRef): void {
+    // Other users get a new object with the same identity, and so the same session.
+    this.#identities.delete(JSON.stringify(auth));
+    for (const account of this.#accountsOf(auth)) {
+      const users = this.#users.get(account);
+      const count = users?.get(user);
+      if (users === undefined || count === undefined) continue;
+      if (count > 1) users.set(user, count - 1);
+      else users.delete(user);
+      if (users.size > 0) continue;
+      this.#users.delete(account);
+      if (hasSecrets(auth)) this.#store.unfollow(account);
+    }
+  }
+
+  /** The locations that log in with a Secret. */
+  usersOf(secret: ObjectKey): Iterable<VaultUser> {
+    return this.#users.get(secret)?.keys() ?? [];
+  }
+
+  /** The versions of the Secrets of a login, as they are known now. @returns `undefined` if it has none, or one is not known or missing */
+  versionOf(auth: VaultAuthRef): string | undefined {
+    if (!hasSecrets(auth)) return undefined;
+    const versions: string[] = [];
+    for (const { namespace, name } of secretsOf(auth)) {
+      const key = this.#store.key(namespace, name);
+      const view = this.#users.has(key) ? this.#store.view(key) : undefined;
+      if (view?.state !== 'present') return undefined;
+      versions.push(view.version);
+    }
+    return versions.join(' ');
+  }
+
+  /**
+   * The present identity. If it is followed, the same object until it changes.
+   * @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError
+   */
+  async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
+    if (auth.method === 'environment') return this.#environmentIdentity(auth);
+    if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
+    const secrets = secretsOf(auth);
+    const version = secrets.map((secret) => this.#knownVersion(secret, auth)).join(' ');
+    const cached = this.#identities.get(JSON.stringify(auth));
+    if (cached?.version === version && this.#isFollowed(auth)) return cached.identity;
+    const contents = await Promise.all(secrets.map(async (secret) => await this.#load(secret, auth, signal)));
+    const identity = identityFrom(auth, contents);
+    return this.#remember(auth, contents.map((content) => content.version).join(' '), identity);
+  }
+
+  #isFollowed(auth: VaultAuthRef): boolean {
+    return this.#accountsOf(auth).every((account) => this.#users.has(account));
+  }
+
+  #remember(auth: VaultAuthRef, version: string, identity: VaultIdentity): VaultIdentity {
+    if (this.#isFollowed(auth)) this.#identities.set(JSON.stringify(auth), { version, identity });
+    return identity;
+  }
+
+  /** '' for a Secret that is not followed. @throws VaultAuthMissingError, NotKnownYetError */
+  #knownVersion(secret: ObjectRef, auth: SecretAuthRef): string {
+    const key = this.#store.key(secret.namespace, secret.name);
+    const view = this.#users.has(key) ? this.#store.view(key) : undefined;
+    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${key}`);
+    if (view?.state === 'missing') throw missingSecret(secret, auth);
+    if (view?.state === 'failed') throw new VaultAuthMissingError(view.message, view.fault);
+    return view?.state === 'present' ? view.version : '';
+  }
+
+  async #load(secret: ObjectRef, auth: SecretAuthRef, signal: AbortSignal): Promise<Content> {
+    const key = this.#store.key(secret.namespace, secret.name);
+    const isPresent = this.#users.has(key) && this.#store.view(key).state === 'present';
+    const content = isPresent ? await this.#store.load(key, signal) : (await this.#store.read(key, signal))?.content;
+    if (content === undefined) throw missingSecret(secret, auth);
+    return content;
+  }
+
+  /** Keys of its Secrets, or a name for the ServiceAccount. */
+  /** The objects that a login depends on. The token of the process is in none. */
+  #accountsOf(auth: VaultAuthRef): readonly ObjectKey[] {
+    if (hasSecrets(auth)) {
+      return [...new Set(secretsOf(auth).map(({ namespace, name }) => this.#store.key(namespace, name)))];
+    }
+    if (auth.method === 'environment') return [];
+    const { namespace, name } = auth.serviceAccount;
+    return [resourceKey(this.#store.api.cluster, 'ServiceAccount', namespace, name)];
+  }
+
+  #environmentIdentity(auth: VaultAuthRef): VaultIdentity {
+    const token = this.#environment();
+    if (token === undefined) {
+      throw new VaultAuthMissingError('neither $VAULT_TOKEN nor ~/.vault-token has a token', 'operator');
+    }
+    const cached = this.#identities.get(JSON.stringify(auth))?.identity;
+    if (cached?.method === 'token' && cached.token === token) return cached;
+    return this.#remember(auth, '', { method: 'token', token });
+  }
+
+  #serviceAccount(auth: AccountAuthRef): VaultIdentity {
+    const cached = this.#identities.get(JSON.stringify(auth));
+    if (cached !== undefined) return cached.identity;
+    const { mount, role, serviceAccount, audiences, apiTokens, loginNamespace } = auth;
+    return this.#remember(auth, '', {
+      method: 'kubernetes',
+      mount,
+      role,
+      subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
+      jwt: (signal) => this.#tokens.request(serviceAccount, { audiences, apiTokens }, signal),
+      loginNamespace,
+    });
+  }
+}
+
+function hasSecrets(auth: VaultAuthRef): auth is SecretAuthRef {
+  return auth.method === 'token' || auth.method === 'approle';
+}
+
+/** The keys of Secrets that a login needs. */
+function secretsOf(auth: SecretAuthRef): readonly VaultSecretKey[] {
+  if (auth.method === 'token') return [auth.token];
+  return 'text' in auth.roleId ? [auth.secretId] : [auth.roleId, auth.secretId];
+}
+
+function missingSecret({ namespace, name }: ObjectRef, { method }: SecretAuthRef): VaultAuthMissingError {
+  const what = method === 'token' ? 'token' : 'approle login';
+  return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`, 'user');
+}
+
+/** @param contents those of `secretsOf(auth)` */
+function identityFrom(auth: SecretAuthRef, contents: readonly Content[]): VaultIdentity {
+  const { loginNamespace } = auth;
+  const values = new Map(secretsOf(auth).map((secret, index) => [secret, contents[index]?.values(SECRET)]));
+  const pick = (what: string, secret: VaultSecretKey): SecretBytes => {
+    const value = values.get(secret)?.get(secret.key);
+    if (value !== undefined && value.length > 0) return value;
+    const { namespace, name, key } = secret;
+    throw new VaultAuthMissingError(`cannot find ${what} under secret ${namespace}/${name} and key ${key}`, 'user');
+  };
+  if (auth.method === 'token') return { method: 'token', token: pick('token', auth.token), loginNamespace };
+  const { mount, roleId, secretId } = auth;
+  return {
+    method: 'approle',
+    mount,
+    roleId: 'text' in roleId ? SecretBytes.fromUtf8(roleId.text) : pick('roleID', roleId),
+    secretId: pick('secretID', secretId),
+    loginNamespace,
+  };
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { VaultAccess, VaultLogin } from './access.ts';
+import type { VaultCredentials } from './credentials.ts';
+import { VaultDirectAccess } from './direct-access.ts';
+import type { VaultAuthRef } from '../locations.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { LoginKey } from '../../model/keys.ts';
+
+const { signal } = new AbortController();
+const USER: LoginKey = asKey('generator:a/x SecretStore/s');
+const tokenIn = (name: string): VaultAuthRef => ({ method: 'token', token: { namespace: 'a', name, key: 'token' } });
+
+/** A direct access, and what it does in its order. */
+function scene(): { vault: VaultDirectAccess; done: string[] } {
+  const done: string[] = [];
+  const nameOf = (auth: VaultAuthRef): string => (auth.method === 'token' ? auth.token.name : auth.method);
+  const access = {
+    open: (_: string, { server }: VaultLogin) => Promise.resolve(done.push(`open ${server.addr}`)),
+    close: () => done.push('close'),
+  } as unknown as VaultAccess;
+  const credentials = {
+    follow: (_: string, auth: VaultAuthRef) => done.push(`follow ${nameOf(auth)}`),
+    unfollow: (_: string, auth: VaultAuthRef) => done.push(`unfollow ${nameOf(auth)}`),
+    versionOf: () => undefined,
+  } as unknown as VaultCredentials;
+  return { vault: new VaultDirectAccess(access, credentials, () => undefined), done };
+}
+
+describe('the connection of a user', () => {
+  it('is kept while its server and login stay the same', async () => {
+    const { vault, done } = scene();
+    const login = (): VaultLogin => ({ server: { addr: 'http://one' }, auth: tokenIn('t') });
+    await vault.open(USER, login(), signal);
+    done.length = 0;
+    await vault.open(USER, login(), signal);
+    assert.deepEqual(done, ['open http://one']);
+  });
+
+  for (const [what, server, auth] of [
+    ['server', 'http://two', 't'],
+    ['login', 'http://one', 'u'],
+  ] as const) {
+    it(`is closed before the next one is opened when its ${what} has changed`, async () => {
+      const { vault, done } = scene();
+      await vault.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
+      done.length = 0;
+      await vault.open(USER, { server: { addr: server }, auth: tokenIn(auth) }, signal);
+      assert.deepEqual(done, [`follow ${auth}`, 'unfollow t', 'close', `open ${server}`]);
+      done.length = 0;
+      vault.close(USER);
+      assert.deepEqual(done, [`unfollow ${auth}`, 'close']);
+    });
+  }
+});

@@ -1,0 +1,103 @@
+/**
+ * Tokens of ServiceAccounts for logins to Vault. The author of a rule chooses the server that gets the token. So the API server must not
+ * accept it, unless the administrator trusts that server: otherwise the author could act as any ServiceAccount of the namespace.
+ *
+ * The audiences of the API server are those of a token that was requested without audiences. This needs no more permissions than the login
+ * itself, and that token is not sent anywhere.
+ */
+import type { KubeApi } from '../../../kube/api.ts';
+import { isObjectGone } from '../../../kube/errors.ts';
+import { parseJson } from '../../../kube/json.ts';
+import { SecretBytes } from '../../../runtime/secret-bytes.ts';
+import { CredentialUnavailableError } from '../../../vault/errors.ts';
+import { isPassing } from '../../model/failure.ts';
+import { VaultAuthMissingError } from './auth-missing.ts';
+import type { ObjectRef } from '../locations.ts';
+
+export interface TokenRequest {
+  /** Empty: those of the API server. */
+  readonly audiences: readonly string[];
+  /** The API server may accept the token. */
+  readonly apiTokens: boolean;
+}
+
+/** The API server would accept the token, and the Vault server may not get such a token. */
+export class ApiTokenRefusedError extends Error {
+  override readonly name = 'ApiTokenRefusedError';
+
+  constructor(audiences: readonly string[]) {
+    const which = audiences.map((audience) => JSON.stringify(audience)).join(', ');
+    super(
+      `the API server accepts tokens for the audience ${which}, so they are only sent to servers in --vault-addresses: ` +
+        'set serviceAccountRef.audiences and the audience of the Vault role to another one (for example vault)',
+    );
+  }
+}
+
+/** Lifetime of a token, seconds: the shortest that an API server accepts. */
+const JWT_SECONDS = 600;
+
+export class ServiceAccountTokens {
+  readonly #api: KubeApi;
+
+  constructor(api: KubeApi) {
+    this.#api = api;
+  }
+
+  /**
+   * Requests a token.
+   * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry may succeed,
+   *   ApiError
+   */
+  async request(account: ObjectRef, { audiences, apiTokens }: TokenRequest, signal: AbortSignal): Promise<SecretBytes> {
+    if (apiTokens) return SecretBytes.fromUtf8((await this.#create(account, audiences, signal)).token);
+    // For each login, because the audiences of an API server may change when it restarts. Logins are rare.
+    const own = new Set((await this.#create(account, [], signal)).audiences);
+    const refused = audiences.length === 0 ? [...own] : audiences.filter((audience) => own.has(audience));
+    if (refused.length > 0) throw new ApiTokenRefusedError(refused);
+    const made = await this.#create(account, audiences, signal);
+    // An admission webhook may have changed the request.
+    const got = made.audiences.filter((audience) => own.has(audience));
+    if (got.length > 0 || made.audiences.length === 0) throw new ApiTokenRefusedError(got);
+    return SecretBytes.fromUtf8(made.token);
+  }
+
+  async #create(
+    { namespace, name }: ObjectRef,
+    audiences: readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ readonly token: string; readonly audiences: readonly string[] }> {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const spec = { expirationSeconds: JWT_SECONDS, ...(audiences.length > 0 && { audiences }) };
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
+    try {
+      const { body } = await this.#api.request({ method: 'POST', path, body: JSON.stringify(request), signal });
+      const answer = parseJson(body, `the answer to POST ${path}`) as { status?: { token?: unknown } };
+      const token = answer.status?.token;
+      if (typeof token !== 'string') throw new TypeError('the API server returned no token');
+      return { token, audiences: audiencesOf(token) };
+    } catch (error) {
+      if (!isObjectGone(error, name)) {
+        if (!isPassing(error)) throw error;
+        const why = error instanceof Error ? error.message : 'unknown';
+        throw new CredentialUnavailableError(why, { cause: error });
+      }
+      const text = `serviceaccount ${namespace}/${name} for vault kubernetes login not found`;
+      throw new VaultAuthMissingError(text, 'user', { cause: error });
+    }
+  }
+}
+
+/** The audiences in the token itself. @throws TypeError if it is not a JSON Web Token */
+function audiencesOf(token: string): readonly string[] {
+  let claims: unknown;
+  try {
+    claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  } catch {
+    // The error would quote the token.
+    throw new TypeError('the API server returned a token that is not a JSON Web Token');
+  }
+  const { aud } = (claims ?? {}) as { aud?: unknown };
+  const list: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  return list.filter((audience): audience is string => typeof audience === 'string');
+}

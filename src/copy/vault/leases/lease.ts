@@ -1,0 +1,163 @@
+/**
+ * A Vault lease of dynamic credentials: it is renewed early, and replaced before it expires.
+ *
+ * Its times are on the monotonic clock, so that a change of the wall clock does not change its remaining time.
+ */
+import type { Clock } from '../../../runtime/clock.ts';
+import { isVaultError } from '../../../vault/errors.ts';
+import { endedEarly, type LeasePlan, leasePlan } from './lease-plan.ts';
+import { lookupLease, renewalVerdict, renewLease } from '../../../vault/lease-calls.ts';
+import type { SessionHold } from '../../../vault/session/sessions.ts';
+import type { Content } from '../../model/content.ts';
+import type { EntryKey, RuleKey } from '../../model/keys.ts';
+
+/** The source and rule that a lease is for. */
+export interface LeaseUser {
+  /** Of the source. */
+  readonly key: EntryKey;
+  readonly rule: RuleKey;
+}
+
+export type LeaseEvent =
+  | { readonly type: 'granted' | 'renewed' | 'restored'; readonly leaseId: string }
+  | { readonly type: 'renewFailed'; readonly leaseId: string; readonly httpStatus: number | undefined };
+
+/** See `VaultLeases` for the states. */
+export interface Lease extends LeaseUser {
+  state: 'live' | 'replaced' | 'dropped' | 'ending';
+  readonly leaseId: string;
+  content: Content;
+  readonly fullSeconds: number;
+  durationSeconds: number;
+  /** Monotonic ms, as the next one and `checkedAt`. */
+  issuedAt: number;
+  expiresAt: number;
+  renewable: boolean;
+  /** `undefined`: of a token from before a restart. */
+  readonly tokenId: string | undefined;
+  /** When its token expires if we do not renew it, ms since 1970; `undefined`: unknown, or the lease does not depend on it. */
+  tokenExpiresAt: number | undefined;
+  readonly jitter: number;
+  readonly hold: SessionHold;
+  readonly watch: Disposable;
+  checkedAt: number;
+  /** Vault no longer has it. */
+  isGone: boolean;
+  /** A policy forbids looking it up. */
+  isLookupForbidden: boolean;
+}
+
+export interface UpkeepOptions {
+  readonly clock: Clock;
+  readonly onEvent: (key: EntryKey, event: LeaseEvent) => void;
+}
+
+/**
+ * Keyferry does not renew a token from before a restart, and the leases expire with the token. If the expiry of the token was not
+ * recorded, the lease is looked up at this interval, ms, or at the poll period if that is shorter.
+ */
+const UNSURE_POLL_MS = 10_000;
+/** A difference in the expiry of a token that does not count as a change, ms. */
+const TOKEN_END_TOLERANCE_MS = 2000;
+/** Share of a token's remaining lifetime after which its expiry is read again. The session renews it after two thirds. */
+const TOKEN_LOOK = 0.7;
+const SHORTEST_TOKEN_LOOK_MS = 1000;
+/** Status of Vault's response for an unknown lease. */
+const LEASE_GONE_STATUS = 400;
+
+/**
+ * Renews a lease or looks it up, if that is due.
+ * @returns ms until the next call; `replace`: new credentials are needed; once `endedEarly` instead, if Vault has ended it early
+ * @throws VaultError if Vault does not respond with the state of the lease; the lease stays live
+ */
+export async function maintainLease(
+  lease: Lease,
+  pollMs: number,
+  options: UpkeepOptions,
+  signal: AbortSignal,
+): Promise<number | 'replace' | 'endedEarly'> {
+  const { clock } = options;
+  if (lease.isGone) return 'replace';
+  const { tokenId } = lease;
+  const unsure = tokenId === undefined && lease.tokenExpiresAt === undefined;
+  const everyMs = unsure ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
+  for (;;) {
+    updateTokenEnd(lease);
+    const now = clock.monotonic();
+    const plan = planOf(lease, clock);
+    if (plan.action === 'replace') return 'replace';
+    if (plan.action === 'renew') {
+      if (!(await renew(lease, options, signal))) return 'replace';
+      continue;
+    }
+    // A poll up to half a second early counts, because otherwise another one would follow at once.
+    if (!lease.isLookupForbidden && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
+      lease.isGone = true;
+      return endedEarly(lease, clock.monotonic()) ? 'endedEarly' : 'replace';
+    }
+    const tokenLeftMs = (lease.tokenExpiresAt ?? Infinity) - clock.now();
+    const tokenLookMs = Math.max(SHORTEST_TOKEN_LOOK_MS, tokenLeftMs * TOKEN_LOOK);
+    return Math.max(0, Math.min(plan.at - clock.monotonic(), everyMs, tokenLookMs));
+  }
+}
+
+/** What is to be done with the lease now. */
+function planOf(lease: Lease, clock: Clock): LeasePlan {
+  const { tokenId, hold, jitter } = lease;
+  const now = clock.monotonic();
+  const deadline = tokenId === undefined ? lease.tokenExpiresAt : hold.session.tokenDeadline(tokenId);
+  const tokenDeadline = deadline === undefined ? undefined : deadline - clock.now() + now;
+  return leasePlan({ ...lease, tokenDeadline }, now, jitter);
+}
+
+/** For metrics: `old` in the last third of its life, `overdue` if it should have been renewed or replaced. */
+export function ageOf(lease: Lease, clock: Clock): 'fresh' | 'old' | 'overdue' {
+  if (lease.state === 'live' && planOf(lease, clock).action !== 'wait') return 'overdue';
+  const { issuedAt, expiresAt } = lease;
+  return clock.monotonic() - issuedAt > ((expiresAt - issuedAt) * 2) / 3 ? 'old' : 'fresh';
+}
+
+/** Reads when the token of the lease expires. For a token from before a restart the recorded time stays. */
+export function updateTokenEnd(lease: Lease): void {
+  if (lease.tokenId === undefined) return;
+  const end = lease.hold.session.tokenEndWithoutRenewal(lease.tokenId);
+  if (end !== undefined && Math.abs(end - (lease.tokenExpiresAt ?? 0)) <= TOKEN_END_TOLERANCE_MS) return;
+  lease.tokenExpiresAt = end;
+}
+
+/** @returns false if it has to be replaced */
+async function renew(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
+  const { leaseId, fullSeconds } = lease;
+  const askedAt = clock.monotonic();
+  try {
+    const { durationSeconds, renewable } = await renewLease(lease.hold.session, leaseId, fullSeconds, signal);
+    if (durationSeconds <= 0) return false;
+    lease.durationSeconds = durationSeconds;
+    lease.issuedAt = askedAt;
+    lease.checkedAt = askedAt;
+    lease.expiresAt = askedAt + durationSeconds * 1000;
+    lease.renewable = renewable;
+    onEvent(lease.key, { type: 'renewed', leaseId });
+    return true;
+  } catch (error) {
+    if (!isVaultError(error)) throw error;
+    onEvent(lease.key, { type: 'renewFailed', leaseId, httpStatus: error.status });
+    if (renewalVerdict(error) === 'replace') return false;
+    throw error;
+  }
+}
+
+async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
+  lease.checkedAt = clock.monotonic();
+  const { key, leaseId } = lease;
+  try {
+    if ((await lookupLease(lease.hold.session, leaseId, signal)) !== undefined) return true;
+    // The original notices it by a refused renewal, and alerts count these.
+    onEvent(key, { type: 'renewFailed', leaseId, httpStatus: LEASE_GONE_STATUS });
+    return false;
+  } catch (error) {
+    if (!isVaultError(error, 'permissionDenied')) throw error;
+    lease.isLookupForbidden = true;
+    return true;
+  }
+}

@@ -1,0 +1,328 @@
+/** When a lease is renewed, restored and released, with any change of the wall clock. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { SecretBytes } from '../../../runtime/secret-bytes.ts';
+import { VaultEntries } from '../../../vault/kv/entries.ts';
+import { VaultError } from '../../../vault/errors.ts';
+import type { VaultSession } from '../../../vault/session/session.ts';
+import { Content } from '../../model/content.ts';
+import { SECRET } from '../../model/kind.ts';
+import type { VaultConnection } from '../access/access.ts';
+import type { Lease } from './lease.ts';
+import type { LeaseUser } from './lease.ts';
+import { type LeaseRecord, VaultLeases, leaseVersion } from './leases.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+
+const HOUR_MS = 3_600_000;
+const USER: LeaseUser = { key: asKey('vault:x'), rule: asKey('mirrors:default/x') };
+const OTHER: LeaseUser = { key: asKey('vault:y'), rule: asKey('mirrors:default/y') };
+const { signal } = new AbortController();
+const content = (text: string): Content =>
+  Content.ofFields(SECRET, { data: { password: SecretBytes.fromUtf8(text).base64() } }, 'Opaque', '1');
+
+/** Leases of an hour, the paths of the requests to Vault, and the number of holds on its session. */
+class Scene {
+  readonly clock = new ManualClock();
+  readonly requests: string[] = [];
+  readonly forgotten: string[] = [];
+  readonly notRevoked: string[] = [];
+  holds = 0;
+  records: LeaseRecord[] = [];
+  /** Of the copies. */
+  copied: Content | undefined;
+  #lost: ((id: string) => void)[] = [];
+  readonly doubts: string[] = [];
+  deadline = Infinity;
+  refusal: VaultError | undefined;
+  readonly session = {
+    tokenDeadline: () => this.deadline,
+    tokenEndWithoutRenewal: () => undefined,
+    watchTokens: (listener: (id: string) => void) => {
+      this.#lost.push(listener);
+      return { [Symbol.dispose]: () => (this.#lost = this.#lost.filter((one) => one !== listener)) };
+    },
+    forgetLease: (id: string) => this.forgotten.push(id),
+    request: async ({ path }: { readonly path: string }) => {
+      this.requests.push(path);
+      if (this.refusal !== undefined) throw this.refusal;
+      const data = { issue_time: '', expire_time: new Date(this.clock.now() + HOUR_MS).toISOString(), renewable: true };
+      return await Promise.resolve({ leaseSeconds: 3600, renewable: true, data });
+    },
+  } as unknown as VaultSession;
+  readonly connection: VaultConnection = {
+    session: this.session,
+    entries: undefined as never,
+    hold: () => {
+      this.holds++;
+      const release = (): void => void this.holds--;
+      return { session: this.session, key: '', release, [Symbol.dispose]: release };
+    },
+  };
+  readonly leases = new VaultLeases({
+    clock: this.clock,
+    random: () => 0,
+    leaseRecordsOf: () => this.records,
+    readCopy: async () => await Promise.resolve(this.copied),
+    onEvent: () => undefined,
+    onUncertain: (key) => this.doubts.push(key),
+    onRevokeFailed: (_, leaseId) => this.notRevoked.push(leaseId),
+  });
+
+  granted(leaseId = 'l', user = USER): Lease {
+    const grant = { leaseId, durationSeconds: 3600, renewable: true, issuedAt: this.clock.now(), tokenId: 't' };
+    return this.leases.granted(user, this.connection, grant, content(leaseId));
+  }
+
+  record(leaseId: string, more: Partial<LeaseRecord> = {}): void {
+    this.records = [
+      { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: [asKey('local:Secret/a/b')], ...more },
+    ];
+  }
+
+  restore(user = USER, type = 'Opaque'): Promise<Lease | undefined> {
+    return this.leases.restore(user, this.connection, type, signal);
+  }
+
+  loseToken(id: string): void {
+    for (const listener of this.#lost) listener(id);
+  }
+}
+
+describe('a lease of an hour', () => {
+  for (const jumpMs of [0, -10 * HOUR_MS, 10 * HOUR_MS]) {
+    it(`is renewed after 40 minutes, and not before, with a clock that was set by ${jumpMs / HOUR_MS} h`, async () => {
+      const scene = new Scene();
+      const lease = scene.granted();
+      scene.clock.jump(jumpMs);
+      await scene.clock.advance(HOUR_MS / 2);
+      assert.equal(await scene.leases.maintain(lease, 10 * HOUR_MS, signal), HOUR_MS / 6);
+      assert.deepEqual(scene.requests, []);
+      await scene.clock.advance(HOUR_MS / 6);
+      await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
+      assert.deepEqual(scene.requests, ['sys/leases/renew']);
+    });
+  }
+
+  it('starts when it was requested, however long the response took', async () => {
+    const clock = new ManualClock();
+    const caller = {
+      addr: 'https://v',
+      forgetLease: () => undefined,
+      request: async ({ path }: { readonly path: string }) => {
+        const answer = { status: 200, leaseId: '', leaseSeconds: 0, renewable: false, auth: undefined };
+        if (path.startsWith('sys/')) {
+          return { ...answer, data: { path: 'database/', type: 'database' }, tokenId: 't' };
+        }
+        await clock.advance(50_000);
+        return { ...answer, data: { username: 'u' }, leaseId: 'l', leaseSeconds: 60, renewable: true, tokenId: 't' };
+      },
+    };
+    const begin = clock.now();
+    const entry = await new VaultEntries(caller, { clock }).read('database/creds/app');
+    assert.ok(entry.state === 'found' && entry.lease !== undefined);
+    assert.equal(entry.lease.issuedAt, begin);
+    const scene = new Scene();
+    await scene.clock.advance(50_000);
+    const grant = { ...entry.lease, issuedAt: scene.clock.now() - 50_000 };
+    const lease = scene.leases.granted(USER, scene.connection, grant, content('l'));
+    assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
+  });
+
+  it('is overdue in the metrics from when it should have been renewed until it is; one that was replaced only grows old', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    const ages = (): string[] => scene.leases.figures().map(({ state, age }) => `${state} ${age}`);
+    await scene.clock.advance(HOUR_MS * 0.6);
+    assert.deepEqual(ages(), ['live fresh']);
+    await scene.clock.advance(HOUR_MS * 0.1);
+    assert.deepEqual(ages(), ['live overdue']);
+    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
+    assert.deepEqual(ages(), ['live fresh']);
+    scene.leases.replaced(lease);
+    await scene.clock.advance(HOUR_MS * 0.7);
+    assert.deepEqual(ages(), ['replaced old']);
+    await scene.clock.advance(HOUR_MS);
+    assert.deepEqual(ages(), []);
+  });
+
+  it('starts again when its renewal was requested', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    await scene.clock.advance(HOUR_MS * 0.7);
+    const requests = scene.clock.monotonic();
+    const request = scene.session.request.bind(scene.session);
+    scene.session.request = async (call) => {
+      await scene.clock.advance(9000);
+      return await request(call);
+    };
+    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
+    assert.equal(lease.expiresAt, requests + HOUR_MS);
+  });
+
+  it('is checked when its token is lost, and only for its own source', () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.loseToken('other');
+    assert.deepEqual(scene.doubts, []);
+    scene.loseToken('t');
+    assert.deepEqual(scene.doubts, [USER.key]);
+    scene.leases.dropped(lease);
+    scene.loseToken('t');
+    assert.equal(scene.doubts.length, 1);
+  });
+});
+
+describe('a lease that is no longer renewed', () => {
+  for (const how of ['replaced', 'dropped'] as const) {
+    it(`is released early when its rule has many old leases (${how})`, () => {
+      const scene = new Scene();
+      const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
+      scene.leases[how](scene.granted('other', OTHER));
+      for (let number = 1; number <= 50; number++) scene.leases[how](scene.granted(`l${number}`));
+      assert.deepEqual(
+        of(),
+        Array.from({ length: 10 }, (_, index) => `l${index + 41}`),
+      );
+      assert.equal(scene.holds, 11);
+      assert.equal(scene.forgotten.length, 40);
+      assert.equal(scene.leases.find('other')?.state, how);
+    });
+  }
+
+  it('does not keep its credentials when it is replaced', () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    assert.equal(lease.content.keyCount, 1);
+    scene.leases.replaced(lease);
+    assert.equal(scene.leases.find('l')?.content.keyCount, 0);
+  });
+
+  for (const how of ['replaced', 'dropped'] as const) {
+    it(`because it was ${how} is held until it expires; until then it is not revoked, and its token is held`, async () => {
+      const scene = new Scene();
+      // Its token was replaced: the session would revoke it as soon as no lease depends on it.
+      const lease = scene.granted();
+      scene.deadline = scene.clock.now() + HOUR_MS;
+      scene.leases[how](lease);
+      await scene.clock.advance(HOUR_MS - 1);
+      assert.deepEqual([scene.requests, scene.forgotten, scene.holds], [[], [], 1]);
+      assert.equal(scene.leases.find('l')?.state, how);
+      await scene.clock.advance(1);
+      assert.deepEqual([scene.requests, scene.forgotten, scene.holds], [[], ['l'], 0]);
+      assert.equal(scene.leases.find('l'), undefined);
+      assert.equal(scene.clock.pendingTimers, 0);
+    });
+  }
+
+  it('ends at once when it is revoked, and leaves no timer', () => {
+    const scene = new Scene();
+    scene.leases.dropped(scene.granted());
+    scene.leases.ended('l');
+    assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
+  });
+
+  it('is checked at once when it is revoked after its rule restored it', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.leases.ended('l');
+    assert.deepEqual([scene.doubts, scene.forgotten], [[USER.key], []]);
+    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
+    assert.deepEqual(scene.requests, ['sys/leases/lookup']);
+  });
+
+  it('keeps its token also when its rule is deleted', () => {
+    const scene = new Scene();
+    scene.leases.dropped(scene.granted());
+    scene.leases.release(USER.rule);
+    assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
+  });
+
+  it('is not released with its rule while a poll still uses it', () => {
+    const scene = new Scene();
+    scene.granted();
+    scene.leases.release(USER.rule);
+    assert.deepEqual([scene.leases.find('l')?.state, scene.holds], ['live', 1]);
+  });
+
+  it('is restored for its rule, with its content in the present type', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    await scene.clock.advance(HOUR_MS / 4);
+    scene.leases.dropped(lease);
+    scene.record('l', { copies: [] });
+    const again = await scene.restore({ ...USER, key: asKey('vault:z') }, 'kubernetes.io/basic-auth');
+    assert.deepEqual([again?.content.type, again?.content.digest], ['kubernetes.io/basic-auth', lease.content.digest]);
+    assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
+    assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);
+    // Another client may have revoked it since.
+    assert.ok(again);
+    await scene.leases.maintain(again, 10 * HOUR_MS, signal);
+    assert.deepEqual(scene.requests, ['sys/leases/lookup']);
+  });
+
+  it('is not restored for another rule, nor during its revocation', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.copied = content('l');
+    scene.record('l');
+    assert.equal(await scene.restore(OTHER), undefined, 'another rule uses it');
+    scene.leases.dropped(lease);
+    assert.equal(await scene.restore(OTHER), undefined);
+    lease.state = 'ending';
+    assert.equal(await scene.restore(), undefined);
+    assert.deepEqual(scene.requests, []);
+  });
+});
+
+describe('a lease from before a restart', () => {
+  it('is restored if it is valid and a copy has its content', async () => {
+    const scene = new Scene();
+    scene.record('l');
+    scene.copied = content('before');
+    const lease = await scene.restore(USER, 'x');
+    assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
+    assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
+  });
+
+  it('ends with its token, unless that has expired by its record', async () => {
+    for (const leftMs of [HOUR_MS / 2, -1]) {
+      const scene = new Scene();
+      const tokenExpiresAt = scene.clock.now() + leftMs;
+      scene.record('l', { tokenExpiresAt });
+      scene.copied = content('before');
+      const lease = await scene.restore();
+      assert.equal(lease?.tokenExpiresAt, leftMs > 0 ? tokenExpiresAt : undefined);
+    }
+  });
+
+  it('is not restored without a copy, or if Vault does not have it', async () => {
+    const scene = new Scene();
+    scene.record('l');
+    assert.equal(await scene.restore(), undefined);
+    scene.copied = content('before');
+    scene.refusal = new VaultError('lease not found', { kind: 'leaseGone', addr: 'https://v' });
+    assert.equal(await scene.restore(), undefined);
+    assert.equal(scene.holds, 0);
+  });
+
+  it('belongs to one rule, also if two restore it at the same time', async () => {
+    const scene = new Scene();
+    scene.record('l');
+    scene.copied = content('before');
+    const [one, two] = await Promise.all([scene.restore(), scene.restore(OTHER)]);
+    assert.deepEqual([one?.rule, two], [USER.rule, undefined]);
+    assert.ok(scene.leases.isUsedByOther('l', OTHER.rule));
+    assert.ok(!scene.leases.isUsedByOther('l', USER.rule));
+  });
+});
+
+it('unusable credentials are revoked, and a failed revocation is reported', async () => {
+  const scene = new Scene();
+  await scene.leases.discard(USER, scene.connection, 'l');
+  assert.deepEqual([scene.requests, scene.notRevoked], [['sys/leases/revoke'], []]);
+  scene.refusal = new VaultError('no', { kind: 'permissionDenied', addr: 'https://v' });
+  await scene.leases.discard(USER, scene.connection, 'm');
+  assert.deepEqual(scene.notRevoked, ['m']);
+});

@@ -1,0 +1,102 @@
+/** Turns a response of Vault into the content of a source, or into the view of a source without content. Pure. */
+import type { AbsentEntry, FoundEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
+import {
+  invalidSecretKeys,
+  toSecretData,
+  ValueConversionError,
+  type ValueEncoding,
+  type VaultValues,
+} from '../../../vault/kv/values.ts';
+import { userCause } from '../../model/cause.ts';
+import type { SourceLease, SourceView } from '../../model/claim.ts';
+import { Content } from '../../model/content.ts';
+import { SECRET } from '../../model/kind.ts';
+import type { VaultLocation } from '../locations.ts';
+
+/** Longest lease id, in characters: in Vault it is the path and some 25 more. */
+const MAX_LEASE_ID = 1024;
+/** Largest dynamic credentials, in bytes. A certificate with its key and chain takes a tenth of it. */
+const MAX_LEASED = 64 * 1024;
+/** How far the clock of a server may be behind ours, ms. Synchronised clocks differ by less than a second. */
+const CLOCK_SKEW_MS = 10_000;
+const NONE = Object.freeze({});
+
+export function presentView(version: string, lease?: SourceLease): SourceView {
+  return { state: 'present', version, labels: NONE, annotations: NONE, ...(lease === undefined ? {} : { lease }) };
+}
+
+/** @param addr of the server */
+export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: string): SourceView {
+  const where = `vault ${addr}: ${path}`;
+  const left = 'copies keep their data';
+  const message = {
+    missing: `${where} not found, waiting to appear`,
+    deleted: `${where} is deleted (version ${entry.version}); ${left}`,
+    destroyed: `${where} is destroyed (version ${entry.version}); ${left}`,
+  }[entry.state];
+  return { state: 'missing', ...userCause('VaultNotFound', message) };
+}
+
+/** @returns `undefined` where Vault counts no versions. The time distinguishes a deleted and recreated entry from the old one. */
+export function versionOf({
+  version,
+  createdTime = '',
+}: {
+  readonly version?: number | undefined;
+  readonly createdTime?: string | undefined;
+}): string | undefined {
+  return version === undefined ? undefined : `${version} ${createdTime}`;
+}
+
+/**
+ * The version, if no later entry can have it too: the time of OpenBao is in whole seconds, and an entry that is deleted with its metadata
+ * and created again within that second has the same number and time.
+ * @param now wall clock before the entry was read or written, ms
+ */
+export function distinctVersionOf(entry: Parameters<typeof versionOf>[0], now: number): string | undefined {
+  const { createdTime = '' } = entry;
+  const isExact = createdTime.includes('.');
+  if (!isExact && now < Date.parse(createdTime) + 1000 + CLOCK_SKEW_MS) return undefined;
+  return versionOf(entry);
+}
+
+/** @returns the content of an entry, or a failed view if its values cannot be those of a Secret */
+export function contentOf(entry: FoundEntry, location: VaultLocation, version: string): Content | SourceView {
+  const { encoding, secretType, path } = location;
+  // With base64 the original may have written it, which nests the values of an entry of KV 1 under one key.
+  const original = encoding === 'base64' && entry.version === undefined && entry.lease === undefined;
+  const values = original ? entry.values.unnested() : entry.values;
+  const bad = secretType === undefined ? [] : invalidSecretKeys(values.keys());
+  if (bad.length > 0) {
+    const keys = bad.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 100)));
+    const rest = bad.length > 5 ? ` and ${bad.length - 5} more` : '';
+    const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keys.join(', ')}${rest}`;
+    return { state: 'failed', ...userCause('InvalidKeys', message) };
+  }
+  try {
+    const content = secretContent(values, encoding, secretType ?? '', version);
+    const problem = entry.lease && leaseProblem(entry.lease, content);
+    return problem === undefined ? content : invalid(`the vault path ${path}: ${problem}`);
+  } catch (error) {
+    if (!(error instanceof ValueConversionError)) throw error;
+    return invalid(`the vault entry ${path}: ${error.message}`);
+  }
+}
+
+/** @throws ValueConversionError */
+export function secretContent(values: VaultValues, encoding: ValueEncoding, type: string, version: string): Content {
+  const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
+  return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, type, version);
+}
+
+export function invalid(message: string): SourceView {
+  return { state: 'failed', ...userCause('InvalidValues', message) };
+}
+
+/** Limits the size, because dynamic credentials stay in memory as long as their lease, and the status and the copies have the lease id. */
+function leaseProblem({ leaseId }: LeaseGrant, { weight }: Content): string | undefined {
+  if (leaseId.length > MAX_LEASE_ID)
+    return `the id of its lease has ${leaseId.length} characters; it may have ${MAX_LEASE_ID}`;
+  if (weight > MAX_LEASED) return `its credentials take ${weight} bytes; they may take ${MAX_LEASED}`;
+  return undefined;
+}

@@ -1,0 +1,95 @@
+/** An entry that is no longer followed leaves nothing behind, also during a poll. On a real API server, without Vault. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
+import { clientOf } from '../../../../test/support/kube-client.ts';
+import { waitFor } from '../../../../test/support/wait-for.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import type { HttpKubeApi } from '../../../kube/http.ts';
+import { systemClock as clock } from '../../../runtime/clock.ts';
+import { VaultSessions } from '../../../vault/session/sessions.ts';
+import { SECRET } from '../../model/kind.ts';
+import { KubeStore } from '../../cluster/objects/store.ts';
+import { VaultAccess } from '../access/access.ts';
+import { VaultCredentials } from '../access/credentials.ts';
+import { VaultLocations, type VaultLocation, vaultSourceKey } from '../locations.ts';
+import { VaultLeases } from '../leases/leases.ts';
+import { VaultSources } from './sources.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../model/keys.ts';
+
+const RULE: RuleKey = asKey('mirrors:default/mirror');
+const LOCATION: VaultLocation = {
+  // No server listens there.
+  server: { addr: 'http://127.0.0.1:1' },
+  auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: 'Opaque',
+};
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  const metadata = { namespace: 'default', name: 'token' };
+  await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { token: 'x' } });
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+test('a poll whose source is unfollowed meanwhile keeps no session and reports no error', async () => {
+  let onRead = (): void => undefined;
+  const watched: KubeApi = {
+    cluster: api.cluster,
+    stream: (request) => api.stream(request),
+    request: async (request) => {
+      onRead();
+      return await api.request(request);
+    },
+  };
+  const store = new KubeStore({ api: watched, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  const random = (): number => 0;
+  const sessions = new VaultSessions({ clock, lingerMs: 10 });
+  const credentials = new VaultCredentials(store);
+  const access = new VaultAccess({ sessions, credentials, clock });
+  const locations = new VaultLocations(() => undefined);
+  const leases = new VaultLeases({
+    clock,
+    random,
+    leaseRecordsOf: () => [],
+    readCopy: async () => await Promise.resolve(undefined),
+    onEvent: () => undefined,
+    onUncertain: () => undefined,
+    onRevokeFailed: () => undefined,
+  });
+  let letGo = false;
+  const onError = (): void => assert.fail('no error for an entry that is not followed');
+  const common = { locations, access, credentials, leases, clock, random };
+  const sources = new VaultSources({ ...common, onChange: () => undefined, onError });
+  const key = vaultSourceKey(LOCATION, RULE);
+  try {
+    const secret = store.key('default', 'token');
+    store.follow(secret);
+    await waitFor(() => store.view(secret).state === 'present', { message: 'the credential to be known' });
+    locations.set(RULE, [{ key, location: LOCATION, pollSeconds: 60 }]);
+    onRead = () => {
+      letGo = true;
+      sources.unfollow(key);
+    };
+    sources.follow(key);
+    await waitFor(() => letGo, { message: 'the poll to read the credential' });
+    await waitFor(() => sources.queues.every(({ depth }) => depth === 0), { message: 'the poll to end' });
+    await waitFor(() => sessions.size === 0, { message: 'the session to be closed' });
+    assert.deepEqual([...credentials.usersOf(secret)], []);
+  } finally {
+    await sources.stop(0);
+    await sessions.stop();
+    await store.stop();
+  }
+});

@@ -1,0 +1,303 @@
+/**
+ * Entries in Vault as sources: polled every period and read if they changed, however many rules and copies they have.
+ *
+ * `unit.ts` describes the polled units, and `unit-reader.ts` reads them. Only polls call Vault, in lanes by server, credential and mount: a lane
+ * that hangs does not block another. `load` never waits for Vault, so that writers of copies do not wait for a slow Vault: it returns
+ * the cached content, or requests a poll and returns nothing.
+ */
+import { ByteCache } from '../../../runtime/byte-cache.ts';
+import type { Clock } from '../../../runtime/clock.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';
+import { QueueLanes } from '../../../runtime/queue/queue-lanes.ts';
+import { mountOfPath } from '../../../vault/client/mount-gates.ts';
+import { normalizePath } from '../../../vault/path.ts';
+import type { QueueFigures, SourceProvider } from '../../engine/backend.ts';
+import { causeOf } from '../../model/cause.ts';
+import type { SourceView } from '../../model/claim.ts';
+import type { Content } from '../../model/content.ts';
+import type { Fingerprint } from '../../model/fingerprint.ts';
+import { type EntryKey, type RuleKey, serverOf } from '../../model/keys.ts';
+import {
+  LONGEST_WAIT_MS,
+  isSkippedCall,
+  troubleOf,
+  type VaultAccess,
+  vaultLongestWaitMs,
+  vaultRetryAfterMs,
+  type VaultTrouble,
+} from '../access/access.ts';
+import { VaultAuthMissingError } from '../access/auth-missing.ts';
+import { NotKnownYetError, type VaultCredentials } from '../access/credentials.ts';
+import type { VaultLeases } from '../leases/leases.ts';
+import { accountOf, vaultPollKey, type VaultLocations } from '../locations.ts';
+import { type DynamicUnit, Unit, UNKNOWN } from './unit.ts';
+import { contentKey, UnitReader } from './unit-reader.ts';
+
+/** A poll of a source failed and will be retried. */
+export interface FailedPoll {
+  readonly source: EntryKey;
+  /** The rules that use the source. */
+  readonly rules: readonly RuleKey[];
+  readonly error: unknown;
+  readonly retryInMs: number | undefined;
+}
+
+export interface VaultSourcesOptions {
+  readonly locations: VaultLocations;
+  readonly access: VaultAccess;
+  readonly credentials: VaultCredentials;
+  readonly leases: VaultLeases;
+  readonly clock: Clock;
+  /** 0 ≤ r < 1. */
+  readonly random: () => number;
+  /** The view or trouble of a source changed, or its content is now in the cache. */
+  readonly onChange: (key: EntryKey) => void;
+  readonly onError: (failed: FailedPoll) => void;
+}
+
+const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
+/** Polls at the same time in each lane. */
+const POLLS_AT_ONCE = 8;
+/** Limits of the wait after a failed poll of a source with a lease, ms. */
+const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
+/** Poll period of a source that no rule uses, ms: between the evaluation of a rule and its claims. */
+const UNUSED_POLL_MS = 60_000;
+
+export class VaultSources implements SourceProvider {
+  readonly #options: VaultSourcesOptions;
+  readonly #units = new Map<EntryKey, Unit>();
+  readonly #byMember = new Map<EntryKey, Unit>();
+  readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
+  readonly #reader: UnitReader;
+  readonly #polls: QueueLanes<EntryKey>;
+
+  constructor(options: VaultSourcesOptions) {
+    this.#options = options;
+    this.#reader = new UnitReader({
+      clock: options.clock,
+      locations: options.locations,
+      leases: options.leases,
+      contents: this.#contents,
+      pollMs: (unit) => this.#pollMs(unit),
+      isCurrent: (unit) => this.#isCurrent(unit),
+      split: (unit) => this.#split(unit),
+      onChange: (unit) => this.#changed(unit),
+    });
+    this.#polls = new QueueLanes<EntryKey>({
+      name: 'polls',
+      clock: options.clock,
+      random: options.random,
+      concurrency: POLLS_AT_ONCE,
+      retryBaseMs: 500,
+      retryAfterMs: vaultRetryAfterMs,
+      retryMaxMsOf: vaultLongestWaitMs,
+      onError: (key, error, retryInMs) => this.#reportError(key, error, retryInMs),
+    });
+    this.#polls.start((key, signal) => this.#poll(key, signal));
+  }
+
+  get cachedBytes(): number {
+    return this.#contents.bytes;
+  }
+
+  /** Figures of the polls by server; there is a lane for each credential. */
+  get queues(): readonly QueueFigures[] {
+    const servers = Map.groupBy(this.#polls.all, ({ name }) => name.split(' ', 2).join(' '));
+    return Array.from(servers, ([name, lanes]) => {
+      const figures = lanes.map(({ queue }) => queue.metrics());
+      return {
+        name,
+        depth: figures.reduce((sum, { depth }) => sum + depth, 0),
+        oldestWaitingMs: Math.max(...figures.map(({ oldestWaitingMs }) => oldestWaitingMs)),
+        retries: figures.reduce((sum, { retries }) => sum + retries, 0),
+      };
+    });
+  }
+
+  follow(key: EntryKey): void {
+    const location = this.#options.locations.get(key);
+    if (location === undefined || this.#byMember.has(key)) return;
+    const shared = vaultPollKey(location);
+    const unit = this.#units.get(shared) ?? this.#open(new Unit(shared, location, undefined));
+    const sooner = this.#options.locations.pollMs(key) < this.#pollMs(unit);
+    this.#join(unit, key);
+    if (sooner) this.#refresh(unit);
+  }
+
+  unfollow(key: EntryKey): void {
+    const unit = this.#byMember.get(key);
+    if (unit === undefined) return;
+    this.#byMember.delete(key);
+    unit.members.delete(key);
+    if (unit.members.size === 0) this.#close(unit);
+  }
+
+  view(key: EntryKey): SourceView {
+    return this.#byMember.get(key)?.view ?? UNKNOWN;
+  }
+
+  /** Why a present entry cannot be polled. */
+  trouble(key: EntryKey): VaultTrouble | undefined {
+    return this.#byMember.get(key)?.trouble;
+  }
+
+  fingerprint(key: EntryKey): Fingerprint | undefined {
+    const unit = this.#byMember.get(key);
+    if (unit?.view.state !== 'present' || unit.fingerprint?.version !== unit.view.version) return undefined;
+    return unit.fingerprint.fingerprint;
+  }
+
+  load(key: EntryKey): Promise<Content | undefined> {
+    const unit = this.#byMember.get(key);
+    if (unit?.view.state !== 'present') return Promise.resolve(undefined);
+    const content = unit.lease?.content ?? this.#contents.get(contentKey(unit, unit.view.version));
+    if (content === undefined) {
+      unit.needsContent = true;
+      this.#refresh(unit);
+    }
+    return Promise.resolve(content);
+  }
+
+  /** Polls a source now. */
+  refresh(key: EntryKey): void {
+    const unit = this.#byMember.get(key);
+    if (unit !== undefined) this.#refresh(unit);
+  }
+
+  /** The credential of a unit (a user in `VaultCredentials`) may have changed: a poll that failed before may succeed now. */
+  retry(user: EntryKey): void {
+    const unit = this.#units.get(user);
+    if (unit === undefined) return;
+    unit.credentialChanged = true;
+    this.#lane(unit).forget(user);
+    this.#refresh(unit);
+  }
+
+  /** Polls under way may take `drainMs` to end: otherwise new credentials would be lost. */
+  async stop(drainMs: number): Promise<void> {
+    await this.#polls.stop({ drainMs, graceMs: 100 });
+    this.#contents.clear();
+  }
+
+  #open<U extends Unit>(unit: U): U {
+    this.#options.credentials.follow(unit.key, unit.location.auth);
+    this.#units.set(unit.key, unit);
+    return unit;
+  }
+
+  #join(unit: Unit, member: EntryKey): void {
+    unit.members.add(member);
+    this.#byMember.set(member, unit);
+  }
+
+  #close(unit: Unit): void {
+    this.#units.delete(unit.key);
+    this.#lane(unit).forget(unit.key);
+    this.#options.credentials.unfollow(unit.key, unit.location.auth);
+    this.#release(unit);
+  }
+
+  /** Releases the session and lease of a unit that is no longer in use. */
+  #release(unit: Unit): void {
+    this.#options.access.close(unit.key);
+    if (unit.lease !== undefined) this.#options.leases.dropped(unit.lease);
+  }
+
+  /** Replaces a shared unit of dynamic credentials by one for each rule. */
+  #split(unit: Unit): readonly DynamicUnit[] {
+    const { locations } = this.#options;
+    const members = [...unit.members];
+    this.#close(unit);
+    return members.flatMap((key) => {
+      const [rule] = locations.users(key);
+      const location = locations.get(key);
+      if (rule === undefined || location === undefined) return [];
+      const own = this.#open(new Unit(key, location, rule));
+      this.#join(own, key);
+      this.#refresh(own);
+      return [own];
+    });
+  }
+
+  #refresh(unit: Unit): void {
+    this.#lane(unit).add(unit.key);
+  }
+
+  #lane({ key, location: { auth, path } }: Unit): KeyedQueue<EntryKey> {
+    return this.#polls.of(`${serverOf(key)} ${accountOf(auth)} ${mountOfPath(normalizePath(path))}`);
+  }
+
+  /** The shortest poll period of its users, ms; `Infinity` without users. */
+  #pollMs({ members }: Unit): number {
+    return Math.min(...Array.from(members, (member) => this.#options.locations.pollMs(member)));
+  }
+
+  #isCurrent(unit: Unit): boolean {
+    return this.#units.get(unit.key) === unit;
+  }
+
+  #changed(unit: Unit): void {
+    for (const member of unit.members) this.#options.onChange(member);
+  }
+
+  async #poll(key: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const unit = this.#units.get(key);
+    if (unit === undefined) return undefined;
+    unit.credentialChanged = false;
+    const { access, random } = this.#options;
+    const before = stateOf(unit);
+    const { needsContent } = unit;
+    try {
+      const connection = await access.open(key, unit.location, signal);
+      const waitMs = await this.#reader.read(unit, connection, signal);
+      unit.trouble = undefined;
+      if (this.#isCurrent(unit)) return nextPoll(waitMs ?? this.#pollMs(unit) * (0.9 + 0.1 * random()));
+    } catch (error) {
+      if (this.#isCurrent(unit)) {
+        if (!signal.aborted) return this.#failed(unit, error);
+        throw error;
+      }
+    } finally {
+      const changed = needsContent || stateOf(unit) !== before;
+      if (changed && this.#isCurrent(unit)) this.#changed(unit);
+    }
+    // The unit was closed during the poll, which may have opened a session or lease since. A failure is not reported.
+    this.#release(unit);
+    return undefined;
+  }
+
+  #failed(unit: Unit, error: unknown): RunResult | undefined {
+    // The watch of the credential starts the next poll.
+    if (error instanceof NotKnownYetError) return undefined;
+    const reported = unit.trouble !== undefined || unit.view.state === 'failed';
+    if (!reported || !isSkippedCall(error)) {
+      const trouble = troubleOf(error, unit.location, 'reading from');
+      if (unit.view.state === 'present') unit.trouble = trouble;
+      else unit.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
+    }
+    if (unit.credentialChanged) return nextPoll(0);
+    if (error instanceof VaultAuthMissingError) return nextPoll(this.#pollMs(unit));
+    if (unit.lease === undefined) throw error;
+    const quarterMs = (unit.lease.expiresAt - this.#options.clock.monotonic()) / 4;
+    const soonMs = Math.min(Math.max(quarterMs, LEASE_RETRY.shortest), LEASE_RETRY.longest);
+    const retryInMs = Math.max(soonMs, vaultRetryAfterMs(error) ?? 0);
+    this.#reportError(unit.key, error, retryInMs);
+    return nextPoll(retryInMs);
+  }
+
+  #reportError(source: EntryKey, error: unknown, retryInMs: number | undefined): void {
+    const { locations, onError } = this.#options;
+    const members = [...(this.#units.get(source)?.members ?? [])];
+    onError({ source, rules: members.flatMap((member) => Array.from(locations.users(member))), error, retryInMs });
+  }
+}
+
+function nextPoll(inMs: number): RunResult {
+  return { requeueAfterMs: Number.isFinite(inMs) ? inMs : UNUSED_POLL_MS };
+}
+
+/** The state of a source for its rules, as text to compare. */
+function stateOf({ view, trouble }: Unit): string {
+  return JSON.stringify([view, trouble]);
+}

@@ -1,0 +1,222 @@
+/**
+ * The running operator: makes the backends and the controllers of a Config, and gives them log and metrics.
+ *
+ *   open ──caches synced──▶ standby ──elected (or no election)──▶ leading ──▶ stopped
+ *
+ * A standby has warm caches and writes nothing.
+ */
+import type { Config } from '../config/config.ts';
+import type { ControllerContext } from '../controllers/common/context.ts';
+import { CONTROLLER_LIST } from '../controllers/list.ts';
+import type { ClusterBackend } from '../copy/cluster/backend.ts';
+import { Manager } from '../copy/engine/manager.ts';
+import { controllerOf, namespaceOf, ruleName } from '../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
+import type { RuleReadiness } from '../copy/engine/rule-reconciler.ts';
+import { VaultBackend } from '../copy/vault/backend.ts';
+import { environmentToken } from '../copy/vault/access/environment-token.ts';
+import type { KubeApi } from '../kube/api.ts';
+import type { CheckResult } from '../observe/checks.ts';
+import type { Reply } from '../observe/routes.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics/metrics.ts';
+import type { RuleSnapshot } from '../observe/metrics/rule-metrics.ts';
+import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { VaultAddresses } from '../vault/client/addresses.ts';
+import { clusterBackend } from './cluster-backend.ts';
+import { Events } from './events.ts';
+import { vaultHooks } from './vault-hooks.ts';
+
+export interface OperatorOptions {
+  readonly config: Config;
+  /** The cluster that this process runs in. */
+  readonly api: KubeApi;
+  /** The namespace of the Pod, or of the kubeconfig's context. */
+  readonly namespace: string;
+  /** The other cluster. */
+  readonly management?: KubeApi | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Kinds that are replicated besides Secrets and ConfigMaps. */
+  readonly extraKinds?: readonly Kind[];
+  /** @see ClusterOptions.onRollback */
+  readonly onRollback: (what: string) => void;
+}
+
+/** How long running writes may take to end at a stop, ms. */
+const DRAIN_MS = 3000;
+/** How long the last events may take then, ms. */
+const EVENTS_DRAIN_MS = 1000;
+/** Limit of a whole stop, ms: half a second less than the limit of the process, which still has to release its Lease. */
+const STOP_MS = 4000;
+/** Minimum left for the last steps of a stop, ms. */
+const MIN_LEFT_MS = 100;
+
+export class Operator {
+  readonly #options: OperatorOptions;
+  readonly #manager: Manager;
+  readonly #events: Events;
+  readonly #entries: typeof CONTROLLER_LIST;
+  readonly #cluster: ClusterBackend;
+  #leading = false;
+
+  constructor(options: OperatorOptions) {
+    const { api, management, log, metrics, config, extraKinds = [] } = options;
+    this.#options = options;
+    this.#events = new Events({ api, instance: config.leaderElect.identity, log, metrics });
+    this.#manager = new Manager({
+      home: api.cluster,
+      onError: (queue, key, error, retryInMs) => {
+        const subject = queue === 'targets' ? { target: key } : { rule: key };
+        log.warn('reconcile failed, retrying', { queue, ...subject, error, retryInMs });
+      },
+      onWritten: (rule, ms) => {
+        metrics.copySeconds.observe({ system: controllerOf(rule) }, ms / 1000);
+      },
+    });
+    const { engine } = this.#manager;
+    const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
+    const kinds = [SECRET, CONFIG_MAP, ...extraKinds, ...entries.flatMap((entry) => entry.kinds ?? [])];
+    const addCluster = (connected: KubeApi): ClusterBackend =>
+      this.#manager.addBackend(
+        clusterBackend({
+          api: connected,
+          isHome: connected === api,
+          manager: this.#manager,
+          kinds,
+          config,
+          log,
+          metrics,
+          onRollback: options.onRollback,
+        }),
+      );
+    const cluster = (this.#cluster = addCluster(api));
+    const { environment } = config.vault;
+    const vault = this.#manager.addBackend(
+      new VaultBackend({
+        engine,
+        secrets: cluster.store(SECRET),
+        clock: systemClock,
+        random: Math.random,
+        timeoutMs: config.vault.timeoutMs,
+        addresses: new VaultAddresses(config.vault.addresses.map(parseAddressPattern)),
+        environment,
+        environmentToken: environmentToken({ token: environment.token, file: environment.tokenFile }),
+        ...vaultHooks(log, metrics),
+      }),
+    );
+    // Credentials are Secrets.
+    this.#manager.onObjects({
+      objectChanged: (key) => vault.objectKnown(key),
+      objectKnown: (key) => vault.objectKnown(key),
+    });
+    const context: ControllerContext = {
+      config,
+      engine,
+      cluster,
+      namespace: options.namespace,
+      management: management && addCluster(management),
+      vault,
+      extraKinds,
+      log,
+      metrics,
+      clock: systemClock,
+      onObjectChange: (handler) => this.#manager.onObjects({ objectChanged: handler }),
+      recordEvent: (...event) => {
+        this.#events.record(...event);
+      },
+    };
+    for (const entry of entries) {
+      const controller = entry.create(context);
+      this.#manager.addController(controller);
+      if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.rules.name });
+    }
+    this.#addMetrics();
+    metrics.leases.add(() => vault.leases.figures());
+  }
+
+  /** Opens the watches. Settles when they are listed: a warm standby. */
+  async open(signal: AbortSignal): Promise<void> {
+    await this.#manager.open(signal);
+    this.#options.log.info('caches are synced');
+  }
+
+  /** Starts the loops: this process is the one that writes. */
+  async work(signal: AbortSignal): Promise<void> {
+    this.#options.metrics.leader.set({}, 1);
+    this.#options.log.info('controllers started');
+    await this.#manager.start(signal);
+    this.#leading = true;
+  }
+
+  /** Writes end first, then events and backends. Safe to call again. */
+  async stop(): Promise<void> {
+    this.#options.metrics.leader.set({}, 0);
+    const until = systemClock.monotonic() + STOP_MS;
+    await this.#manager.drain(this.#leading ? DRAIN_MS : 0);
+    const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
+    await Promise.all([this.#events.stop(Math.min(EVENTS_DRAIN_MS, leftMs)), this.#manager.stop(leftMs)]);
+  }
+
+  readiness(): CheckResult[] {
+    return this.#manager.readiness();
+  }
+
+  /** @see Manager.otherWatches */
+  otherWatches(): Manager['otherWatches'] {
+    return this.#manager.otherWatches;
+  }
+
+  liveness(): CheckResult {
+    return this.#manager.liveness();
+  }
+
+  /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
+  get healthz(): ((stuck: readonly string[]) => Reply) | undefined {
+    const { config } = this.#options;
+    const [only, ...others] = this.#entries;
+    if (only?.healthz === undefined || others.length > 0 || !config.controllersNamed) return undefined;
+    return only.healthz.bind(only, { cluster: this.#cluster, config });
+  }
+
+  #addMetrics(): void {
+    const { metrics } = this.#options;
+    const { engine } = this.#manager;
+    metrics.queues.add(() => {
+      const queues = this.#manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
+      const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues)];
+      return all.map(({ name, depth, oldestWaitingMs, retries }) => {
+        return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
+      });
+    });
+    metrics.watches.add(() =>
+      engine.backends.flatMap((backend) =>
+        backend.watches.map(({ name, synced, connected, isExcused, silentMs }) => {
+          const [kind = name, ...rest] = name.split('/');
+          const place = { cluster: backend.name, kind, watch: rest.join('/') || 'all' };
+          const isNeeded = connected || isExcused !== true;
+          return { ...place, synced, connected: isNeeded ? connected : undefined, idleSeconds: silentMs / 1000 };
+        }),
+      ),
+    );
+    metrics.claims.add(() =>
+      [...engine.book.counts()].map(([key, count]) => {
+        const [system = '', state = ''] = key.split(' ');
+        return { system, state, count };
+      }),
+    );
+    metrics.rules.add(() => Array.from(this.#manager.ruleReadiness(), ruleSnapshot));
+    metrics.payloadCacheBytes.add(() =>
+      engine.backends.map(({ cachedBytes }) => {
+        return { labels: {}, value: cachedBytes };
+      }),
+    );
+  }
+}
+
+function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
+  const system = controllerOf(rule);
+  const problem = cause && { reason: cause.reason, fault: cause.fault === 'nobody' ? ('none' as const) : cause.fault };
+  return { system, rule: ruleName(rule), namespace: namespaceOf(rule), problem };
+}

@@ -1,0 +1,32 @@
+/** No user may choose names of annotations that are kept at any length: objects with many of them would use up the memory. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { findControllerCommand } from '../config/commands.ts';
+import { MIRROR_ANNOTATIONS } from '../controllers/mirrors/api.ts';
+import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, PROPAGATED_ANNOTATION } from '../controllers/syncsecret/rules/marks.ts';
+import { PLACE_ANNOTATION } from '../copy/plan/marks.ts';
+import { readAnnotations } from './read-annotations.ts';
+
+const MARKS = [ORIGIN_ANNOTATION, OWNER_ANNOTATION, PROPAGATED_ANNOTATION, PLACE_ANNOTATION];
+const INVENTED = ['keyferry.dev/invented', 'mirrors.kts.studio/invented', 'example.com/invented'];
+
+function readBy(command: string, annotations: readonly string[]): readonly string[] {
+  const processInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
+  const config = findControllerCommand(command)?.configure([], processInfo);
+  assert.ok(config);
+  const isRead = readAnnotations(config);
+  return annotations.filter((annotation) => isRead(annotation) === true);
+}
+
+test('marks are read by every process, and an invented name by none', () => {
+  for (const command of ['run', 'mirrors', 'replicator', 'syncsecret-manager']) {
+    assert.deepEqual(readBy(command, [...MARKS, ...INVENTED]), MARKS, command);
+  }
+});
+
+test('a process that serves only tenants does not read the annotations of other controllers', () => {
+  const others = [MIRROR_ANNOTATIONS.ownedBy, 'k8s-replicator/invented'];
+  assert.deepEqual(readBy('mirrors', others), others);
+  assert.deepEqual(readBy('syncsecret-manager', others), []);
+});

@@ -1,0 +1,232 @@
+/** Runs the operator: connect, serve metrics and probes, open the watches, lead if elected, and stop in order. */
+import type { Config } from '../config/config.ts';
+import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
+import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
+import type { KubeApi } from '../kube/api.ts';
+import { FencedApi } from '../kube/leader-election/fenced-api.ts';
+import type { Connection } from '../kube/connection.ts';
+import { isForbidden, isNotFound } from '../kube/errors.ts';
+import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
+import { LeaderElector } from '../kube/leader-election/elector.ts';
+import { type Checks, runChecks } from '../observe/checks.ts';
+import { errorFields } from '../observe/error-fields.ts';
+import { createLog, type Log } from '../observe/log.ts';
+import { createMetrics, type Metrics } from '../observe/metrics/metrics.ts';
+import { metricsRoutes, probeRoutes } from '../observe/routes.ts';
+import { StatusServer } from '../observe/status-server.ts';
+import { anySignal } from '../runtime/abort.ts';
+import { Operator } from './operator.ts';
+import { onStopSignal } from './stop-signals.ts';
+import { VERSION } from '../config/version.ts';
+
+const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
+/** The process exits within this time after a signal, ms. */
+const STOP_LIMIT_MS = 4500;
+
+/** The caches are wrong after an etcd restore. The process exits: a new one has none. */
+class RollbackError extends Error {
+  override readonly name = 'RollbackError';
+
+  constructor(detail: string) {
+    super(`the API server returned an older state than before (${detail}), as after an etcd restore`);
+  }
+}
+
+/**
+ * Runs until `SIGTERM`, `SIGINT` or `SIGHUP`.
+ * @returns the exit code: 0 after a signal, else 1
+ */
+export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<number> {
+  const log = createLog({ level: config.logLevel });
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    log.info('stopping', { signal });
+    stop.abort(new Error(`stopped by ${signal}`));
+    setTimeout(() => {
+      log.error('did not stop in time');
+      process.exit(1);
+    }, STOP_LIMIT_MS).unref();
+  };
+  // Node would print all fields of the error: one may be an HTTP body with Secret values.
+  const onCrash = (error: unknown): void => {
+    log.error('crashed', { error });
+    process.stderr.write(`${errorFields(error, true).stack ?? ''}\n`);
+    process.exit(1);
+  };
+  // Without a handler Node would exit at once and keep the Lease.
+  const ignoreSignals = onStopSignal(onSignal);
+  process.once('uncaughtException', onCrash);
+  log.info('starting', {
+    version: VERSION,
+    node: process.versions.node,
+    pid: process.pid,
+    controller: config.controllers.join(','),
+  });
+  for (const note of config.notes) log.warn(note);
+  try {
+    await runUntil(config, env, log, stop.signal);
+    return 0;
+  } catch (error) {
+    if (stop.signal.aborted) return 0;
+    log.error('exited with error', { error });
+    return 1;
+  } finally {
+    ignoreSignals();
+    process.off('uncaughtException', onCrash);
+  }
+}
+
+async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal: AbortSignal): Promise<void> {
+  const metrics = createMetrics(VERSION);
+  const connection = await loadKubeconfig({ path: config.kubeconfig, context: config.context, env });
+  const other = await managementConnection(config, env, log);
+  await using api = openApi(connection, config, metrics);
+  await using otherApi = other && openApi(other, config, metrics);
+  const { leaderElect } = config;
+  // A separate client: a Retry-After of another request must not cost the Lease.
+  await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
+  const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
+  // The one Lease is in the home cluster, and fences the writes to both.
+  const fence = (unfenced: KubeApi): KubeApi =>
+    elector === undefined ? unfenced : new FencedApi(unfenced, () => elector.isLeader);
+  const rollback = new AbortController();
+  const onRollback = (detail: string): void => {
+    rollback.abort(new RollbackError(detail));
+  };
+  const management = otherApi && fence(otherApi);
+  const operator = new Operator({
+    config,
+    api: fence(api),
+    namespace: connection.namespace,
+    management,
+    log,
+    metrics,
+    onRollback,
+  });
+  const ended = new AbortController();
+  using until = anySignal(signal, rollback.signal, ended.signal);
+  await using server = new StatusServer(log);
+  await listen(server, config, metrics, operator);
+  try {
+    await operator.open(until.signal);
+    if (elector !== undefined) await lead(elector, operator, until.signal);
+    else await workUntil(operator, until.signal);
+  } finally {
+    // A controller that waits for its API would keep the process alive.
+    ended.abort(new Error('the operator has stopped'));
+    await operator.stop();
+    log.info('stopped');
+  }
+  rollback.signal.throwIfAborted();
+}
+
+/** @throws KubeconfigError naming flag and file */
+async function managementConnection(
+  { management }: Config,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<Connection | undefined> {
+  if (management === undefined) return undefined;
+  const { kubeconfig: path, flag } = management;
+  return await followKubeconfig({
+    path,
+    flag,
+    env,
+    cluster: 'management',
+    onReplaced: () => log.info('the kubeconfig has changed, using the new connection', { flag, file: path }),
+    onProblem: (error) => {
+      log.warn('cannot use the changed kubeconfig, keeping the connection', { flag, file: path, error });
+    },
+  });
+}
+
+function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
+  // For the longest runs of all queues at once (`runtime/queue/group-runs.ts`): calls of one namespace that hang must not take all connections.
+  const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
+  return createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
+}
+
+async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {
+  await operator.work(signal);
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}
+
+/** In most cases the permissions are those of another namespace than that of the Lease. */
+function leaseAdvice(namespace: string): string {
+  return `nothing is copied until then: the namespace ${namespace} and the permission to get, create and update Leases in it are necessary; --leader-elect-namespace names another one`;
+}
+
+/** @param here the namespace of the Pod, or of the kubeconfig's context */
+function newElector(config: Config['leaderElect'], api: KubeApi, here: string, log: Log): LeaderElector {
+  const namespace = config.namespace ?? here;
+  return new LeaderElector({
+    api,
+    namespace,
+    name: config.leaseName,
+    identity: config.identity,
+    leaseDurationMs: config.leaseDurationMs,
+    renewDeadlineMs: config.renewDeadlineMs,
+    retryMs: config.retryPeriodMs,
+    onError: (error) => {
+      const advice = isForbidden(error) || isNotFound(error) ? leaseAdvice(namespace) : undefined;
+      log.warn('cannot read or write the Lease, retrying', { error, advice });
+    },
+    onLeader: (leader) => {
+      if (leader === undefined) log.info('released leadership');
+      else log.info('new leader', { leader });
+    },
+  });
+}
+
+/** Runs the operator while this process holds the Lease. Throws when the Lease is lost: a new process has no stale caches. */
+async function lead(elector: LeaderElector, operator: Operator, signal: AbortSignal): Promise<void> {
+  using ended = anySignal(signal);
+  let lost = false;
+  await elector.run({
+    signal: ended.signal,
+    onStartedLeading: async (leading) => {
+      try {
+        await workUntil(operator, leading);
+      } catch (error) {
+        // The Lease was lost during the start.
+        if (!leading.aborted) throw error;
+      }
+      await operator.stop();
+      lost = !signal.aborted;
+      ended.abort(new Error(LOST));
+    },
+  });
+  if (lost) throw new Error(LOST);
+}
+
+async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
+  const liveness: Checks = () => [{ name: 'workers', check: () => operator.liveness() }];
+  const readiness: Checks = () => [
+    ...operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
+    ...operator.otherWatches().map(({ backend, ...result }, index) => {
+      return { name: `${backend}/watch-${index}`, check: () => result, isInformational: true };
+    }),
+  ];
+  const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
+  const { healthz } = operator;
+  const probes = {
+    ...probeRoutes(liveness, readiness),
+    ...(healthz === undefined ? {} : { '/healthz': () => healthz(failed(liveness)) }),
+  };
+  if (all !== undefined) await server.listen({ ...all, routes: { ...metricsRoutes(metrics), ...probes } });
+  if (forMetrics !== undefined) await server.listen({ ...forMetrics, routes: metricsRoutes(metrics) });
+  if (forProbes !== undefined) await server.listen({ ...forProbes, routes: probes });
+}
+
+function failed(checks: Checks): string[] {
+  return runChecks(checks)
+    .filter(({ ok }) => !ok)
+    .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
+}
+
+function countRequests(cluster: string, metrics: Metrics) {
+  return ({ method, status, durationMs }: { method: string; status: number | undefined; durationMs: number }): void => {
+    metrics.kubeRequests.inc({ cluster, method, code: status === undefined ? 'error' : String(status) });
+    metrics.kubeRequestSeconds.observe({ cluster, method }, durationMs / 1000);
+  };
+}

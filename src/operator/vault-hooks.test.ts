@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Log } from '../observe/log.ts';
+import { createMetrics } from '../observe/metrics/metrics.ts';
+import { VaultError } from '../vault/errors.ts';
+import { vaultHooks } from './vault-hooks.ts';
+import { asKey, asKeys } from '../../test/support/keys.ts';
+import type { RuleKey } from '../copy/model/keys.ts';
+
+test('a failed login is one warning, however many entries are read with it; other failures name their rules', () => {
+  const lines: [string, string, unknown][] = [];
+  const write =
+    (level: string): Log['warn'] =>
+    (message, fields) =>
+      void lines.push([level, message, fields?.rule]);
+  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } as Log;
+  const hooks = vaultHooks(log, createMetrics('test'));
+  const poll = (error: Error): void => {
+    const rules = asKeys<RuleKey>(['mirrors:default/a', 'mirrors:default/b']);
+    hooks.onError({ source: asKey('vault:https://v/secret/x'), rules, error, retryInMs: 1 });
+  };
+  const addr = 'https://v';
+  const login = new VaultError('refused', { kind: 'connection', addr });
+  hooks.onSession?.({ type: 'loginFailed', addr, identity: 'token', error: login, retryAfterMs: 1 });
+  poll(login);
+  poll(login.reworded(login.reason));
+  poll(new VaultError('denied', { kind: 'permissionDenied', addr }));
+  const named = 'mirrors:default/a, mirrors:default/b';
+  assert.deepEqual(lines, [
+    ['warn', 'cannot log in to Vault', undefined],
+    ['debug', 'reconcile failed, retrying', named],
+    ['debug', 'reconcile failed, retrying', named],
+    ['warn', 'reconcile failed, retrying', named],
+  ]);
+});

@@ -1,0 +1,118 @@
+/**
+ * How long to wait before the next try: exponential, with jitter, never shorter than a Retry-After.
+ *
+ * `KeyedBackoff` counts failures per key until the caller resets it. `Backoff` is for one stream that is opened repeatedly (a
+ * watch): it resets only after the stream was open for `stableMs`, so that the wait keeps growing while a server accepts
+ * connections and drops them at once.
+ */
+import { type Clock, systemClock } from '../clock.ts';
+
+export interface BackoffOptions {
+  /** Ceiling of the first wait, ms. */
+  readonly baseMs: number;
+  /** Ceiling of every wait, ms (a Retry-After may exceed it). */
+  readonly maxMs: number;
+  /** 0 ≤ r < 1. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** A Retry-After would send all clients back at one instant; up to this share of it is added at random to spread them. */
+const FLOOR_SPREAD = 0.1;
+
+interface CheckedOptions extends BackoffOptions {
+  readonly random: () => number;
+}
+
+/** @throws RangeError naming the option and its value */
+function checked(options: BackoffOptions): CheckedOptions {
+  const { baseMs, maxMs, random = Math.random } = options;
+  if (!(baseMs > 0 && Number.isFinite(baseMs))) throw new RangeError(`baseMs must be a positive number, got ${baseMs}`);
+  if (!(maxMs >= baseMs && Number.isFinite(maxMs)))
+    throw new RangeError(`maxMs must be at least baseMs (${baseMs}), got ${maxMs}`);
+  return { baseMs, maxMs, random };
+}
+
+/** Half the ceiling to the ceiling, which doubles with each failure; not less than `floorMs`. */
+function delay(options: CheckedOptions, failures: number, floorMs: number): number {
+  const ceiling = Math.min(options.maxMs, options.baseMs * 2 ** failures);
+  const random = options.random();
+  const wait = (ceiling * (1 + random)) / 2;
+  return wait >= floorMs ? wait : floorMs * (1 + random * FLOOR_SPREAD);
+}
+
+export class KeyedBackoff {
+  readonly #options: CheckedOptions;
+  readonly #failures = new Map<string, number>();
+
+  /** @throws RangeError naming a bad option */
+  constructor(options: BackoffOptions) {
+    this.#options = checked(options);
+  }
+
+  /** How many keys have failed and not succeeded since. */
+  get size(): number {
+    return this.#failures.size;
+  }
+
+  /**
+   * Counts one more failure of `key`.
+   * @param floorMs a Retry-After: the answer is at least this
+   * @returns ms to wait
+   */
+  next(key: string, floorMs = 0): number {
+    const failures = this.attempts(key);
+    this.#failures.set(key, failures + 1);
+    return delay(this.#options, failures, floorMs);
+  }
+
+  /** Failures of `key` since its last success. */
+  attempts(key: string): number {
+    return this.#failures.get(key) ?? 0;
+  }
+
+  /** `key` succeeded, or is no longer used. */
+  reset(key: string): void {
+    this.#failures.delete(key);
+  }
+}
+
+export interface ReconnectOptions extends BackoffOptions {
+  /** A stream that was open this long, ms, ends a row of failures. Default: none does. */
+  readonly stableMs?: number;
+  readonly clock?: Clock;
+}
+
+/** The waits of client-go's reflector (0.8 s → 30 s); a stream that lasted 10 s is taken for a good one. */
+export const RECONNECT = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
+
+export class Backoff {
+  readonly #options: CheckedOptions;
+  readonly #stableMs: number;
+  readonly #clock: Clock;
+  #failures = 0;
+  #openedAt: number | undefined;
+
+  /** @throws RangeError naming a bad option */
+  constructor(options: ReconnectOptions) {
+    this.#options = checked(options);
+    this.#stableMs = options.stableMs ?? Infinity;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** The stream is open now. */
+  opened(): void {
+    this.#openedAt = this.#clock.monotonic();
+  }
+
+  /** The try failed or the stream ended: ms to wait before the next try, at least `floorMs`. */
+  next(floorMs = 0): number {
+    if (this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= this.#stableMs) this.reset();
+    this.#openedAt = undefined;
+    return delay(this.#options, this.#failures++, floorMs);
+  }
+
+  reset(): void {
+    this.#failures = 0;
+    this.#openedAt = undefined;
+  }
+}

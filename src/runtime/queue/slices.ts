@@ -1,0 +1,89 @@
+/**
+ * Long work in short slices, so that no user's object blocks the event loop: probes, watches and other work run in between.
+ *
+ * All work of one `Slices` shares one slice in each turn of the event loop: so eight workers together block it for at most one slice.
+ */
+import type { Clock } from '../clock.ts';
+
+/** How long the work of one turn of the event loop may take, ms. A probe waits for a few of these at most. */
+const SLICE_MS = 10;
+
+/** The work took longer than its limit and was stopped. */
+export class TooLongError extends Error {
+  override readonly name = 'TooLongError';
+}
+
+/** Work that can pause at every `yield`. */
+export type Steps<T> = Generator<void, T, void>;
+
+export class Slices {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  /** When the work of this turn began. */
+  #since: number | undefined;
+  /** First in, first out: else one long work would take every slice. */
+  readonly #waiting: (() => void)[] = [];
+  #isArmed = false;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Does the work. When the slice is used up, it goes on after a turn of the event loop.
+   * @param limitMs how long the work itself may take, ms
+   * @throws what the work throws, the signal's reason, or TooLongError
+   */
+  async run<T>(work: Steps<T>, signal?: AbortSignal, limitMs = Infinity): Promise<T> {
+    let spentMs = 0;
+    let from = this.#clock.monotonic();
+    for (;;) {
+      if (this.#isUsedUp()) {
+        spentMs += this.#clock.monotonic() - from;
+        if (spentMs > limitMs) throw new TooLongError(`the work takes longer than ${limitMs} ms`);
+        await this.pause();
+        signal?.throwIfAborted();
+        from = this.#clock.monotonic();
+      }
+      const step = work.next();
+      if (step.done === true) return step.value;
+    }
+  }
+
+  /** Resolves when time is left in the current slice, and earlier waiters have continued. */
+  async pause(): Promise<void> {
+    if (!this.#isUsedUp() && this.#waiting.length === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      this.#arm();
+    });
+  }
+
+  #isUsedUp(): boolean {
+    const now = this.#clock.monotonic();
+    if (this.#since === undefined) {
+      this.#since = now;
+      this.#arm();
+    }
+    return now - this.#since >= SLICE_MS;
+  }
+
+  /** At the next turn of the event loop a new slice begins, for the work that has waited longest. */
+  #arm(): void {
+    if (this.#isArmed) return;
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      this.#since = undefined;
+      this.#waiting.shift()?.();
+      if (this.#waiting.length > 0) this.#arm();
+    });
+  }
+}
+
+/** Does the work without a pause: for commands. */
+export function finish<T>(work: Steps<T>): T {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+}
