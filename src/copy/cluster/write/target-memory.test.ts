@@ -19,6 +19,14 @@ const OF_CLAIMS: Memory = {
   wrote: { own: '1' },
 };
 
+test('a target that is no longer immutable is not remembered as immutable', () => {
+  const memory = new TargetMemory();
+  memory.storeHeld(TARGET, '1', CONTENT, true);
+  assert.equal(memory.get(TARGET)?.immutable, true);
+  memory.storeHeld(TARGET, '2', CONTENT, false);
+  assert.equal(memory.get(TARGET)?.immutable, undefined);
+});
+
 test('the memory of a target that no rule claims is empty, except for a deletion or a watch that is not over', () => {
   const memory = new TargetMemory();
   Object.assign(memory.edit(TARGET), OF_CLAIMS);

@@ -29,6 +29,8 @@ let store: KubeStore;
 const interruptions = new Map<string, () => Promise<unknown>>();
 /** The methods of the requests for Secrets. */
 const requests: string[] = [];
+/** For each outcome that was reported: whether a write was done for it. */
+const wrote: boolean[] = [];
 
 before(async () => {
   plane = await startControlPlane({ controllerManager: false });
@@ -67,7 +69,7 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
     sources: new SourceRouter(),
     hasNamespace: () => true,
     orphanActionOf,
-    onOutcome: () => undefined,
+    onOutcome: (_entry, isWritten) => wrote.push(isWritten),
     onWrite: () => undefined,
     now: () => Date.now(),
   });
@@ -153,6 +155,28 @@ describe('a write that another one was faster than', () => {
     const { metadata } = await plane.api.get(path('behind'));
     assert.equal(metadata.annotations['example.com/value'], 'two');
   });
+});
+
+it('each write is reported, also if the outcome stays the same', async () => {
+  const rule: RuleKey = asKey('rules:there');
+  const book = new ClaimBook();
+  const owner = { key: rule, title: rule, rank: '' };
+  let value = '1';
+  const desiredState = (): DesiredState => {
+    const annotations = { [MARK]: rule, 'example.com/value': value };
+    return { kind: 'be', labels: {}, annotations, bookkeeping: {}, data: 'keep', type: 'Opaque' };
+  };
+  const target = store.key('default', 'reported');
+  const shape: Shape = { id: '', desiredState, heldVersion: () => undefined };
+  book.replace(rule, [{ owner, target, mode: 'own', source: undefined, shape }], []);
+  const targets = targetsOf(book, async () => await Promise.resolve('keep'));
+  const { signal } = new AbortController();
+  wrote.length = 0;
+  await targets.reconcile(target, signal);
+  await targets.reconcile(target, signal);
+  value = '2';
+  await targets.reconcile(target, signal);
+  assert.deepEqual(wrote, [true, true]);
 });
 
 describe('the replacement of an immutable copy', () => {
