@@ -143,7 +143,7 @@ export class Cycles {
         const from = targetKeyOfSource(one);
         if (from === undefined) continue;
         edges.push({ claim: one, from, isKnown: flow === 'active' });
-        places.add(from);
+        if (this.#options.book.isClaimed(from)) places.add(from);
       }
     }
     return { places: places.size, view: places.has(claim.target) ? viewIn(claim, edges) : undefined };
