@@ -1,4 +1,5 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
+import { someOf } from '../../runtime/text/some-of.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { leftoverFindings } from '../common/snapshot/leftovers.ts';
 import {
@@ -106,7 +107,7 @@ function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: re
     return !matchers.some((pattern) => pattern.matches(one)) && matchers.some((pattern) => pattern.occursIn(one));
   });
   if (partly.length > 0) {
-    const text = `its patterns match only a part of ${someOf(partly)}: write .* around them, or set --mirrors-regex=search`;
+    const text = `its patterns match only a part of ${someOf(partly, MOST_NAMED)}: write .* around them, or set --mirrors-regex=search`;
     findings.push({ verdict: 'difference', object, text });
   }
   const { source, destination } = mirror.spec ?? {};
@@ -121,12 +122,6 @@ function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: re
     findings.push({ verdict: 'manual', object, text });
   }
   return findings;
-}
-
-function someOf(names: readonly string[]): string {
-  const more = names.length - MOST_NAMED;
-  const shown = names.slice(0, MOST_NAMED).join(', ');
-  return more > 0 ? `${shown} and ${more} more namespaces` : shown;
 }
 
 async function definition(api: KubeApi, signal: AbortSignal | undefined): Promise<Definition | undefined> {

@@ -1,4 +1,5 @@
 /** A cluster of KubeLB: its SyncSecrets stay as they are. */
+import { someOf } from '../../runtime/text/some-of.ts';
 import {
   MANAGED_BY_KUBELB,
   MANAGED_BY_LABEL,
@@ -65,8 +66,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
     // The origin labels are those of Keyferry, too.
     const staying = Object.keys(map).filter((key) => !(key in travelling) && !isMark(key));
     if (staying.length === 0) continue;
-    const keys = `${staying.slice(0, MAX_NAMED).join(', ')}${staying.length > MAX_NAMED ? ` and ${staying.length - MAX_NAMED} more` : ''}`;
-    texts.push(`its ${what} ${keys} do not travel; --propagate-${what} allows keys`);
+    texts.push(`its ${what} ${someOf(staying, MAX_NAMED)} do not travel; --propagate-${what} allows keys`);
   }
   const object = { kind: SYNC_SECRET_KIND, namespace, name };
   return texts.map((text) => ({ verdict: 'difference', object, text }));

@@ -15,6 +15,7 @@
  * The answer depends only on the claims and on what they carry, never on the order of changes. A change is passed on from target to target
  * (`visited`): whatever a walk through a place finds changes for all places behind it.
  */
+import { someOf } from '../../runtime/text/some-of.ts';
 import { userCause } from '../model/cause.ts';
 import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { ClaimBook } from './claim-book.ts';
@@ -212,7 +213,6 @@ function messageOf(claims: readonly Claim[], places: number): string {
   const ordered = [...titles.slice(first), ...titles.slice(0, first)];
   const isSimple = claims.length === places;
   const names = [...new Set(isSimple ? ordered : titles.toSorted())];
-  const rest = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
-  const list = names.slice(0, MAX_NAMED).join(isSimple ? ' → ' : ', ');
-  return `nothing is written, because these rules copy in a cycle: ${list}${rest}`;
+  const list = someOf(names, MAX_NAMED, isSimple ? ' → ' : ', ');
+  return `nothing is written, because these rules copy in a cycle: ${list}`;
 }

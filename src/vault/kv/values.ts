@@ -9,6 +9,7 @@
  * To Vault: always a string; the text, or with `encoding: base64` the standard base64 of the bytes. Bytes that are not
  * UTF-8 have no plain form: without `base64` they are an error.
  */
+import { someOf } from '../../runtime/text/some-of.ts';
 import { inspect } from 'node:util';
 
 import { NotBase64Error, NotUtf8Error, SecretBytes } from '../../runtime/secret-bytes.ts';
@@ -22,15 +23,21 @@ const NESTED_KEY = 'data';
 /** Keys that an error's message names. */
 const NAMED_KEYS = 5;
 
+/** The first keys of a list. Keys are data of a user, and may be of any length. */
+export function keyList(keys: readonly string[]): string {
+  return someOf(
+    keys.map((key) => JSON.stringify(key.slice(0, 100))),
+    NAMED_KEYS,
+  );
+}
+
 /** Some values of an entry cannot be converted. Names the keys, never a value. */
 export class ValueConversionError extends Error {
   override readonly name = 'ValueConversionError';
   readonly keys: readonly string[];
 
   constructor(reason: string, keys: readonly string[]) {
-    const named = keys.slice(0, NAMED_KEYS).map((key) => JSON.stringify(key.slice(0, 100)));
-    const rest = keys.length > NAMED_KEYS ? ` and ${keys.length - NAMED_KEYS} more` : '';
-    super(`${reason}: ${named.join(', ')}${rest}`);
+    super(`${reason}: ${keyList(keys)}`);
     this.keys = keys;
   }
 }

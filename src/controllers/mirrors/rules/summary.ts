@@ -1,4 +1,5 @@
 /** Summarizes the outcomes of a mirror's claims and the state of its source for its status. Pure. */
+import { someOf } from '../../../runtime/text/some-of.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/model/claim.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
@@ -165,8 +166,5 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
 
 /** Lists the first `most` namespaces and counts the others. */
 export function namespaceList(namespaces: readonly string[], most = NAMED): string {
-  const named = namespaces.slice(0, most).join(', ');
-  const rest = namespaces.length - most;
-  const noun = namespaces.length === 1 ? 'namespace' : 'namespaces';
-  return rest > 0 ? `${noun} ${named} and ${rest} more` : `${noun} ${named}`;
+  return `${namespaces.length === 1 ? 'namespace' : 'namespaces'} ${someOf(namespaces, most)}`;
 }

@@ -1,4 +1,5 @@
 /** The events of a rule: refusals and failures, grouped by message, with their targets. Pure. */
+import { someOf } from '../../../runtime/text/some-of.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
 import type { Refusal } from './annotations.ts';
@@ -53,7 +54,5 @@ export function misreadEvents(messages: readonly string[]): readonly ReplicatorE
 
 function about(targets: readonly string[], message: string): string {
   const named = targets.filter((target) => target !== '').sort();
-  if (named.length === 0) return message;
-  const rest = named.length > MAX_NAMED ? ` and ${named.length - MAX_NAMED} more` : '';
-  return `${named.slice(0, MAX_NAMED).join(', ')}${rest}: ${message}`;
+  return named.length === 0 ? message : `${someOf(named, MAX_NAMED)}: ${message}`;
 }

@@ -6,6 +6,7 @@ import {
   ValueConversionError,
   type ValueEncoding,
   type VaultValues,
+  keyList,
 } from '../../../vault/kv/values.ts';
 import { userCause } from '../../model/cause.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
@@ -68,9 +69,7 @@ export function contentOf(entry: FoundEntry, location: VaultLocation, version: s
   const values = original ? entry.values.unnested() : entry.values;
   const bad = secretType === undefined ? [] : invalidSecretKeys(values.keys());
   if (bad.length > 0) {
-    const keys = bad.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 100)));
-    const rest = bad.length > 5 ? ` and ${bad.length - 5} more` : '';
-    const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keys.join(', ')}${rest}`;
+    const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keyList(bad)}`;
     return { state: 'failed', ...userCause('InvalidKeys', message) };
   }
   try {
