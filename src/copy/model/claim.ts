@@ -128,7 +128,12 @@ export interface Failed extends Cause {
  * - `pending`: not tried yet. `synced`: the target is in its desired state.
  * - `conflict`: the target belongs to another owner. `released`: a release claim is done.
  */
-export type Outcome = Waiting | Failed | ({ readonly state: 'pending' | 'synced' | 'conflict' | 'released' } & Cause);
+export type Outcome =
+  | Waiting
+  | Failed
+  | ({ readonly state: 'pending' | 'synced' | 'conflict' } & Cause)
+  /** `kept`: the target stays, because it is the source of other copies. */
+  | ({ readonly state: 'released'; readonly kept?: true } & Cause);
 
 export type OutcomeState = Outcome['state'];
 

@@ -33,6 +33,7 @@ function terminating(title: string): Plan {
 /** The outcome for a copy that is kept although its rule is deleted. */
 export const KEPT_AS_SOURCE: Outcome = {
   state: 'released',
+  kept: true,
   ...userCause('SourceInUse', 'the copy is kept while it is the source of other copies'),
 };
 

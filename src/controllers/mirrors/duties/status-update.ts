@@ -171,7 +171,7 @@ function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
 
 /** For copies that stay after their mirror is deleted, because they are sources of other copies. */
 function keptSourceEvents(entries: readonly Entry[]): RuleEvent[] {
-  const kept = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
+  const kept = entries.filter(({ outcome }) => outcome.state === 'released' && outcome.kept === true);
   if (kept.length === 0) return [];
   const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
   const message = `the copy in ${namespaceList([...namespaces].sort())} is kept while it is the source of other copies`;

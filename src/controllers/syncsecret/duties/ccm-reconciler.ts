@@ -86,7 +86,7 @@ export class CcmReconciler extends SyncSecretReconciler {
       metrics?.finished(rule, 'success');
     }
     if (state.phase === 'Pending') {
-      const waitMs = this.pending.waitMs(rule, state.reason === 'Pending', monotonic());
+      const waitMs = this.pending.waitMs(rule, state.isUnderWay === true, monotonic());
       if (waitMs > 0) return { requeueAfterMs: waitMs };
     } else {
       this.pending.done(rule, monotonic());

@@ -27,6 +27,8 @@ export interface SyncState {
   readonly status: 'True' | 'False';
   readonly reason: string;
   readonly message: string;
+  /** Nothing is wrong: it waits for its turn, or for the answer of the other cluster. */
+  readonly isUnderWay?: true;
 }
 
 export interface SyncSecretsOptions {
@@ -131,7 +133,7 @@ export class SyncSecrets {
    */
   async writeStatus(
     rule: RuleKey,
-    { phase, ...state }: SyncState,
+    { phase, isUnderWay, ...state }: SyncState,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const object = this.store.get(rule);
@@ -143,7 +145,7 @@ export class SyncSecrets {
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
     // A SyncSecret that waits for its turn is no reason for a warning.
-    const isWarning = status === 'False' && reason !== 'Pending' && isNews;
+    const isWarning = status === 'False' && isUnderWay !== true && isNews;
     const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
     return await this.#statuses.write(

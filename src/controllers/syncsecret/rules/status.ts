@@ -65,7 +65,7 @@ export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts)
   }
   if (outcome === undefined || isUnderWay(outcome)) {
     if (unreachable !== undefined) return pending(unreachable.reason, unreachable.publicMessage);
-    return pending('Pending', NOT_MADE);
+    return UNDER_WAY;
   }
   if (outcome.state === 'waiting') {
     const { reason, publicMessage: message } = outcome;
@@ -94,11 +94,12 @@ export function copyState(copy: ChainFacts['copy']): SyncState {
     const message = clipped(condition?.message ?? 'the management cluster gives no reason', MAX_REMOTE);
     return { phase: 'Failed', status: 'False', reason: reasonOf(condition?.reason), message: printable(message) };
   }
-  return pending('Pending', NOT_MADE);
+  return UNDER_WAY;
 }
 
 /** One text from the beginning to the end: another one would be another write. */
 const NOT_MADE = 'the Secret in the management cluster is not made yet';
+const UNDER_WAY: SyncState = { ...pending('Pending', NOT_MADE), isUnderWay: true };
 
 /** Longest message that is taken over from the other cluster, characters. */
 const MAX_REMOTE = 512;
