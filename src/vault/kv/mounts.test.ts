@@ -1,6 +1,6 @@
 /** When an answer about a mount is used, with constructed answers. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, it, test } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { parseJson } from '../json.ts';
@@ -34,4 +34,41 @@ test('the answer for a path with a namespace is relative to it and not used', as
   const { mounts } = setUp({ path: 'kv/', type: 'kv', options: { version: '2' } });
   const entry = await mounts.resolve('team/kv/app');
   assert.deepEqual([entry.known, entry.dataPath], [false, 'team/kv/app']);
+});
+
+describe('a remembered mount', () => {
+  const clock = new ManualClock();
+  const lookUps: string[] = [];
+  /** Mounts by their path; the longest that fits answers, as in Vault. */
+  const mounted: Record<string, string> = { 'kv/': '1', 'kv2/': '2', 'team/kv/': '2' };
+  const caller = {
+    addr: 'http://v',
+    request: async ({ path }: { readonly path: string }) => {
+      lookUps.push(path);
+      const entry = path.replace('sys/internal/ui/mounts/', '');
+      const [mount, version] = Object.entries(mounted).find(([key]) => `${entry}/`.startsWith(key)) ?? [];
+      const answer = { path: mount, type: 'kv', options: { version } };
+      return await Promise.resolve({ data: parseJson(JSON.stringify(answer)) });
+    },
+  } as unknown as VaultCaller;
+  const mounts = new Mounts(caller, clock);
+  const resolved = async (path: string): Promise<readonly [string, string]> => {
+    const { mount, dataPath } = await mounts.resolve(path);
+    return [`${mount.path} ${mount.kind}`, dataPath];
+  };
+
+  it('does not answer for a mount whose name begins alike', async () => {
+    assert.deepEqual(await resolved('kv/app'), ['kv/ kv1', 'kv/app']);
+    assert.deepEqual(await resolved('kv2/app'), ['kv2/ kv2', 'kv2/data/app']);
+    assert.deepEqual(await resolved('team/kv/app'), ['team/kv/ kv2', 'team/kv/data/app']);
+  });
+
+  it('is looked up again after its time', async () => {
+    lookUps.length = 0;
+    await mounts.resolve('kv/other');
+    assert.deepEqual(lookUps, []);
+    mounted['kv/'] = '2';
+    await clock.advance(24 * 3600 * 1000);
+    assert.deepEqual(await resolved('kv/other'), ['kv/ kv2', 'kv/data/other']);
+  });
 });
