@@ -15,6 +15,8 @@ import { parseServer } from '../client/server.ts';
 const LIFE_S = 3_000;
 const CREDENTIALS = { method: 'GET', path: 'database/creds/app' } as const;
 const READ = { method: 'GET', path: 'secret/data/app' } as const;
+/** Of a lease that any token may have made. */
+const RENEWAL = { method: 'POST', path: 'sys/leases/renew' } as const;
 
 /** A session whose logins give the tokens `t1`, `t2`, … Calls with those that are `refused` are answered by 403. */
 function setUp(limitedUses: boolean) {
@@ -42,6 +44,7 @@ function setUp(limitedUses: boolean) {
       const data = parseJson('{}');
       return { ...none, auth: undefined, ...(isJsonObject(data) && { data }), leaseId: 'lease' };
     }
+    if (path === RENEWAL.path) return { ...none, auth: undefined, leaseId: 'lease of another token' };
     const kind = 'permissionDenied';
     if (refused.has(name)) throw new VaultError('denied', { kind, addr: server.origin, status: 403 });
     return { ...none, auth: undefined };
@@ -123,6 +126,31 @@ describe('a token that was replaced', () => {
     session.forgetLease('lease');
     assert.equal(count(REVOKE), 1);
     await session.close();
+  });
+});
+
+describe('at its close, a session', () => {
+  const REVOKE = 'auth/token/revoke-self t1';
+
+  it('revokes its token', async () => {
+    const { session, count } = setUp(false);
+    await session.request(READ);
+    await session.close();
+    assert.equal(count(REVOKE), 1);
+  });
+
+  it('leaves the token of a lease, whose credentials applications use', async () => {
+    const { session, count } = setUp(false);
+    await session.request(CREDENTIALS);
+    await session.close();
+    assert.equal(count(REVOKE), 0);
+  });
+
+  it('revokes a token that has only renewed a lease', async () => {
+    const { session, count } = setUp(false);
+    await session.request(RENEWAL);
+    await session.close();
+    assert.equal(count(REVOKE), 1);
   });
 });
 
