@@ -22,18 +22,22 @@ const RETAIN = { 'keyferry.dev/retain': 'true' };
 
 const unused = (): never => assert.fail('not used');
 
-function rules(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorRules {
+function rules(
+  deletePolicy?: 'delete' | 'retain',
+  patterns: readonly string[] = ['team'],
+  namespaces = new Namespaces(),
+): MirrorRules {
   const mirrors = createMirrorStore();
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
       metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
-      spec: { deletePolicy, destination: { namespaces: patterns } },
+      spec: { source: { name: 'db' }, deletePolicy, destination: { namespaces: patterns } },
     };
     mirrors.put(mirror);
   }
   return new MirrorRules({
     mirrors,
-    namespaces: new Namespaces(),
+    namespaces,
     patterns: new PatternCache('full'),
     secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
     viewOf: unused,
@@ -96,4 +100,17 @@ test('a mirror with an invalid spec keeps all its copies, and reports why they a
   const cause = userCause('InvalidSpec', 'the spec of its SecretMirror is invalid');
   assert.deepEqual(claims, [[made, 'own', { kind: 'fail', ...cause }]]);
   assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
+});
+
+test('a mirror never copies a Secret onto itself', () => {
+  const namespaces = new Namespaces();
+  for (const name of ['default', 'team']) {
+    namespaces.sink.upsert({ metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } }, true);
+  }
+  const mirrors = rules('delete', ['.*'], namespaces);
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+  assert.deepEqual(
+    evaluation?.claims.map(({ target }) => target),
+    [resourceKey('c', 'Secret', 'team', 'db')],
+  );
 });

@@ -1,0 +1,72 @@
+/** Whether a copy that its rule does not claim may be deleted: a mistake here deletes what somebody uses. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { asKey } from '../../../test/support/keys.ts';
+import { observedObject } from '../../../test/support/observed-object.ts';
+import { userCause } from '../model/cause.ts';
+import type { Claim } from '../model/claim.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { LeaveShape } from '../model/leave-shape.ts';
+import type { RuleSet, RuleState } from '../model/rule-set.ts';
+import { Claims } from './claims.ts';
+
+const RULE: RuleKey = asKey('rules:default/x');
+const TARGET: ResourceKey = asKey('c:Secret/team/copy');
+const COPY = observedObject({});
+const GONE: RuleState = { state: 'gone' };
+const live = (version: string): RuleState => ({ state: 'there', version });
+
+/** Claims of a rule that was evaluated in version 1, and claims `claimed`. The policy says whether the rule was there. */
+function setUp(claimed: readonly ResourceKey[] = []): Claims {
+  const rules: RuleSet = {
+    name: 'rules',
+    evaluate: () => assert.fail('not used'),
+    ownerOf: () => RULE,
+    orphanPolicy: (_rule, _observed, ruleThere) => (ruleThere ? 'keep' : 'delete'),
+  };
+  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  claims.add(rules);
+  const owner = { key: RULE, title: RULE, rank: '' };
+  const shape = new LeaveShape(userCause('', ''));
+  const made = claimed.map((target): Claim => ({ owner, target, mode: 'own', source: undefined, shape }));
+  claims.put(RULE, { owner, version: '1', claims: made, sources: [] });
+  return claims;
+}
+
+describe('a copy that its rule does not claim', () => {
+  const action = async (claims: Claims, state: RuleState, isOutdated: () => boolean = () => false) =>
+    await claims.orphanActionOf(RULE, TARGET, COPY, {
+      isOutdated,
+      getLive: async () => await Promise.resolve(state),
+    });
+
+  it('is judged as an orphan of a rule that is gone', async () => {
+    assert.equal(await action(setUp(), GONE), 'delete');
+  });
+
+  it('is judged as a copy of a rule that is there, in the version that was evaluated', async () => {
+    assert.equal(await action(setUp(), live('1')), 'keep');
+  });
+
+  it('is not judged while the rule on the server has another version than the one that was evaluated', async () => {
+    assert.equal(await action(setUp(), live('2')), 'later');
+  });
+
+  it('is not judged while the rule waits for its evaluation, and the server is not asked', async () => {
+    const answer = await setUp().orphanActionOf(RULE, TARGET, COPY, {
+      isOutdated: () => true,
+      getLive: () => assert.fail('not asked'),
+    });
+    assert.equal(answer, 'later');
+  });
+
+  it('is not judged if the rule has changed during the read', async () => {
+    let looks = 0;
+    assert.equal(await action(setUp(), live('1'), () => (looks += 1) > 1), 'later');
+  });
+
+  it('is not judged if the rule claims it now', async () => {
+    assert.equal(await action(setUp([TARGET]), live('1')), 'later');
+  });
+});
