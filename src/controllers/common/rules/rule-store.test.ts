@@ -55,6 +55,19 @@ describe('a store of rules', () => {
     assert.equal(store.size, 0);
   });
 
+  it('takes the answer to a write of the object that it has, and no answer that the watch was faster than', () => {
+    const { store } = storeWithChanges();
+    const status = (): unknown => store.get(KEY);
+    store.put(object(1));
+    store.storeResponse(object(2));
+    assert.equal(store.get(KEY)?.metadata.resourceVersion, '2');
+    const known = status();
+    store.storeResponse(object(2));
+    assert.equal(status(), known, 'the watch has the status as it was stored');
+    store.storeResponse(object(3, { uid: 'another' }));
+    assert.equal(status(), known);
+  });
+
   it('keeps only the part of an object that is read', () => {
     const { store } = storeWithChanges();
     store.put(object(1, { annotations: { long: 'text' } }));

@@ -84,4 +84,11 @@ describe('the manager', () => {
     assert.equal(ownerOf('0a1b2c3d-0000-4000-8000-000000000002'), undefined);
     assert.equal(ownerOf(UID, 'LoadBalancer'), undefined);
   });
+
+  it('leaves the Secrets of namespaces that it does not serve', () => {
+    const isServed = (namespace: string): boolean => namespace === 'tenant-one';
+    const some = new ManagerRules({ ...common, store: store(MANAGER_CONTROLLER), isServed });
+    assert.equal(some.orphanPolicy(asKey(`${MANAGER_CONTROLLER}:tenant-one/db`)), 'delete');
+    assert.equal(some.orphanPolicy(asKey(`${MANAGER_CONTROLLER}:tenant-two/db`)), 'keep');
+  });
 });
