@@ -14,7 +14,7 @@ import { callsOf, rolesIn } from './permissions.ts';
 import { type BoundRole, removePermission } from './removed-permission.ts';
 import { waitFor } from './wait-for.ts';
 
-const DEPLOY = new URL('../../deploy', import.meta.url);
+const DEPLOY = new URL('../../deploy/', import.meta.url);
 /** Refused calls while one permission is missing: with pauses, a few for each object and watch. */
 const MOST_REFUSALS = 30;
 /** As servers before Kubernetes 1.34 answer: they are asked for lists. */

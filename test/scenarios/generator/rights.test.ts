@@ -10,7 +10,7 @@ import { requestToken, serviceAccountUser } from '../../support/service-account.
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME, STORE } from './support.ts';
 
-const DEPLOY = new URL('../../../deploy', import.meta.url);
+const DEPLOY = new URL('../../../deploy/', import.meta.url);
 const FILE = 'rbac-generator.yaml';
 const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
 const ACCOUNT = 'keyferry-generator';

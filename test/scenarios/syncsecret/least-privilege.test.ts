@@ -14,7 +14,7 @@ import { HOME } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
-const DEPLOY = new URL('../../../deploy', import.meta.url);
+const DEPLOY = new URL('../../../deploy/', import.meta.url);
 const CCM_ELECTION = ['--enable-leader-election=true', `--leader-election-namespace=${HOME}`];
 const MANAGER_ELECTION = ['--enable-leader-election=true', `--namespace=${HOME}`];
 /** Repeated events are patched only after minutes. Lists are used only on servers before Kubernetes 1.34, which cannot stream the first list. */

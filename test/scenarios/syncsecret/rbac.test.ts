@@ -11,7 +11,7 @@ import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { CCM_ACCOUNT, MANAGER_ACCOUNT } from '../../support/sync-secret-install.ts';
 import { secretPath, syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
-const DEPLOY = new URL('../../../deploy', import.meta.url);
+const DEPLOY = new URL('../../../deploy/', import.meta.url);
 
 const CCM = [
   'kubelb.k8c.io/syncsecrets: get list watch patch',
