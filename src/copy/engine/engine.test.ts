@@ -1,5 +1,5 @@
 /** The start of backends, the decision about orphans, and the failures of rules. */
-import { parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import type { Cause } from '../model/cause.ts';
 import type { Claim, Owner } from '../model/claim.ts';
 import { LeaveShape } from '../model/leave-shape.ts';
 import { observe } from '../model/observed.ts';
+import { observedObject } from '../../../test/support/observed-object.ts';
 import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 
@@ -158,6 +159,44 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
     await rules?.queue.idle(signal);
     assert.equal(evaluated.length, 2);
     assert.equal(await orphanAction(), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a rule that loses a copy updates its status: it may wait for the end of its last one', async () => {
+  const updated: string[] = [];
+  const clock = new ManualClock();
+  const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(stubBackend('c'));
+  engine.addReconciler(
+    reconcilerOf({
+      name: 'rules',
+      // oxlint-disable-next-line require-yield -- one step is enough
+      *evaluate(rule) {
+        return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+      },
+      ownerOf: () => RULE,
+      getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async (rule) => {
+        updated.push(rule);
+        return await Promise.resolve(undefined);
+      },
+    }),
+  );
+  const copy: ObjectKey = asKey(TARGET);
+  // A mark counts in its place alone.
+  const marked = observedObject({ annotations: { 'keyferry.dev/target': 'b/copy' } });
+  engine.objectChanged(copy, undefined, marked, true);
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    await clock.advance(5000);
+    updated.length = 0;
+    engine.objectChanged(copy, marked, undefined, false);
+    await clock.advance(5000);
+    assert.deepEqual(updated, [RULE]);
   } finally {
     await engine.stop();
   }

@@ -232,6 +232,14 @@ describe('VaultLocations', () => {
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
+    it('keeps the path in Vault when a rule is evaluated again', () => {
+      const locations = named();
+      locations.learn(short, kv2('secret/data/app'));
+      locations.set(asKey('mirrors:a/two'), []);
+      locations.set(asKey('mirrors:a/one'), [use(180, short)]);
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
+    });
+
     it('has the path of the spec again after no rule used it', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));

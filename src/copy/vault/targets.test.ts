@@ -10,6 +10,7 @@ import { SECRET } from '../model/kind.ts';
 import { fingerprintOf } from '../model/fingerprint.ts';
 import type { VaultAccess, VaultConnection } from './access/access.ts';
 import type { VaultCredentials } from './access/credentials.ts';
+import { VaultError } from '../../vault/errors.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
 import { VaultTargets } from './targets.ts';
 import { asKey } from '../../../test/support/keys.ts';
@@ -29,6 +30,7 @@ const TARGET = vaultTargetKey(LOCATION);
 test('an entry is written again if it was recreated, though it has the same version number', async () => {
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
+  let isDown = false;
   let updates = 0;
   let now = Date.UTC(2026, 0, 1);
   /** Of the time of an entry. OpenBao has none. */
@@ -38,6 +40,7 @@ test('an entry is written again if it was recreated, though it has the same vers
       await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
     readVersion: async () => {
       looks += 1;
+      if (isDown) throw new VaultError('no answer', { kind: 'unavailable', addr: 'http://v' });
       return await Promise.resolve({ head: { state: 'found', ...entry } });
     },
     update: async () => {
@@ -100,6 +103,12 @@ test('an entry is written again if it was recreated, though it has the same vers
   await run();
   await run();
   assert.deepEqual([updates, looks], [6, before + 1]);
+  isDown = true;
+  await assert.rejects(run(), VaultError);
+  isDown = false;
+  assert.equal(targets.written(TARGET), undefined, 'nothing is known of an entry after a failure');
+  await run();
+  assert.equal(updates, 7);
 });
 
 test('the rule that holds an entry keeps it; a free entry goes to the oldest rule that can make it', async () => {
@@ -172,4 +181,13 @@ test('the rule that holds an entry keeps it; a free entry goes to the oldest rul
   claimed('old', '1');
   claimed('young', '2');
   assert.deepEqual(await run(), ['young'], 'the older rule has no source');
+  gone('young');
+  gone('old');
+  await run();
+  sourceless.add('c:Secret/default/young');
+  claimed('young', '2');
+  assert.deepEqual(await run(), [], 'it waits for its source, and holds nothing');
+  sourceless.clear();
+  claimed('old', '1');
+  assert.deepEqual(await run(), ['old']);
 });

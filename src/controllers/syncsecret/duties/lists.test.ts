@@ -1,6 +1,6 @@
 /** What the reconcilers wait for before they evaluate a rule, and what the synchronizer keeps before it has evaluated one. */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 
 import { stubBackend } from '../../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../../test/support/wait-for.ts';
@@ -189,4 +189,44 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
     assert.equal(await requests(PENDING, 'now'), 0);
     assert.notEqual(await requests(SYNCED, 'now'), 0);
   });
+});
+
+test('nothing is reported of a SyncSecret without the finalizer, because nothing was done for it', async () => {
+  for (const [finalizers, reported] of [
+    [[SYNC_SECRET_FINALIZER], 1],
+    [[], 0],
+  ] as const) {
+    let sent = 0;
+    const object = { metadata: { ...metadata, finalizers: [...finalizers], generation: 1 } };
+    const objects = new SyncSecrets({
+      controller: MANAGER_CONTROLLER,
+      api: {
+        ...api,
+        request: async () => {
+          sent += 1;
+          return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(object)) });
+        },
+      },
+      isRule: () => true,
+      onChange: () => undefined,
+      recordEvent: () => undefined,
+      now: () => 0,
+    });
+    objects.store.put(object);
+    const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });
+    const reconciler = new ManagerReconciler({
+      ...common,
+      rules,
+      syncSecrets: objects,
+      synced: unused,
+      exists: () => false,
+    });
+    const rule = objects.store.key('default', 'x');
+    const evaluation = rules.evaluate(rule).next().value;
+    const claim = evaluation?.claims[0];
+    assert.ok(claim !== undefined && evaluation !== undefined);
+    const progress = { writes: 0, evaluated: evaluation.version };
+    await reconciler.updateStatus(rule, [{ claim, outcome: SYNCED }], progress, signal);
+    assert.equal(sent, reported);
+  }
 });

@@ -1,0 +1,49 @@
+/** The entries in Vault that a mirror uses are registered at each evaluation, and given back when it is deleted. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { resourceKey } from '../../../copy/model/keys.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import type { SecretMirror } from '../api.ts';
+import { createMirrorStore } from '../rules/mirror-store.ts';
+import { MirrorRules } from '../rules/rule-set.ts';
+import type { MirrorVault } from './mirror-vault.ts';
+import { MirrorReconciler } from './reconciler.ts';
+
+const unused = (): never => assert.fail('not used');
+
+test('the entries of a mirror are used until it is deleted, or gone', () => {
+  const calls: string[] = [];
+  const vault = {
+    use: (rule: string) => calls.push(`use ${rule}`),
+    release: (rule: string) => calls.push(`release ${rule}`),
+  } as unknown as MirrorVault;
+  const mirrors = createMirrorStore();
+  const namespaces = new Namespaces();
+  const secretKey = (namespace: string, name: string) => resourceKey('c', 'Secret', namespace, name);
+  const common = { mirrors, namespaces, viewOf: unused, vault };
+  const reconciler = new MirrorReconciler({
+    ...common,
+    rules: new MirrorRules({ ...common, patterns: new PatternCache('full'), secretKey }),
+    api: { cluster: 'c', request: unused, stream: unused },
+    recordEvent: unused,
+    onSynced: unused,
+    onGone: unused,
+    deletionTimeoutMs: 0,
+    monotonic: unused,
+    synced: unused,
+    now: unused,
+  });
+  const metadata = { name: 'db', namespace: 'default', uid: 'u', creationTimestamp: '' };
+  const put = (resourceVersion: string, deleted: object = {}): unknown =>
+    mirrors.put({ metadata: { ...metadata, resourceVersion, ...deleted } } satisfies SecretMirror);
+  put('1');
+  const rule = mirrors.key('default', 'db');
+  reconciler.evaluated(rule);
+  put('2', { deletionTimestamp: '2026-01-01T00:00:00Z' });
+  reconciler.evaluated(rule);
+  mirrors.sink.remove({ metadata: { ...metadata, resourceVersion: '3' } });
+  reconciler.evaluated(rule);
+  assert.deepEqual(calls, [`use ${rule}`, `release ${rule}`, `release ${rule}`]);
+});
