@@ -285,6 +285,26 @@ describe('a ring of rules', () => {
   });
 });
 
+test('a target is decided again if its cycle has ended, also where another cycle of the same rules has begun', () => {
+  const [a, c, e, f] = asKeys<ResourceKey>(['a', 'c', 'e', 'f']) as [
+    ResourceKey,
+    ResourceKey,
+    ResourceKey,
+    ResourceKey,
+  ];
+  const [r1, r4] = asKeys<RuleKey>(['r1', 'r4']) as [RuleKey, RuleKey];
+  const world = new World();
+  world.set(r1, claim(r1, f, a));
+  world.set(r4, claim(r4, e, a), claim(r4, a, f));
+  const before = world.views([r1, r4]);
+  world.decided.clear();
+  world.set(r1, claim(r1, a, e), claim(r1, c, a));
+  const after = world.views([r1, r4]);
+  const changed = [...before.keys()].filter((one) => before.get(one) !== after.get(one));
+  assert.ok(changed.some(({ target }) => target === f));
+  assert.ok(world.decided.has(f));
+});
+
 describe('the cost', () => {
   it('is zero for any number of claims that cannot be in a cycle', () => {
     const world = new World();

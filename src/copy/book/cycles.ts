@@ -71,7 +71,8 @@ interface Edge {
 }
 
 interface Walk {
-  readonly places: number;
+  /** What the walk has seen, as text: what walks from the places behind it see depends on that. */
+  readonly seen: string;
   readonly view: CycleView | undefined;
 }
 
@@ -118,8 +119,8 @@ export class Cycles {
     const flows = flowsInto(target);
     const found = claims.flatMap(({ claim }) => {
       if (!flows.has(claim)) return [];
-      const { places, view } = this.#walk(claim, flows);
-      return `${places} ${view?.state === 'failed' ? view.message : (view?.state ?? '')}`;
+      const { seen, view } = this.#walk(claim, flows);
+      return `${seen} ${view?.state === 'failed' ? view.message : (view?.state ?? '')}`;
     });
     return found.length === 0 ? undefined : found.join('\n');
   }
@@ -134,11 +135,11 @@ export class Cycles {
   /** @param flows into the target of the claim */
   #walk(claim: Claim, flows: Flows): Walk {
     const start = targetKeyOfSource(claim);
-    if (start === undefined) return { places: 0, view: undefined };
+    if (start === undefined) return { seen: '', view: undefined };
     const edges: Edge[] = [];
     const places = new Set([start]);
     for (const place of places) {
-      if (places.size > MAX_PLACES) return { places: MAX_PLACES, view: TOO_LONG };
+      if (places.size > MAX_PLACES) return { seen: 'too long', view: TOO_LONG };
       const into = place === claim.target ? flows : this.#options.flowsInto(place);
       for (const [one, flow] of into) {
         const from = targetKeyOfSource(one);
@@ -147,7 +148,10 @@ export class Cycles {
         if (this.#options.book.isClaimed(from)) places.add(from);
       }
     }
-    return { places: places.size, view: places.has(claim.target) ? viewIn(claim, edges) : undefined };
+    const seen = edges.map(({ claim: { owner, mode, target }, from, isKnown }) =>
+      [owner.key, mode, from, target, isKnown].join(' '),
+    );
+    return { seen: seen.toSorted().join(), view: places.has(claim.target) ? viewIn(claim, edges) : undefined };
   }
 }
 
