@@ -12,6 +12,8 @@ export type ServerName =
   | 'etcd'
   | 'kube-apiserver'
   | 'kube-controller-manager'
+  | 'kube-scheduler'
+  | 'kubelet'
   | 'vault'
   | 'helm'
   | 'kubectl'
@@ -89,6 +91,18 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     dir: 'kubernetes',
     module: 'k8s.io/kubernetes',
     pkg: 'k8s.io/kubernetes/cmd/kube-controller-manager',
+    ldflags: kubernetesVersion,
+  },
+  'kube-scheduler': {
+    dir: 'kubernetes',
+    module: 'k8s.io/kubernetes',
+    pkg: 'k8s.io/kubernetes/cmd/kube-scheduler',
+    ldflags: kubernetesVersion,
+  },
+  kubelet: {
+    dir: 'kubernetes',
+    module: 'k8s.io/kubernetes',
+    pkg: 'k8s.io/kubernetes/cmd/kubelet',
     ldflags: kubernetesVersion,
   },
   kubectl: {
