@@ -298,7 +298,7 @@ describe('a server that does not answer', () => {
 
   it('gets a limited number of calls at once; calls that wait too long fail', async () => {
     let calls = 0;
-    const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4, circuitThreshold: 100 });
+    const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4 });
     const identities = Array.from({ length: 20 }, () => client.identity());
     const results = await Promise.allSettled(identities.map((identity) => get(identity)));
     assert.ok(calls <= 4, `${calls} calls`);
@@ -316,7 +316,7 @@ describe('a server that does not answer', () => {
   });
 
   it('but sends a 500 counts as up', async () => {
-    const client = connect(await serve(answer(500, '{"errors":["database is down"]}')), {}, { circuitThreshold: 2 });
+    const client = connect(await serve(answer(500, '{"errors":["database is down"]}')));
     for (let i = 0; i < 5; i++) await failure(get(client), 'serverError');
     assert.equal(client.state, 'up');
   });
@@ -339,7 +339,7 @@ describe('one identity whose calls fail', () => {
     const [one, other] = [client.identity(), client.identity()];
     const hangs = async (...kinds: VaultErrorKind[]): Promise<VaultError> =>
       await failure(get(one, { path: 'database/creds/app' }), ...kinds);
-    await waitFor(async () => (await hangs('timeout', 'circuitOpen')).kind === 'circuitOpen', { message: 'a circuit' });
+    await waitFor(async () => (await hangs('timeout', 'circuitOpen')).kind === 'circuitOpen', { message: 'a refusal' });
     const asked = urls.filter((url) => url.startsWith('/v1/database')).length;
     assert.ok(asked <= 3, `${asked} calls`);
     await get(one);
@@ -370,7 +370,7 @@ describe('one identity whose calls fail', () => {
       calls++;
       answer(200, '{}')(request, response);
     });
-    const client = connect(addr, {}, { circuitThreshold: 1 });
+    const client = connect(addr);
     for (const token of ['', 'a\nb', 'ä', 'x'.repeat(20_000)]) {
       await failure(get(client, { token: SecretBytes.fromUtf8(token) }), 'tokenInvalid');
     }
@@ -392,7 +392,7 @@ describe('one identity whose calls fail', () => {
 
 describe('a call', () => {
   it('is aborted by its signal, and leaves nothing behind', async () => {
-    const client = connect(await serve(() => undefined), {}, { circuitThreshold: 1 });
+    const client = connect(await serve(() => undefined));
     const controller = new AbortController();
     const call = get(client, { signal: controller.signal });
     setTimeout(() => controller.abort(new Error('enough')), 50);

@@ -1,12 +1,12 @@
 /**
- * Calls to one Vault server: connections, time limit, a limit on calls at a time, circuit breakers, typed errors.
+ * Calls to one Vault server: connections, time limit, a limit on calls at a time, waits after failures, typed errors.
  *
  * It holds no token: each call brings its own. Invariants:
  *
  * - A token goes to the configured scheme, host and port only. A redirect inside that origin is followed once, any
  *   other is an error that names its origin.
  * - The time limit covers waiting for a slot, the connection and the whole answer.
- * - Failures of one identity do not affect others: circuits and slots are by identity and mount (`mount-gates.ts`), and only the
+ * - Failures of one identity do not affect others: the gates are by identity and mount (`mount-gates.ts`), and only the
  *   health check, which belongs to no identity, decides that the server is down (`liveness.ts`). A call that cannot be sent
  *   is not counted.
  * - Nothing that was sent is part of an error: Vault's messages are scrubbed, other bodies are not quoted.
@@ -18,10 +18,8 @@ import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses } from './addresses.ts';
 import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
-import type { Permit } from './circuit.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
-import { isServing } from './health.ts';
-import { Liveness } from './liveness.ts';
+import { isServing, Liveness } from './liveness.ts';
 import { largeAnswerSlots } from './large-answers.ts';
 import { mountOfPath, MountGates, MountGate, type ServerSlots, serverSlots } from './mount-gates.ts';
 import { encodePath } from '../path.ts';
@@ -34,7 +32,7 @@ export interface VaultRequest {
   /** Below `/v1/`, not encoded: `secret/data/app`. */
   readonly path: string;
   readonly body?: Buffer | undefined;
-  /** The mount of the path, where it is known; else the path's shape decides. Circuit and slots are by mount. */
+  /** The mount of the path, where it is known; else the path's shape decides. Gates are by mount. */
   readonly mount?: string | undefined;
   readonly token?: SecretBytes | undefined;
   readonly namespace?: string | undefined;
@@ -65,8 +63,6 @@ export interface VaultClientOptions {
   readonly timeoutMs?: number | undefined;
   /** Calls at a time. Default 32. */
   readonly concurrency?: number | undefined;
-  /** Failures in a row that open the circuit of an identity at a mount. Default 2. */
-  readonly circuitThreshold?: number | undefined;
   /** Longest time without a health check while the server is down, ms. Default 10,000. */
   readonly downMaxMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
@@ -107,8 +103,6 @@ const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
 /** Failures after which Vault's own client repeats a call, and how much later, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
-const GATE_MAX_WAIT_MS = 30_000;
-const GATE_THRESHOLD = 2;
 /** No token is longer; Vault's own have about 100 characters, and at most 500 with the claims of a batch token. */
 const LONGEST_TOKEN = 16 * 1024;
 /** Codes of node for a certificate or handshake that failed; the rest begin with ERR_SSL_ or ERR_TLS_. */
@@ -141,9 +135,7 @@ export class VaultClient {
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
     const slots = serverSlots(concurrency);
-    const { circuitThreshold: threshold = GATE_THRESHOLD } = options;
-    const circuit = { clock, random, threshold, maxMs: GATE_MAX_WAIT_MS };
-    this.#newGate = () => new MountGate(slots, circuit);
+    this.#newGate = () => new MountGate(slots, { clock, random });
     // One more than there are slots: the health check never waits for calls that hang.
     const { proxy, client } = options;
     const connections = concurrency + 1;
@@ -159,7 +151,7 @@ export class VaultClient {
     return this.#liveness.state;
   }
 
-  /** For the calls of one identity, with circuits and slots of its own. */
+  /** For the calls of one identity, with gates of its own. */
   identity(): VaultCalls {
     const gates = new MountGates(this.#newGate);
     return { server: this.server, request: (request) => this.#limited(request, gates) };
@@ -210,58 +202,54 @@ export class VaultClient {
     gate: MountGate,
     signal: AbortSignal,
   ): Promise<VaultResponse> {
-    const entry = (await this.#liveness.admit(signal)) ?? gate.circuit.tryEnter();
-    if (entry.refused !== undefined) {
-      const { retryAfterMs } = entry;
-      throw entry.refused === 'paused'
+    const refusal = (await this.#liveness.admit(signal)) ?? gate.refusal();
+    if (refusal !== undefined) {
+      const { because, retryAfterMs } = refusal;
+      throw because === 'paused'
         ? this.#error(request, 'not sent: Vault requested fewer calls (Retry-After)', {
             kind: 'throttled',
             retryAfterMs,
           })
         : this.#error(request, `not sent, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
     }
+    const sentAt = this.#clock.monotonic();
     let status: number | undefined;
     try {
       const answer = await this.#exchange(request, headers, signal);
       status = answer.status;
       const response = readAnswer(answer, this.#clock.now());
       if ('kind' in response) throw this.#refused(request, answer, response);
-      this.#answered(entry, gate);
+      this.#answered(gate);
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
-      if (failure === undefined || request.signal?.aborted === true || this.#closed) entry.dropped();
-      else this.#report(entry, gate, failure);
-      throw failure ?? error;
+      if (failure === undefined) throw error;
+      if (request.signal?.aborted !== true && !this.#closed) this.#report(gate, sentAt, failure);
+      throw failure;
     } finally {
       this.#onCall?.({ addr: this.server.origin, method: request.method, path: request.path, status });
     }
   }
 
-  #report(permit: Permit, gate: MountGate, failure: VaultError): void {
-    const { kind, status = 0, reason, retryAfterMs } = failure;
+  #report(gate: MountGate, sentAt: number, { kind, status = 0, reason, retryAfterMs }: VaultError): void {
     if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
-      this.#answered(permit, gate);
+      this.#answered(gate);
       // The quota may be that of one mount or identity, so the others are not held.
-      if (kind === 'throttled' && retryAfterMs !== undefined) gate.circuit.pause(retryAfterMs);
+      if (kind === 'throttled' && retryAfterMs !== undefined) gate.pause(retryAfterMs);
       return;
     }
     if (this.#liveness.state === 'up') this.#lastFailure = reason;
-    void this.#countFailure(permit, gate);
+    void this.#countFailure(gate, sentAt);
   }
 
   /** Counts the failure against the gate, unless the server is down. Never rejects. */
-  async #countFailure(permit: Permit, gate: MountGate): Promise<void> {
-    if (await this.#liveness.check()) {
-      gate.recordCall(false);
-      permit.failed();
-    } else permit.dropped();
+  async #countFailure(gate: MountGate, sentAt: number): Promise<void> {
+    if (await this.#liveness.check()) gate.failed(sentAt);
   }
 
-  #answered(permit: Permit, gate: MountGate): void {
+  #answered(gate: MountGate): void {
     this.#liveness.recordAnswer();
-    gate.recordCall(true);
-    permit.succeeded();
+    gate.answered();
   }
 
   async #exchange(request: VaultRequest, headers: readonly string[], signal: AbortSignal): Promise<Answer> {

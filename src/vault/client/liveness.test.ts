@@ -45,7 +45,7 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'checking');
     server.reply(false);
     assert.equal(await check, false);
-    assert.equal((await waiting)?.refused, 'open');
+    assert.equal((await waiting)?.because, 'failed');
     assert.equal(await liveness.check(), false);
     assert.equal(server.asked, 1);
   });
@@ -60,7 +60,7 @@ describe('Liveness', () => {
       await clock.advance(refusal?.retryAfterMs ?? 0);
       server.alive = 'silent';
       const first = liveness.admit(never);
-      assert.equal((await liveness.admit(never))?.refused, 'open');
+      assert.equal((await liveness.admit(never))?.because, 'failed');
       assert.equal(server.asked, round);
       server.reply(false);
       await first;

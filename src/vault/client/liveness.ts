@@ -11,10 +11,12 @@
  *
  * An answer to any call at any time → `up`.
  */
-import { orAborted } from '../../runtime/abort.ts';
+import { orAborted, withTimeout } from '../../runtime/abort.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { PROBE_RECHECK_MS, type Refusal } from './circuit.ts';
+import type { VaultCall } from './client.ts';
+import type { Refusal } from './mount-gates.ts';
+import type { Transport } from './transport.ts';
 
 export interface LivenessOptions {
   readonly clock: Clock;
@@ -30,6 +32,8 @@ export interface LivenessOptions {
 const TRUSTED_MS = 1_000;
 /** Ceiling of the first wait, ms. */
 const BASE_MS = 1_000;
+/** Retry-After of calls that are refused while the check is sent. */
+const CHECK_MS = 500;
 
 export class Liveness {
   readonly #options: LivenessOptions;
@@ -56,12 +60,12 @@ export class Liveness {
     const { clock, random = Math.random } = this.#options;
     if (this.#downUntil !== undefined) {
       const left = this.#downUntil - clock.monotonic();
-      if (left > 0) return { refused: 'open', retryAfterMs: left };
-      if (this.#verdict !== undefined) return { refused: 'open', retryAfterMs: PROBE_RECHECK_MS * (1 + random()) };
+      if (left > 0) return { because: 'failed', retryAfterMs: left };
+      if (this.#verdict !== undefined) return { because: 'failed', retryAfterMs: CHECK_MS * (1 + random()) };
     }
     if (this.state !== 'up') await orAborted(this.#sendCheck(), signal, 'checking whether vault answers');
     if (this.#downUntil === undefined) return undefined;
-    return { refused: 'open', retryAfterMs: this.#downUntil - clock.monotonic() };
+    return { because: 'failed', retryAfterMs: this.#downUntil - clock.monotonic() };
   }
 
   /** A call had no usable answer. @returns whether the server answers the check. Never rejects. */
@@ -98,5 +102,34 @@ export class Liveness {
     this.#verdict = undefined;
     this.#downUntil = this.#options.clock.monotonic() + this.#backoff.next();
     verdict.resolve(false);
+  }
+}
+
+export interface HealthOptions {
+  readonly transport: Transport;
+  readonly addr: string;
+  readonly clock: Clock;
+  readonly limitMs: number;
+  readonly onCall?: ((call: VaultCall) => void) | undefined;
+}
+
+/** Standbys count as serving: they forward calls. */
+const PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
+/** A standby of disaster recovery, not initialized, sealed; or a proxy without a server. */
+const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
+
+/** Whether the server serves calls; false without an answer. Never rejects. */
+export async function isServing({ transport, addr, clock, limitMs, onCall }: HealthOptions): Promise<boolean> {
+  const call = { method: 'GET', path: PATH, headers: [], repeatable: true };
+  let status: number | undefined;
+  try {
+    const limit = { what: 'the health check', limitMs, clock };
+    ({ status } = await withTimeout((signal) => transport.send({ ...call, signal }), limit));
+    return !DOWN_STATUS.has(status);
+  } catch {
+    // The error of the call that caused this check has the details.
+    return false;
+  } finally {
+    onCall?.({ addr, method: 'GET', path: 'sys/health', status });
   }
 }

@@ -1,4 +1,4 @@
-/** What the calls of one mount take and give back, and how many mounts of one identity are remembered. */
+/** What the calls of one mount take and give back, when they are refused, and how many mounts of one identity are remembered. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -28,7 +28,7 @@ describe('a call that is aborted while it waits', () => {
     it(`gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
       const server = serverSlots(1);
       const gate = new MountGate(server, { clock: new ManualClock() });
-      gate.recordCall(proven);
+      if (proven) gate.answered();
       const busy = await server.all.take(never);
       // As many as the gate may have at once: each waits for the server.
       for (let call = 0; call < 20; call++) assert.equal(await isFree(gate), false);
@@ -46,11 +46,103 @@ test('an unproven gate has one call at a time, and all unproven gates half of th
   assert.equal(await isFree(one), false);
   const second = await two.enter(never);
   assert.equal(await isFree(three), false);
-  three.recordCall(true);
+  three.answered();
   assert.equal(await isFree(three), true);
-  three.recordCall(false);
+  three.failed(0);
   for (const held of [first, second]) held[Symbol.dispose]();
   for (const gate of gates) assert.equal(await isFree(gate), true);
+});
+
+describe('a gate', () => {
+  function setUp() {
+    const clock = new ManualClock();
+    const gate = new MountGate(serverSlots(4), { clock, random: () => 0.999 });
+    /** As many calls that begin now and have no answer. */
+    const fail = (times: number): void => {
+      for (let call = 0; call < times; call++) gate.failed(clock.monotonic());
+    };
+    const refusedFor = (): number => gate.refusal()?.retryAfterMs ?? 0;
+    return { clock, gate, fail, refusedFor };
+  }
+
+  it('refuses calls after two failures in a row, not after failures with responses between', () => {
+    const { gate, fail, refusedFor } = setUp();
+    fail(1);
+    gate.answered();
+    fail(1);
+    assert.equal(gate.refusal(), undefined);
+    fail(1);
+    assert.ok(refusedFor() > 900);
+    assert.equal(gate.refusal()?.because, 'failed');
+  });
+
+  it('admits one call after a refusal, and the others when that call was answered', async () => {
+    const { clock, gate, fail } = setUp();
+    fail(2);
+    await clock.advance(1_000);
+    assert.equal(gate.refusal(), undefined);
+    const trial = await gate.enter(never);
+    assert.equal(await isFree(gate), false);
+    gate.answered();
+    assert.equal(await isFree(gate), true);
+    trial[Symbol.dispose]();
+  });
+
+  it('admits the next call when the caller of the trial aborts', async () => {
+    const { clock, gate, fail } = setUp();
+    fail(2);
+    await clock.advance(1_000);
+    (await gate.enter(never))[Symbol.dispose]();
+    assert.equal(gate.refusal(), undefined);
+    assert.equal(await isFree(gate), true);
+  });
+
+  it('doubles the refusal after each failed trial, up to the limit, and starts over after a response', async () => {
+    const { clock, gate, fail, refusedFor } = setUp();
+    fail(2);
+    const waits: number[] = [];
+    for (let trial = 0; trial < 7; trial++) {
+      const wait = refusedFor();
+      waits.push(Math.round(wait / 1_000));
+      await clock.advance(wait);
+      fail(1);
+    }
+    assert.deepEqual(waits, [1, 2, 4, 8, 16, 30, 30]);
+    gate.answered();
+    assert.equal(gate.refusal(), undefined);
+    fail(2);
+    assert.ok(refusedFor() <= 1_000);
+  });
+
+  it('does not count failures of calls that began before the refusal', async () => {
+    const { clock, gate, fail, refusedFor } = setUp();
+    const early = clock.monotonic();
+    await clock.advance(10);
+    fail(2);
+    const wait = refusedFor();
+    gate.failed(early);
+    gate.failed(early);
+    assert.equal(refusedFor(), wait);
+  });
+
+  it('is opened by a late response', () => {
+    const { gate, fail } = setUp();
+    fail(2);
+    gate.answered();
+    assert.equal(gate.refusal(), undefined);
+  });
+
+  it('pauses for a Retry-After, a minute at most', async () => {
+    const { clock, gate, refusedFor } = setUp();
+    gate.pause(2_000);
+    assert.deepEqual(gate.refusal(), { because: 'paused', retryAfterMs: 2_000 });
+    gate.pause(1_000);
+    assert.equal(refusedFor(), 2_000);
+    await clock.advance(2_000);
+    assert.equal(gate.refusal(), undefined);
+    gate.pause(86_400_000);
+    assert.equal(refusedFor(), 60_000);
+  });
 });
 
 test('mounts that users name are not all kept, but the used ones are', () => {

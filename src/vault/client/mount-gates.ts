@@ -1,36 +1,94 @@
 /**
- * Limits the calls of one identity to one server, by mount. Each mount has a gate: a circuit breaker and slots of its own. So a secrets
- * engine that hangs (a database that does not answer) does not affect other mounts and other identities.
+ * Limits the calls of one identity to one server, by mount. Each mount has a gate, so a secrets engine that hangs (a database that does not
+ * answer) does not affect other mounts and other identities. `Liveness` decides whether the server answers at all.
  *
- * A call needs a slot of its gate (at most `MOST_CALLS` calls at a time) and a slot of its server.
+ * - A call needs a slot of its gate (at most `MOST_CALLS` calls at a time) and a slot of its server.
+ * - A gate is *unproven* until a call gets a response, and again after a call without one. A call of an unproven gate also needs the only
+ *   trial slot of the gate, and one of the server's slots for unproven gates: half of all. So unproven gates never take the slots of others.
+ * - After `FAILURES` calls in a row without a response the gate refuses calls for a while, longer each time. Any response ends that.
+ * - After a Retry-After the gate refuses calls for that time.
  *
- * A gate is *unproven* until a call gets a response, and again after a call without one. A call of an unproven gate also needs the only
- * trial slot of the gate, and one of the server's slots for unproven gates: half of all. So unproven gates never take the slots of others.
+ * A failure is the lack of a usable answer (no answer in time, 502–504), not an error that Vault answers.
  */
-import { Circuit, type CircuitOptions } from './circuit.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { Slots } from './slots.ts';
 
 /** Calls of one identity to one mount at a time. */
 const MOST_CALLS = 16;
 /** Mounts kept for one identity. Users name them, and a session may live as long as the process. */
 const MOST_MOUNTS = 100;
+/** Failures in a row after which a gate refuses calls. */
+const FAILURES = 2;
+/** Ceilings of the first and of every refusal, ms. */
+const REFUSAL = { baseMs: 1_000, maxMs: 30_000 };
+/** A longer Retry-After is cut to this. */
+const LONGEST_PAUSE_MS = 60_000;
 
-/** Circuit breaker and slots of one identity at one mount. */
+/** A call is not sent. */
+export interface Refusal {
+  /** `failed`: the last calls had no answer. `paused`: the server requested fewer calls. */
+  readonly because: 'failed' | 'paused';
+  readonly retryAfterMs: number;
+}
+
+export interface GateOptions {
+  readonly clock: Clock;
+  /** 0 ≤ r < 1. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** What one identity may send to one mount. */
 export class MountGate {
-  readonly circuit: Circuit;
   readonly #server: ServerSlots;
+  readonly #clock: Clock;
+  readonly #backoff: Backoff;
   readonly #own = new Slots(MOST_CALLS);
   readonly #trial = new Slots(1);
   /** The last call was answered. */
   #isProven = false;
+  /** Since the last response or refusal. */
+  #failures = 0;
+  /** Monotonic ms, as the next two. */
+  #refusedAt = -Infinity;
+  #refusedUntil = 0;
+  #pausedUntil = 0;
 
-  constructor(server: ServerSlots, options: CircuitOptions) {
+  constructor(server: ServerSlots, { clock, random }: GateOptions) {
     this.#server = server;
-    this.circuit = new Circuit(options);
+    this.#clock = clock;
+    this.#backoff = new Backoff({ ...REFUSAL, random });
   }
 
-  recordCall(wasAnswered: boolean): void {
-    this.#isProven = wasAnswered;
+  /** Called before every call, with its slots. `undefined`: it may be sent. */
+  refusal(): Refusal | undefined {
+    const now = this.#clock.monotonic();
+    if (now < this.#pausedUntil) return { because: 'paused', retryAfterMs: this.#pausedUntil - now };
+    return now < this.#refusedUntil ? { because: 'failed', retryAfterMs: this.#refusedUntil - now } : undefined;
+  }
+
+  /** Refuses all calls for the time of a Retry-After. */
+  pause(ms: number): void {
+    const until = this.#clock.monotonic() + Math.min(ms, LONGEST_PAUSE_MS);
+    this.#pausedUntil = Math.max(this.#pausedUntil, until);
+  }
+
+  answered(): void {
+    this.#isProven = true;
+    this.#failures = 0;
+    this.#refusedUntil = 0;
+    this.#backoff.reset();
+  }
+
+  /** A call had no usable answer. @param sentAt monotonic ms; calls from before the last refusal do not prolong it */
+  failed(sentAt: number): void {
+    this.#isProven = false;
+    if (sentAt <= this.#refusedAt) return;
+    // After a refusal, the trial alone decides.
+    if (++this.#failures < FAILURES && this.#refusedUntil === 0) return;
+    this.#failures = 0;
+    this.#refusedAt = this.#clock.monotonic();
+    this.#refusedUntil = this.#refusedAt + this.#backoff.next();
   }
 
   /** Waits for the slots of a call. @returns the slots; disposing frees them @throws AbortedError */
@@ -69,7 +127,7 @@ export function serverSlots(limit: number): ServerSlots {
 
 /**
  * All gates of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped: if its mount is used again, it
- * starts unproven, with a closed circuit.
+ * starts unproven, without a refusal.
  */
 export class MountGates {
   readonly #make: () => MountGate;
