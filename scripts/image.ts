@@ -36,4 +36,8 @@ if (values['update-pins']) {
   for (const file of buildImage(values.arch as Architecture[], path.join(ROOT, 'dist/keyferry.cjs'), folder, source)) {
     console.log(`${path.relative(ROOT, file)}  ${(statSync(file).size / 1e6).toFixed(1)} MB`);
   }
+  console.log(`The image is keyferry:${version}. Once it is in your registry, or loaded on the nodes, for the chart:`);
+  console.log(
+    `  --set image.repository=YOUR-REGISTRY/keyferry --set image.tag=${version}    or  --set image.repository=keyferry`,
+  );
 }

@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 
 import { reportSchemas } from '../reports/schemas.ts';
 import { chartFiles } from './chart-files.ts';
+import { chartReadme } from './chart-readme.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
 import { syncSecretDefinition } from './sync-secret-definition.ts';
 
@@ -23,6 +24,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   }
   const files = new Map([...crds].map(([name, text]) => [`deploy/crds/${name}`, text]));
   for (const [name, text] of chartFiles(crds)) files.set(name, text);
+  files.set(...chartReadme());
   for (const [name, text] of reportSchemas()) files.set(name, text);
   return files;
 }

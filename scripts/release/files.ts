@@ -37,7 +37,7 @@ export function writeReleaseFiles({ tag, image }: Release, folder: string): void
   cpSync(CHART, path.join(folder, 'chart'), { recursive: true });
   const values = replaceOnce(
     'deploy/helm/keyferry/values.yaml',
-    '  # No image is published yet.\n  repository: keyferry\n',
+    "  # Required: no image is published yet.\n  repository: ''\n",
     `  repository: ${image}\n`,
   );
   writeFileSync(path.join(folder, 'chart/values.yaml'), values);

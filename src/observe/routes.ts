@@ -1,4 +1,6 @@
 /** The replies of the status server, and the routes of every process. */
+import { setTimeout } from 'node:timers/promises';
+
 import { type Checks, runChecks } from './checks.ts';
 import type { Metrics } from './metrics/metrics.ts';
 
@@ -44,13 +46,31 @@ export function metricsRoutes(metrics: Metrics): Routes {
  * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It fails only where
  * a restart can help, so an API server that does not answer is no reason.
  * `/readyz`: 200 only when all checks of `readiness` succeed, except informational ones. `?verbose` lists every check, as in the API
- * server; `[i]` marks informational ones.
+ * server; `[i]` marks informational ones. `?wait=10s` answers when the checks succeed, or after that time, at most 10 s: a kubelet records a
+ * Warning for each probe that fails, and would ask again only after its period.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {
     '/healthz': (request) => probe('healthz', liveness, request),
-    '/readyz': (request) => probe('readyz', readiness, request),
+    '/readyz': async (request) => {
+      const end = performance.now() + waitOf(request);
+      while (!isOk(readiness) && performance.now() < end) await setTimeout(WAIT_STEP_MS);
+      return probe('readyz', readiness, request);
+    },
   };
+}
+
+const MAX_WAIT_MS = 10_000;
+const WAIT_STEP_MS = 100;
+
+/** In ms. */
+function waitOf({ query }: RouteRequest): number {
+  const seconds = /^(\d{1,4})s$/.exec(query.get('wait') ?? '')?.[1] ?? '0';
+  return Math.min(Number(seconds) * 1000, MAX_WAIT_MS);
+}
+
+function isOk(checks: Checks): boolean {
+  return runChecks(checks).every((result) => result.ok || result.isInformational);
 }
 
 function probe(name: string, checks: Checks, request: RouteRequest): Reply {

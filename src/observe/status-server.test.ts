@@ -10,6 +10,7 @@ import { createMetrics } from './metrics/metrics.ts';
 import { jsonReply, metricsRoutes, probeRoutes, textReply, type Routes } from './routes.ts';
 import { ListenError, StatusServer } from './status-server.ts';
 import { nullLog } from '../../test/support/null-log.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
 import { within } from '../../test/support/yardstick.ts';
 
 interface Answer {
@@ -73,6 +74,28 @@ describe('status server', () => {
     answer = await call(port, '/readyz?verbose');
     assert.equal(answer.body, '[+]watch/Secret ok: no list yet\n[+]always ok\nreadyz check passed\n');
     assert.equal((await call(port, '/healthz')).status, 200, 'liveness has its own checks');
+  });
+
+  it('waits for readiness as long as the query asks for, and 10 s at most', async () => {
+    let isReady = false;
+    let runs = 0;
+    const readiness = (): Check[] => {
+      runs += 1;
+      return [{ name: 'watch', check: () => ({ ok: isReady }) }];
+    };
+    await using server = new StatusServer(nullLog);
+    const { port } = await open(
+      server,
+      probeRoutes(() => [], readiness),
+    );
+    const answer = call(port, '/readyz?wait=10s');
+    await waitFor(() => runs > 2, { message: 'the checks to run again' });
+    isReady = true;
+    assert.equal((await answer).status, 200);
+    isReady = false;
+    assert.equal((await call(port, '/readyz?wait=0s')).status, 503);
+    assert.equal((await call(port, '/readyz?wait=soon')).status, 503);
+    assert.equal((await call(port, '/readyz?wait=1s')).status, 503);
   });
 
   it('shows informational checks only if all are requested, and succeeds without them', async () => {

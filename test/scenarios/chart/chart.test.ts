@@ -18,7 +18,7 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { CHART, helm, valueFlags } from './helm.ts';
+import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
 
 const RELEASE = 'keyferry';
 const NAMESPACE = 'platform';
@@ -26,7 +26,8 @@ const KUBERNETES = '1.36.0';
 const MANIFEST = path.join(CHART, '../../keyferry.yaml');
 /** For the output of programs. */
 const MUCH = { maxBuffer: 32 * 1024 * 1024 };
-const OFF = { 'mirrors.enabled': false, 'replicator.enabled': false };
+const OFF = { 'mirrors.enabled': false };
+const BOTH = { 'mirrors.enabled': true, 'replicator.enabled': true };
 const LEASES = ['coordination.k8s.io/leases: get create update'];
 const COPIES = [
   'core/namespaces: list watch',
@@ -41,14 +42,14 @@ const CONFIG_MAPS = ['core/configmaps: get list watch create patch delete'];
 
 async function template(values: Readonly<Record<string, unknown>> = {}): Promise<string> {
   const args = ['template', RELEASE, CHART, `--namespace=${NAMESPACE}`, `--kube-version=${KUBERNETES}`];
-  const { code, stdout, stderr } = await helm([...args, ...valueFlags(values)]);
+  const { code, stdout, stderr } = await helm([...args, ...valueFlags({ ...IMAGE, ...values })]);
   assert.equal(code, 0, stderr);
   return stdout;
 }
 
 /** @returns the message of the error */
 async function refusal(values: Readonly<Record<string, unknown>>): Promise<string> {
-  const args = ['template', RELEASE, CHART, `--kube-version=${KUBERNETES}`, ...valueFlags(values)];
+  const args = ['template', RELEASE, CHART, `--kube-version=${KUBERNETES}`, ...valueFlags({ ...IMAGE, ...values })];
   const { code, stderr } = await helm(args);
   assert.notEqual(code, 0, 'the values were accepted');
   return stderr;
@@ -72,9 +73,9 @@ describe('the chart', () => {
   it('grants each system its own permissions, and none of a system that is off', async () => {
     const ofGenerator = (await rolesOf({ ...OFF, 'generator.enabled': true }))[`ClusterRole ${RELEASE}`];
     const table: [Readonly<Record<string, unknown>>, string[]][] = [
-      [{}, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
-      [{ 'replicator.enabled': false }, [...COPIES, ...MIRRORS]],
-      [{ 'mirrors.enabled': false }, [...COPIES, ...CONFIG_MAPS]],
+      [BOTH, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
+      [{}, [...COPIES, ...MIRRORS]],
+      [{ 'replicator.enabled': true }, [...COPIES, ...CONFIG_MAPS]],
       [{ ...OFF, 'syncSecret.manager.enabled': true }, roleIn('rbac-syncsecret-manager.yaml')],
       [{ ...OFF, 'kubelb.tenantName': 'primary' }, roleIn('rbac-syncsecret-ccm.yaml')],
       [
@@ -92,7 +93,7 @@ describe('the chart', () => {
   });
 
   it('lets the role view read no SyncSecrets, because these hold values', async () => {
-    const values = { 'syncSecret.manager.enabled': true, 'rbac.editorRole': true };
+    const values = { 'mirrors.enabled': true, 'syncSecret.manager.enabled': true, 'rbac.editorRole': true };
     const roles = objectsIn(await template(values)).filter(({ kind }) => kind === 'ClusterRole');
     const readersFor = (resource: string): Record<string, string[]> =>
       Object.fromEntries(
@@ -128,7 +129,7 @@ describe('the chart', () => {
   });
 
   it('gives Roles in the place of every ClusterRole where it has a list of namespaces', async () => {
-    const values = { namespaces: ['team-a', 'team-b'], 'generator.enabled': true };
+    const values = { ...BOTH, namespaces: ['team-a', 'team-b'], 'generator.enabled': true };
     const roles = await rolesOf(values);
     assert.deepEqual(
       Object.keys(roles).filter((name) => name.startsWith('ClusterRole')),
@@ -159,7 +160,7 @@ describe('the chart', () => {
     );
     assert.deepEqual(argsOf(deployment), [
       'run',
-      '--controllers=mirrors,replicator,syncsecret-ccm',
+      '--controllers=replicator,syncsecret-ccm',
       '--status-address=:8080',
       '--log-level=debug',
       '--leader-elect',
@@ -218,6 +219,106 @@ describe('the chart', () => {
     }
   });
 
+  it('runs SecretMirrors alone by default, and what a value of an original asks for in their place', async () => {
+    const table: [Readonly<Record<string, unknown>>, string][] = [
+      [{}, 'mirrors'],
+      [{ 'generator.enabled': true }, 'generator'],
+      [{ kubelb: { tenantName: 'primary' } }, 'syncsecret-ccm'],
+      [{ allowAll: false }, 'replicator'],
+      [{ allowAll: true, 'replicator.enabled': false }, 'mirrors'],
+      [{ 'replicator.enabled': true }, 'replicator'],
+      [BOTH, 'mirrors,replicator'],
+    ];
+    for (const [values, controllers] of table) {
+      const args = argsOf(one(objectsIn(await template(values)), 'Deployment'));
+      assert.ok(args.includes(`--controllers=${controllers}`), `${JSON.stringify(values)}: ${args[1]}`);
+    }
+  });
+
+  it('passes the settings of a Pod on to the Deployment', async () => {
+    const volume = { name: 'ca', configMap: { name: 'ca' } };
+    const mount = { name: 'ca', mountPath: '/etc/ca', readOnly: true };
+    const envFrom = [{ secretRef: { name: 'proxy' } }];
+    const values = {
+      'image.registry': 'registry.example.com/mirror',
+      'image.digest': `sha256:${'0'.repeat(64)}`,
+      extraVolumes: [volume],
+      extraVolumeMounts: [mount],
+      envFrom,
+      'probes.liveness.failureThreshold': 7,
+      strategy: { type: 'Recreate' },
+      revisionHistoryLimit: 0,
+      hostAliases: [{ ip: '192.0.2.1', hostnames: ['vault.example.com'] }],
+      dnsPolicy: 'None',
+      dnsConfig: { nameservers: ['192.0.2.53'] },
+      runtimeClassName: 'gvisor',
+      'serviceAccount.automount': false,
+      commonLabels: { team: 'platform' },
+      namespaceOverride: 'elsewhere',
+      kubelb: { tenantName: 'primary' },
+    };
+    const objects = objectsIn(await template(values));
+    const { metadata, spec } = one(objects, 'Deployment');
+    const pod = spec.template.spec;
+    const [container] = pod.containers;
+    assert.equal(container.image, `registry.example.com/mirror/keyferry@sha256:${'0'.repeat(64)}`);
+    assert.deepEqual(pod.volumes.slice(1), [volume]);
+    assert.deepEqual(container.volumeMounts.slice(1), [mount]);
+    assert.deepEqual(container.envFrom, envFrom);
+    assert.equal(container.livenessProbe.failureThreshold, 7);
+    assert.equal(container.livenessProbe.periodSeconds, 10);
+    assert.deepEqual(spec.strategy, { type: 'Recreate' });
+    assert.equal(spec.revisionHistoryLimit, 0);
+    assert.deepEqual(pod.hostAliases, values.hostAliases);
+    assert.deepEqual([pod.dnsPolicy, pod.dnsConfig], ['None', values.dnsConfig]);
+    assert.equal(pod.runtimeClassName, 'gvisor');
+    assert.equal(pod.automountServiceAccountToken, false);
+    assert.equal(spec.template.metadata.labels.team, 'platform');
+    assert.equal(spec.selector.matchLabels.team, undefined);
+    assert.equal(metadata.namespace, 'elsewhere');
+    const namespaces = objects.flatMap((object) => object.metadata.namespace ?? []);
+    assert.deepEqual([...new Set(namespaces)], ['elsewhere']);
+    assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'elsewhere');
+  });
+
+  it('spreads its Pods over nodes by a preference, unless an affinity is given', async () => {
+    const affinityOf = async (values: Readonly<Record<string, unknown>>): Promise<Json> =>
+      one(objectsIn(await template(values)), 'Deployment').spec.template.spec.affinity;
+    const [{ podAffinityTerm: term }] = (await affinityOf({})).podAntiAffinity
+      .preferredDuringSchedulingIgnoredDuringExecution;
+    assert.equal(term.topologyKey, 'kubernetes.io/hostname');
+    const affinity = { nodeAffinity: {} };
+    assert.deepEqual(await affinityOf({ affinity }), affinity);
+  });
+
+  it('fixes no user, as OpenShift wants it, and never holds up a drain with a Pod that is not ready', async () => {
+    const objects = objectsIn(await template());
+    const { securityContext, containers } = one(objects, 'Deployment').spec.template.spec;
+    assert.deepEqual(securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+    assert.equal(containers[0].securityContext.runAsUser, undefined);
+    assert.equal(one(objects, 'PodDisruptionBudget').spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
+  });
+
+  it('installs further objects, also from texts with templates', async () => {
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'plain' } };
+    const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-text" }';
+    const objects = objectsIn(await template({ extraObjects: [object, text] }));
+    const names: string[] = objects.filter(({ kind }) => kind === 'ConfigMap').map(({ metadata }) => metadata.name);
+    assert.deepEqual(names.toSorted(), ['keyferry-text', 'plain']);
+  });
+
+  it('says in the notes that the generator waits for External Secrets Operator where its API is missing', async () => {
+    const plane = await startControlPlane({ controllerManager: false });
+    try {
+      const flags = valueFlags({ ...IMAGE, 'generator.enabled': true });
+      const args = ['install', RELEASE, CHART, '--dry-run=server', ...flags];
+      const { stdout, stderr } = await helm(args, plane.kubeconfigPath);
+      assert.match(stdout, /has no API external-secrets\.io\. The generator waits/, stderr);
+    } finally {
+      await plane.stop();
+    }
+  });
+
   it('names the key of a value that it does not understand', async () => {
     const table: [Readonly<Record<string, unknown>>, RegExp][] = [
       [{ 'rbacProxy.enabled': true }, /rbacProxy/],
@@ -230,6 +331,9 @@ describe('the chart', () => {
       [{ 'syncSecret.manager.enabled': true, 'syncSecret.propagateLabels': ['a,b'] }, /propagateLabels/],
       [{ 'leaderElection.enabled': false }, /replicaCount must be 1 without leaderElection\.enabled/],
       [{ 'serviceAccount.create': false }, /serviceAccount\.name has to name a ServiceAccount/],
+      [{ 'image.repository': '' }, /image\.repository names the image/],
+      [{ 'probes.startup.period': 1 }, /\/probes\/startup.*period/s],
+      [{ 'podMonitor.interval': 'soon' }, /\/podMonitor\/interval/],
     ];
     for (const [values, message] of table) assert.match(await refusal(values), message);
   });
@@ -246,16 +350,24 @@ describe('the chart', () => {
     assert.ok(one(objects, 'PrometheusRule').spec.groups[0].rules.length > 0);
     assert.ok(JSON.parse(one(objects, 'ConfigMap').data['keyferry.json']).panels.length > 0);
     assert.equal(one(objects, 'ServiceMonitor').spec.endpoints[0].port, 'metrics');
+    const relabelings = [{ action: 'labeldrop', regex: 'pod' }];
+    const monitor = { enabled: true, namespace: 'monitoring', relabelings, scrapeTimeout: '5s' };
+    const pods = one(objectsIn(await template({ podMonitor: monitor })), 'PodMonitor');
+    assert.equal(pods.metadata.namespace, 'monitoring');
+    assert.deepEqual(pods.spec.namespaceSelector, { matchNames: [NAMESPACE] });
+    const [endpoint] = pods.spec.podMetricsEndpoints;
+    assert.deepEqual([endpoint.relabelings, endpoint.scrapeTimeout, endpoint.interval], [relabelings, '5s', '30s']);
     assert.deepEqual(one(objects, 'NetworkPolicy').spec.policyTypes, ['Ingress']);
   });
 
   it('is what deploy/keyferry.yaml was made from', async () => {
     // `kubectl delete -f` must not delete the objects of users with their CRD.
-    const common = ['--namespace=keyferry', `--kube-version=${KUBERNETES}`, '--set=crds.install=false'];
+    const values = { ...IMAGE, 'crds.install': false };
+    const common = ['--namespace=keyferry', `--kube-version=${KUBERNETES}`, ...valueFlags(values)];
     const args = ['template', RELEASE, CHART, ...common];
     const { stdout } = await helm(args);
     const head = [
-      '# Keyferry with SecretMirrors and the replicator, without Helm. Its CRD is in deploy/crds: it is applied before, and stays when this is deleted.',
+      '# Keyferry with SecretMirrors, without Helm. Its CRD is in deploy/crds: it is applied before, and stays when this is deleted.',
       '#   kubectl apply --server-side -f deploy/crds/mirrors.kts.studio_secretmirrors.yaml',
       '#   kubectl apply --server-side -f deploy/keyferry.yaml',
       '# Rendered from the chart in deploy/helm/keyferry; a test compares them.',
@@ -293,7 +405,7 @@ describe('a release', () => {
   let plane: ControlPlane;
   let operator: Keyferry | undefined;
   const user = serviceAccountUser(NAMESPACE, RELEASE);
-  const values = { 'syncSecret.manager.enabled': true };
+  const values = { ...IMAGE, ...BOTH, 'syncSecret.manager.enabled': true };
   const release = async (...args: string[]): Promise<string> => {
     const answer = await helm([...args, `--namespace=${NAMESPACE}`], plane.kubeconfigPath);
     assert.equal(answer.code, 0, answer.stderr);
@@ -441,7 +553,7 @@ describe('a release for some namespaces', () => {
   };
 
   it('copies between them without any ClusterRole and without a refusal', async () => {
-    const values = { namespaces: ['team-a', 'team-b'] };
+    const values = { ...IMAGE, ...BOTH, namespaces: ['team-a', 'team-b'] };
     const args = ['install', RELEASE, CHART, '--create-namespace', `--namespace=${NAMESPACE}`, ...valueFlags(values)];
     const { code, stderr } = await helm(args, plane.kubeconfigPath);
     assert.equal(code, 0, stderr);

@@ -7,6 +7,8 @@ import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
 
 export const CHART = path.join(import.meta.dirname, '../../../deploy/helm/keyferry');
+/** The value that every release needs: no image is published. */
+export const IMAGE = { 'image.repository': 'keyferry' };
 const LIMIT_BYTES = 32 * 1024 * 1024;
 const TIMEOUT_MS = 120_000;
 

@@ -8,7 +8,7 @@ import { requestToken, serviceAccountUser } from '../../support/service-account.
 import { installTenant } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME } from '../generator/support.ts';
-import { CHART, helm, valueFlags } from './helm.ts';
+import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
 
 const NAMESPACE = 'platform';
 const TENANT = 'tenant-primary';
@@ -28,8 +28,7 @@ after(async () => {
 it('the CCM, the synchronizer, the manager and the generator work without a refusal', async () => {
   const { api, plane } = scene;
   const values = {
-    'mirrors.enabled': false,
-    'replicator.enabled': false,
+    ...IMAGE,
     'syncSecret.manager.enabled': true,
     'kubelb.tenantName': 'primary',
     'kubelb.enableSecretSynchronizer': true,

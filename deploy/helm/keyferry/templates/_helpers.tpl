@@ -12,6 +12,10 @@
 {{- end }}
 {{- end }}
 
+{{- define "keyferry.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
 {{- define "keyferry.selector" -}}
 app.kubernetes.io/name: {{ include "keyferry.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -22,6 +26,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "keyferry.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "keyferry.serviceAccountName" -}}
@@ -36,14 +43,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "keyferry.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "keyferry.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ include "keyferry.namespace" . }}
 {{- end }}
 
 {{- define "keyferry.image" -}}
+{{- $repository := required "image.repository names the image, and it has no default because no image is published yet. docs/install.md builds one; then: --set image.repository=YOUR-REGISTRY/keyferry" .Values.image.repository }}
+{{- with .Values.image.registry }}{{ $repository = printf "%s/%s" . $repository }}{{ end }}
 {{- if .Values.image.digest }}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- printf "%s@%s" $repository .Values.image.digest }}
 {{- else }}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
 {{- end }}
 
@@ -54,18 +63,22 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- define "keyferry.systems" -}}
 {{- $values := .Values }}
 {{- $replicator := deepCopy .Values.replicator }}
+{{- $hasOriginal := hasKey .Values "createWithLabels" }}
 {{- range $key := list "annotationsPrefix" "allowAll" "ignoreUnknown" "resyncPeriod" "runReplicators" }}
-{{- if hasKey $values $key }}{{ $_ := set $replicator $key (get $values $key) }}{{ end }}
+{{- if hasKey $values $key }}{{ $_ := set $replicator $key (get $values $key) }}{{ $hasOriginal = true }}{{ end }}
 {{- end }}
 {{- /* In that chart an empty text means no labels. */}}
 {{- if hasKey .Values "createWithLabels" }}{{ $_ := set $replicator "createWithLabels" (.Values.createWithLabels | default "none") }}{{ end }}
+{{- if kindIs "invalid" $replicator.enabled }}{{ $_ := set $replicator "enabled" $hasOriginal }}{{ end }}
 {{- $ccm := deepCopy .Values.syncSecret.ccm }}
 {{- $kubelb := default dict .Values.kubelb }}
 {{- if $kubelb.tenantName }}{{ $_ := set $ccm "clusterName" $kubelb.tenantName }}{{ $_ := set $ccm "enabled" true }}{{ end }}
 {{- if $kubelb.clusterSecretName }}{{ $_ := set $ccm "kubeconfigSecret" $kubelb.clusterSecretName }}{{ end }}
 {{- if hasKey $kubelb "enableSecretSynchronizer" }}{{ $_ := set $ccm "secretSynchronizer" $kubelb.enableSecretSynchronizer }}{{ end }}
+{{- $mirrors := .Values.mirrors.enabled }}
+{{- if kindIs "invalid" $mirrors }}{{ $mirrors = not (or $replicator.enabled .Values.syncSecret.manager.enabled $ccm.enabled .Values.generator.enabled) }}{{ end }}
 {{- $controllers := list }}
-{{- if .Values.mirrors.enabled }}{{ $controllers = append $controllers "mirrors" }}{{ end }}
+{{- if $mirrors }}{{ $controllers = append $controllers "mirrors" }}{{ end }}
 {{- if $replicator.enabled }}{{ $controllers = append $controllers "replicator" }}{{ end }}
 {{- if .Values.syncSecret.manager.enabled }}{{ $controllers = append $controllers "syncsecret-manager" }}{{ end }}
 {{- if $ccm.enabled }}{{ $controllers = append $controllers "syncsecret-ccm" }}{{ end }}
@@ -109,7 +122,7 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
 {{- end }}
 {{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
-{{- if .Values.mirrors.enabled }}
+{{- if has "mirrors" $systems.controllers }}
 {{- if ne .Values.mirrors.regex "full" }}{{ $args = append $args (printf "--mirrors-regex=%s" .Values.mirrors.regex) }}{{ end }}
 {{- if .Values.mirrors.allowCrossNamespaceAuth }}{{ $args = append $args "--allow-cross-namespace-auth" }}{{ end }}
 {{- end }}

@@ -25,9 +25,6 @@ module "keyferry" {
       repository = var.image
       tag        = "0.1.0"
     }
-    replicator = {
-      enabled = false
-    }
     vault = {
       addresses = ["https://*.vault.svc:8200"]
     }
