@@ -144,3 +144,60 @@ for (const controller of CONTROLLERS) {
     });
   });
 }
+
+describe('a start with 60 copies of 5 mirrors', () => {
+  const namespaces = Array.from({ length: 12 }, (_, n) => `team-${n}`);
+  const copies = namespaces.flatMap((namespace) =>
+    Array.from({ length: RULES }, (_, n) => ({ namespace, name: `source-${n}`, mirror: `default/mirror-${n}` })),
+  );
+  let scene: FaultScene;
+  before(async () => {
+    scene = await FaultScene.open();
+    await scene.namespaces(...namespaces.slice(NAMESPACES));
+  });
+  after(() => scene.close());
+
+  /** Starts Keyferry and waits for all copies. @returns the requests for copies, by method */
+  async function start(): Promise<Readonly<Record<string, number>>> {
+    scene.proxy.reset();
+    const keyferry = await scene.operator();
+    await keyferry.ready();
+    await scene.converged(RECOVERY_MS, namespaces);
+    await keyferry.stop();
+    const counts: Record<string, number> = {};
+    for (const { method, url } of scene.proxy.requests) {
+      if (/\/namespaces\/team-\d+\/secrets/.test(url)) counts[method] = (counts[method] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  test('creates all of them and reads none', async () => {
+    assert.deepEqual(await start(), { POST: copies.length });
+  });
+
+  test('takes over those of the original program in place, and tries to create one of them at most', async () => {
+    for (const { namespace, name } of copies) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets/${name}`);
+    const originals = copies.map(({ namespace, name, mirror }) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        namespace,
+        name,
+        annotations: { 'mirrors.kts.studio/owned-by': mirror, 'mirrors.kts.studio/parent-version': '1' },
+      },
+      data: { value: scene.value() },
+    }));
+    await scene.api.createMany(originals);
+    const uids = async (): Promise<string[]> => {
+      const objects = copies.map(({ namespace, name }) =>
+        scene.api.get(`/api/v1/namespaces/${namespace}/secrets/${name}`),
+      );
+      return (await Promise.all(objects)).map(({ metadata }) => metadata.uid);
+    };
+    const before = await uids();
+    const { POST: creations = 0, ...others } = await start();
+    assert.ok(creations <= 1, `${creations} attempts to create a copy that exists`);
+    assert.deepEqual(others, { GET: copies.length, PATCH: copies.length });
+    assert.deepEqual(await uids(), before);
+  });
+});

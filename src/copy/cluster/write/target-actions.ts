@@ -100,6 +100,9 @@ export class TargetActions {
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
       else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
     }
+    if (facts.markedBy !== undefined && this.#options.store.index.find(target) === undefined) {
+      this.#memory.unlabelled.found();
+    }
     switch (plan.do) {
       case 'nothing':
       case 'wait':
@@ -120,9 +123,14 @@ export class TargetActions {
 
   async #write(action: Action): Promise<ActionResult> {
     const { store, onWrite, now } = this.#options;
-    const { target, facts, plan, signal } = action;
+    const { target, facts, plan, run, signal } = action;
     const { claim, desired } = plan;
     const { observed } = facts;
+    if (facts.presence === 'unknown' && (await this.#memory.unlabelled.areExpected(target, signal))) {
+      await run.read(target);
+      if (run.lastRead === null) this.#memory.unlabelled.missed();
+      return 'again';
+    }
     const verb = observed === undefined ? 'create' : 'update';
     const attempt = attemptOf(facts, claim, this.#memory.get(target));
     // A copy that was deleted to be replaced had its pause before the deletion.

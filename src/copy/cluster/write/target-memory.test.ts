@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Memory, TargetMemory } from './target-memory.ts';
+import { setImmediate } from 'node:timers/promises';
+import { AbortedError } from '../../../runtime/abort.ts';
+import { type Memory, TargetMemory, UnlabelledCopies } from './target-memory.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 
@@ -37,4 +39,39 @@ test('the memory of a target that no rule claims is empty, except for a deletion
   Object.assign(memory.edit(TARGET), OF_CLAIMS, { deleted: 'uid', watchedByName: true });
   memory.removeIfEmpty(TARGET, false);
   assert.deepEqual(memory.get(TARGET), { deleted: 'uid', watchedByName: true });
+});
+
+const OTHER: ObjectKey = asKey('c:Secret/a/other');
+const { signal } = new AbortController();
+
+test('targets wait until the first one has ended, and are created without a read if no copy was found', async () => {
+  const copies = new UnlabelledCopies();
+  assert.equal(await copies.areExpected(TARGET, signal), false);
+  let isAnswered = false;
+  const answer = copies.areExpected(OTHER, signal).finally(() => (isAnswered = true));
+  copies.ended(OTHER);
+  await setImmediate();
+  assert.equal(isAnswered, false, 'the first target has not ended');
+  copies.ended(TARGET);
+  assert.equal(await answer, false);
+});
+
+test('a target does not wait longer than a second for the first one, and an abort ends the wait', async () => {
+  const copies = new UnlabelledCopies();
+  await copies.areExpected(TARGET, signal);
+  await assert.rejects(copies.areExpected(OTHER, AbortSignal.abort()), AbortedError);
+  assert.equal(await copies.areExpected(OTHER, signal), false);
+});
+
+test('after a copy was found, targets are read before they are created, until 8 reads have found none', async () => {
+  const copies = new UnlabelledCopies();
+  const areExpected = async (): Promise<boolean> => await copies.areExpected(TARGET, signal);
+  copies.missed();
+  assert.equal(await areExpected(), false);
+  copies.found();
+  for (let n = 0; n < 8; n += 1) {
+    assert.equal(await areExpected(), true, `after ${n} reads`);
+    copies.missed();
+  }
+  assert.equal(await areExpected(), false);
 });

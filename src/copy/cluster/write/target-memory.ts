@@ -10,6 +10,8 @@
  *
  * A target without any of these has no entry.
  */
+import { orAborted } from '../../../runtime/abort.ts';
+import { systemClock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Content } from '../../model/content.ts';
 import type { ObjectKey } from '../../model/keys.ts';
@@ -30,6 +32,7 @@ export interface Memory extends RepairMemory {
 }
 
 export class TargetMemory {
+  readonly unlabelled = new UnlabelledCopies();
   readonly #targets = new Map<ObjectKey, Memory>();
 
   get(target: ObjectKey): Readonly<Memory> | undefined {
@@ -85,6 +88,53 @@ export class TargetMemory {
       delete memory.wrote;
     }
     if (Object.keys(memory).length === 0) this.#targets.delete(target);
+  }
+}
+
+/** After this many reads that found no copy, targets are created without a read again. */
+const READS = 8;
+/** Longest wait for the first target, ms: a webhook of its namespace may be slow. */
+const FIRST_LIMIT_MS = 1000;
+
+/**
+ * Whether a target that no watch shows probably exists. So it is at a takeover from another program, whose copies do not have our label.
+ * Such a target is read before it is created, because the creation would fail with AlreadyExists. This only saves requests.
+ *
+ *   first target alone ──end of its run──▶ create ──a read found a copy──▶ read, then create or update
+ *                                            ▲──8 reads found no copy──────────┘
+ */
+export class UnlabelledCopies {
+  #first: ObjectKey | undefined;
+  readonly #firstEnded = Promise.withResolvers<void>();
+  #readsLeft = 0;
+
+  /**
+   * Whether to read the target before it is created. Waits for the end of the first target, because targets that are reconciled at the same time would
+   * all meet AlreadyExists.
+   */
+  async areExpected(target: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    if (this.#first === undefined) {
+      this.#first = target;
+      systemClock.setTimeout(() => this.#firstEnded.resolve(), FIRST_LIMIT_MS, { unref: true });
+    }
+    if (this.#first !== target) await orAborted(this.#firstEnded.promise, signal, 'waiting for the first creation');
+    return this.#readsLeft > 0;
+  }
+
+  /** A read has found a copy that no watch had shown. */
+  found(): void {
+    this.#readsLeft = READS;
+    this.#firstEnded.resolve();
+  }
+
+  /** A read before a creation has found nothing. */
+  missed(): void {
+    this.#readsLeft = Math.max(0, this.#readsLeft - 1);
+  }
+
+  /** The run of a target has ended. */
+  ended(target: ObjectKey): void {
+    if (target === this.#first) this.#firstEnded.resolve();
   }
 }
 

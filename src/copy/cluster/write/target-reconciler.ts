@@ -42,6 +42,14 @@ export class TargetReconciler {
 
   /** One run of the target loop. @throws the API's answer, where a retry makes sense */
   async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    try {
+      return await this.#run(target, signal);
+    } finally {
+      this.#memory.unlabelled.ended(target);
+    }
+  }
+
+  async #run(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const run = new TargetRun(this.#options.store, this.#memory, signal);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
