@@ -4,11 +4,11 @@
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
 import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
-import { heldBy } from '../controllers/common/snapshot/leftovers.ts';
+import { heldBy, orphansIn } from '../controllers/common/snapshot/leftovers.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
-import type { Change, Found, ProgramReader } from '../controllers/common/migration.ts';
+import type { Change, Finding, Found, ProgramReader } from '../controllers/common/migration.ts';
 import { controllerReaders, programReaders } from '../controllers/list.ts';
 import type { ResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
@@ -180,20 +180,28 @@ class Migration {
     const { api, signal } = this.#context;
     const { config } = this.#options;
     const { objects, namespaces } = snapshot.inventory;
-    const orphans: OrphanStatus[] = [];
-    for (const reader of snapshot.readers.values())
-      orphans.push(...(await reader.status(snapshot, () => false)).orphans);
+    const orphans = await orphansIn(snapshot);
     const context = {
       api,
       config,
       objects,
       namespaces: [...namespaces.names()].toSorted(),
-      orphans,
       heldBy: (object: ResourceKey) => heldBy(snapshot, object),
       signal,
     };
     const found = new Map<ProgramReader, Found>();
-    for (const reader of readers) found.set(reader, await reader.find(context));
+    for (const reader of readers) {
+      const one = await reader.find(context);
+      found.set(reader, { ...one, findings: [...one.findings, ...leftoversOf(reader, orphans)] });
+    }
     return found;
   }
+}
+
+/** The copies of a program that no rule wants, where a controller reads the marks of the program. */
+function leftoversOf({ controller }: ProgramReader, orphans: readonly OrphanStatus[]): Finding[] {
+  return orphans.flatMap(({ system, kind, namespace, name, owner, verdict, reason }) => {
+    if (system !== controller || verdict === undefined) return [];
+    return { verdict, object: { kind, namespace, name }, text: `marked by ${owner}: ${reason}` };
+  });
 }

@@ -3,7 +3,7 @@ import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { controllerReaders } from '../controllers/list.ts';
-import { controllerOf, parseResourceKey } from '../copy/model/keys.ts';
+import { parseResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
 import { EXIT_LOSS_OR_REFUSAL, EXIT_DONE } from './output/exit-codes.ts';
@@ -90,13 +90,12 @@ export async function planFiles(
 
 /** Why the server or Keyferry would refuse a manifest. */
 function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, problem }: Given): PlannedProblem[] {
-  const { inventory, readers } = snapshot;
   const problems: string[] = [];
-  if (kind !== 'Namespace' && !inventory.hasNamespace(namespace)) {
+  if (kind !== 'Namespace' && !snapshot.inventory.hasNamespace(namespace)) {
     problems.push(`namespace ${namespace} does not exist`);
   }
   if (problem === undefined) {
-    for (const reader of readers.values()) problems.push(...reader.problemsOf(key));
+    problems.push(...snapshot.problemsOf(key));
   } else {
     problems.push(problem);
   }
@@ -104,17 +103,16 @@ function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, proble
 }
 
 /** Notes on a manifest that is not a rule in this cluster. */
-function notesOf({ readers }: Snapshot, { manifest, kind, key, namespace }: Given): PlannedNote[] {
-  const notes = [...readers.values()].flatMap((reader) => reader.notesOf?.(key) ?? []);
-  return notes.map((note) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, note }));
+function notesOf(snapshot: Snapshot, { manifest, kind, key, namespace }: Given): PlannedNote[] {
+  return snapshot.notesOf(key).map((note) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, note }));
 }
 
 /** Notes on the rules in the manifests, and on rules whose source is in them. */
 function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[] {
   const notes: PlannedNote[] = [];
-  for (const [rule, { sources, claims, owner }] of snapshot.rules) {
+  for (const [rule, { sources, owner }] of snapshot.rules) {
     if (!rules.has(rule) && !sources.some((source) => objects.has(source))) continue;
-    const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, claims.length);
+    const note = snapshot.noteOn(rule);
     if (note !== undefined) notes.push({ rule: owner.title, note });
   }
   return notes;

@@ -1,7 +1,7 @@
 /** Explains one object: what `status` and `plan` know of it, from the same snapshot. */
-import type { RuleReader } from '../../controllers/common/snapshot/reader.ts';
+import { orphansIn } from '../../controllers/common/snapshot/leftovers.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
-import type { OrphanStatus, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
+import { type OrphanStatus, type RuleStatus, ruleStatuses } from '../../controllers/common/snapshot/status-report.ts';
 import {
   controllerOf,
   isEntryKey,
@@ -144,23 +144,17 @@ async function statesOf(
   subject: ResourceKey,
   concerned: readonly (RuleKey | undefined)[],
 ): Promise<States> {
-  const { cluster, kind, namespace, name } = parseResourceKey(subject);
+  const { kind, namespace, name } = parseResourceKey(subject);
   const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
   const rules = new Map<RuleKey, RuleStatus>();
   const isSubject = (one: { readonly kind: string; readonly namespace: string; readonly name: string }): boolean =>
     one.kind === kind && one.namespace === namespace && one.name === name;
   let rule: RuleStatus | undefined;
-  let orphan: OrphanStatus | undefined;
-  for (const reader of snapshot.readers.values()) {
-    const found = await reader.status(snapshot, (place) => included.has(place));
-    for (const one of found.rules) {
-      const key = reader.ruleOf(resourceKey(cluster, one.kind, one.namespace, one.name));
-      if (key !== undefined) rules.set(key, one);
-      if (isSubject(one)) rule = one;
-    }
-    orphan ??= found.orphans.find((one) => isSubject(one));
+  for (const [key, one] of await ruleStatuses(snapshot, (place) => included.has(place))) {
+    if (key !== undefined) rules.set(key, one);
+    if (isSubject(one)) rule = one;
   }
-  return { rules, rule, orphan };
+  return { rules, rule, orphan: (await orphansIn(snapshot)).find((one) => isSubject(one)) };
 }
 
 function named(
@@ -189,8 +183,8 @@ function explainedClaim(
 function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined, subject: ResourceKey): OtherRule {
   const { cluster, namespace } = parseResourceKey(subject);
   const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
-  const problems = object === undefined ? [] : (snapshot.readers.get(controllerOf(rule))?.problemsOf(object) ?? []);
-  const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, snapshot.rules.get(rule)?.claims.length ?? 0);
+  const problems = object === undefined ? [] : snapshot.problemsOf(object);
+  const note = snapshot.noteOn(rule);
   const unselected = [`does not select namespace ${namespace}`, ...(note === undefined ? [] : [note])];
   const why = (problems.length > 0 ? problems : unselected).join('; ');
   return { ...named(snapshot, rule, status), why };
@@ -205,20 +199,15 @@ function usersOf({ claims }: Snapshot, key: ResourceKey): Explanation['sourceOf'
 }
 
 /** What could not be read, and remarks on the object as a rule. */
-function notesOf({ inventory, readers, rules }: Snapshot, key: ResourceKey, stored: Stored): string[] {
+function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
+  const { inventory } = snapshot;
   const { namespace } = parseResourceKey(key);
   const notes = reachNotes(inventory);
   if (stored.state === 'refused') notes.push(stored.message);
   if (inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
     notes.push(`namespace ${namespace} does not exist, or is being deleted`);
   }
-  for (const reader of readers.values()) notes.push(...notesBy(reader, key, rules));
-  return notes;
-}
-
-function notesBy(reader: RuleReader, key: ResourceKey, rules: Snapshot['rules']): string[] {
-  const notes = [...reader.problemsOf(key), ...(reader.notesOf?.(key) ?? [])];
-  const rule = reader.ruleOf(key);
-  const note = rule === undefined ? undefined : reader.noteOn?.(rule, rules.get(rule)?.claims.length ?? 0);
-  return note === undefined ? notes : [...notes, note];
+  const rule = snapshot.ruleOf(key);
+  const note = rule === undefined ? undefined : snapshot.noteOn(rule);
+  return [...notes, ...snapshot.problemsOf(key), ...snapshot.notesOf(key), ...(note === undefined ? [] : [note])];
 }

@@ -26,12 +26,10 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
   const used = new Set<ResourceKey>();
   const rules = new Set<RuleKey>();
   for (const object of objects) {
-    for (const reader of snapshot.readers.values()) {
-      const rule = reader.ruleOf(object);
-      if (rule === undefined) continue;
-      rules.add(rule);
-      if (snapshot.rules.has(rule)) used.add(object);
-    }
+    const rule = snapshot.ruleOf(object);
+    if (rule === undefined) continue;
+    rules.add(rule);
+    if (snapshot.rules.has(rule)) used.add(object);
   }
   for (const [rule, { sources }] of snapshot.rules) {
     const isGiven = rules.has(rule) || sources.some((source) => objects.has(source));

@@ -1,10 +1,11 @@
 /** The report of `keyferry status`, made from a snapshot. */
+import { orphansIn } from '../../controllers/common/snapshot/leftovers.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import {
   byName,
-  type ControllerStatus,
   LIMITED,
   type OrphanStatus,
+  ruleStatuses,
   type RuleStatus,
 } from '../../controllers/common/snapshot/status-report.ts';
 import { SECRET } from '../../copy/model/kind.ts';
@@ -44,22 +45,24 @@ export async function statusReport(snapshot: Snapshot, cluster: string, namespac
   const { inventory } = snapshot;
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
-  const found: ControllerStatus[] = [];
-  for (const reader of readers) {
-    const one = await reader.status(snapshot, isIncluded);
-    if (one.installed || one.isOptional !== true) found.push(one);
-  }
-  const orphans = found
-    .flatMap((one) => one.orphans)
+  const systems = readers
+    .map(({ system, collection }) => {
+      const reach = collection && inventory.reaches.get(collection.kind);
+      return { system, installed: reach?.extent !== 'not installed', isRare: collection?.isRare };
+    })
+    .filter(({ installed, isRare }) => installed || isRare !== true);
+  const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
+  const orphans = (await orphansIn(snapshot))
+    .filter((orphan) => systems.some(({ system }) => system === orphan.system))
     // One without a readable mark belongs to the namespace that it is in.
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Status',
     cluster,
-    systems: found.map(({ system, installed }) => ({ system, installed })),
+    systems: systems.map(({ system, installed }) => ({ system, installed })),
     notes: reachNotes(inventory),
-    rules: found.flatMap((one) => one.rules).toSorted(byName),
+    rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
   return {

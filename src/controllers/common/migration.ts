@@ -4,7 +4,6 @@ import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import type { OrphanStatus } from './snapshot/status-report.ts';
 
 /**
  * - `change`: `--apply` writes it.
@@ -66,8 +65,6 @@ export interface MigrationContext {
   readonly objects: ReadonlyMap<ResourceKey, Observed>;
   /** Names of namespaces. */
   readonly namespaces: readonly string[];
-  /** Copies without a rule, as `keyferry status` reports them. */
-  readonly orphans: readonly OrphanStatus[];
   /** The rule that makes, fills or uses an object, of Keyferry or of another program. */
   readonly heldBy: (object: ResourceKey) => string | undefined;
   readonly signal: AbortSignal | undefined;
@@ -79,6 +76,8 @@ export interface ProgramReader {
   readonly image: RegExp;
   /** `--apply` refuses to write while it runs: both would write the same copies. */
   readonly mustBeStopped: boolean;
+  /** The controller that reads its marks, whose leftovers are then its copies. */
+  readonly controller?: string;
   /**
    * Writes without which its objects may not even be listed, in their order.
    * @throws the errors of `api.request`

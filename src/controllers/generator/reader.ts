@@ -2,10 +2,16 @@
  * The ExternalSecrets for `status` and `plan`: their state from the objects, and what is wrong in them by the functions of the worker. The commands
  * do not read Vault, because that needs the login of a store.
  */
-import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
-import { byName, type ControllerStatus, notReady, type RuleStatus } from '../common/snapshot/status-report.ts';
+import type {
+  ControllerReader,
+  ListedRule,
+  ReaderContext,
+  RuleCollection,
+  RuleReader,
+} from '../common/snapshot/reader.ts';
+import { notReady } from '../common/snapshot/status-report.ts';
 import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './request/annotations.ts';
 import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret } from './api.ts';
 import { GENERATOR } from './request/name.ts';
@@ -21,6 +27,7 @@ const COLLECTION: RuleCollection = {
   olderGroupPaths: OLDER.map((version) => `/apis/${ESO_GROUP}/${version}`),
   plural: 'externalsecrets',
   isOptional: true,
+  isRare: true,
   apiVersions: new Map(ESO_VERSIONS.map((version) => [`${ESO_GROUP}/${version}`, undefined])),
   notInstalled: ESO_ADVICE,
 };
@@ -31,7 +38,10 @@ export const generatorReader: ControllerReader = {
 };
 
 class GeneratorReader implements RuleReader {
+  readonly collection = COLLECTION;
+  readonly system = GENERATOR;
   readonly ruleNames = 'ExternalSecrets with the annotation create';
+  readonly versionMark = '';
   /** Those that opted in, by `<namespace>/<name>`. */
   readonly #objects = new Map<string, ExternalSecret>();
 
@@ -44,16 +54,8 @@ class GeneratorReader implements RuleReader {
     });
   }
 
-  *rules(): Iterable<RuleKey> {
-    // None has claims.
-  }
-
-  ruleOf(): undefined {
-    return undefined;
-  }
-
-  titleOf(rule: RuleKey): string {
-    return rule;
+  list(): ListedRule[] {
+    return Array.from(this.#objects.values(), listed);
   }
 
   problemsOf(object: ResourceKey): readonly string[] {
@@ -67,23 +69,6 @@ class GeneratorReader implements RuleReader {
     if (wanted.length === 0) return [];
     const values = wanted.map(({ key, property }) => `${property} of ${key}`).join(', ');
     return [`gets these values where Vault has none, which this command does not read: ${values}`];
-  }
-
-  async status(
-    { inventory }: Parameters<RuleReader['status']>[0],
-    isIncluded: (namespace: string) => boolean,
-  ): Promise<ControllerStatus> {
-    const rules = [...this.#objects.values()]
-      .filter(({ metadata }) => isIncluded(metadata.namespace ?? ''))
-      .map((object) => statusOf(object));
-    const installed = inventory.reaches.get(KIND)?.extent !== 'not installed';
-    return await Promise.resolve({
-      system: GENERATOR,
-      installed,
-      isOptional: true,
-      rules: rules.toSorted(byName),
-      orphans: [],
-    });
   }
 
   #find(object: ResourceKey): ExternalSecret | undefined {
@@ -105,7 +90,7 @@ function problemsIn({ metadata, spec }: ExternalSecret): readonly string[] {
   return requestsOf(spec).problems.map(({ field, message }) => `${field}: ${message}`);
 }
 
-function statusOf(object: ExternalSecret): RuleStatus {
+function listed(object: ExternalSecret): ListedRule {
   const { metadata, spec, status } = object;
   const result = parseResult(metadata.annotations?.[RESULT_ANNOTATION]);
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
@@ -121,16 +106,13 @@ function statusOf(object: ExternalSecret): RuleStatus {
     said?.message ?? ready?.message ?? 'not reconciled yet; check that External Secrets Operator is running',
   );
   return {
-    system: GENERATOR,
+    key: undefined,
+    isDecided: false,
     kind: KIND,
     namespace: metadata.namespace ?? '',
     name: metadata.name,
     source: `${kind} ${store}`,
     destinations: [...keys].map((key) => `vault ${key}`),
-    ...because,
-    ready: isReady,
-    lastSyncTime: null,
-    copies: [],
-    failing: [],
+    stateOf: () => ({ ...because, ready: isReady, lastSyncTime: null }),
   };
 }

@@ -1,7 +1,6 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
 import { someOf } from '../../runtime/text/some-of.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
-import { leftoverFindings } from '../common/snapshot/leftovers.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -28,6 +27,7 @@ export const mirrorsMigration: ProgramReader = {
   image: /^mirrors$/,
   // Its Lease is that of Keyferry, and its webhook must still answer.
   mustBeStopped: false,
+  controller: MIRRORS_CONTROLLER,
   prepare,
   find,
 };
@@ -63,7 +63,7 @@ async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<r
   return isOldStored ? [store, convert] : [convert];
 }
 
-async function find({ api, config, objects, namespaces, orphans, signal }: MigrationContext): Promise<Found> {
+async function find({ api, config, objects, namespaces, signal }: MigrationContext): Promise<Found> {
   const findings: Finding[] = [];
   const patterns = new PatternCache(config.mirrors.regexMode);
   let rules = 0;
@@ -80,7 +80,6 @@ async function find({ api, config, objects, namespaces, orphans, signal }: Migra
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  findings.push(...leftoverFindings(orphans, MIRRORS_CONTROLLER));
   let copies = 0;
   for (const [key, { annotations }] of objects) {
     if (MIRROR_ANNOTATIONS.ownedBy in annotations && parseResourceKey(key).kind === 'Secret') copies += 1;

@@ -1,6 +1,5 @@
 /** The programs that the replicator can go on for. The annotations of olli-ai/k8s-replicator are its own. */
 import type { Found, MigrationContext, ProgramReader } from '../common/migration.ts';
-import { leftoverFindings } from '../common/snapshot/leftovers.ts';
 import { annotationNames, isAnnotated } from './rules/annotations.ts';
 import { configSyncer } from './foreign/config-syncer.ts';
 import { foreignReader } from './foreign/foreign.ts';
@@ -12,6 +11,7 @@ const k8sReplicator: ProgramReader = {
   program: 'k8s-replicator',
   image: /^k8s-replicator$/,
   mustBeStopped: false,
+  controller: REPLICATOR_CONTROLLER,
   find: (context) => Promise.resolve(found(context)),
 };
 
@@ -23,7 +23,7 @@ export const REPLICATOR_PROGRAMS: readonly ProgramReader[] = [
 ];
 
 /** What differs is in the decisions on the copies, which the report has for all programs. */
-function found({ objects, config, orphans }: MigrationContext): Found {
+function found({ objects, config }: MigrationContext): Found {
   const names = annotationNames(config.replicator.annotationsPrefix);
   let rules = 0;
   let copies = 0;
@@ -32,5 +32,5 @@ function found({ objects, config, orphans }: MigrationContext): Found {
     if (names.by in annotations) copies += 1;
     else rules += 1;
   }
-  return { rules, copies, findings: leftoverFindings(orphans, REPLICATOR_CONTROLLER), changes: [] };
+  return { rules, copies, findings: [], changes: [] };
 }

@@ -1,32 +1,12 @@
 /** The annotated objects for `status` and `plan`. They have no status of their own: their targets are decided as the controller would. */
-import {
-  parseResourceKey,
-  parseRuleKey,
-  resourceKey,
-  type ResourceKey,
-  type RuleKey,
-  ruleName,
-} from '../../copy/model/keys.ts';
+import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
-import { heldBy, isUndecided, leftoverOf } from '../common/snapshot/leftovers.ts';
-import type { ControllerReader, ReaderContext, RuleReader } from '../common/snapshot/reader.ts';
+import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import {
-  byName,
-  type ControllerStatus,
-  type CopyStatus,
-  copyStatus,
-  failingOf,
-  LIMITED,
-  notReady,
-  orphanNote,
-  type OrphanStatus,
-  type RuleState,
-  type RuleStatus,
-} from '../common/snapshot/status-report.ts';
+import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
 import { type AnnotationNames, annotationNames, listItems } from './rules/annotations.ts';
 import { isFilled } from './rules/bookkeeping.ts';
 import { FOREIGN } from './foreign/programs.ts';
@@ -40,16 +20,12 @@ export const replicatorReader: ControllerReader = {
   open: (context) => new ReplicatorReader(context),
 };
 
-/** An object whose annotations request copies. */
-interface Annotated {
-  readonly key: ResourceKey;
-  readonly observed: Observed;
-  readonly replication: ReplicationRule;
-}
-
 class ReplicatorReader implements RuleReader {
+  readonly collection = undefined;
+  readonly system = REPLICATOR_CONTROLLER;
   readonly ruleNames = 'Secrets or ConfigMaps with replicator annotations';
   readonly ruleSet: ReplicatorRules;
+  readonly versionMark: string;
   readonly #names: AnnotationNames;
   readonly #settings: RuleSettings;
   readonly #inventory: Inventory;
@@ -60,6 +36,7 @@ class ReplicatorReader implements RuleReader {
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = config.replicator;
     this.#inventory = inventory;
     this.#names = annotationNames(annotationsPrefix);
+    this.versionMark = this.#names.version;
     this.#settings = {
       names: this.#names,
       allowAll,
@@ -89,10 +66,6 @@ class ReplicatorReader implements RuleReader {
     return this.ruleSet.ruleOf(object);
   }
 
-  titleOf(rule: RuleKey): string {
-    return ruleName(rule).replace('/', ' ');
-  }
-
   problemsOf(object: ResourceKey): readonly string[] {
     const observed = this.#inventory.objects.get(object);
     if (observed === undefined || this.ruleOf(object) === undefined) return [];
@@ -119,38 +92,32 @@ class ReplicatorReader implements RuleReader {
     return readRule(this.#settings, parseResourceKey(key), annotations);
   }
 
-  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
-    const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
-    for (const [key, observed] of snapshot.inventory.objects) {
-      const place = parseResourceKey(key);
-      const rule = this.ruleOf(key);
-      if (!isIncluded(place.namespace) || (rule !== undefined && !snapshot.rules.has(rule))) continue;
-      const replication = this.#replicationRuleOf(key, observed);
-      if (replication !== undefined) annotated.push({ key, observed, replication, rule });
+  *list(snapshot: Snapshot): Iterable<ListedRule> {
+    for (const [object, observed] of this.#inventory.objects) {
+      const key = this.ruleOf(object);
+      const replication =
+        key === undefined || snapshot.rules.has(key) ? this.#replicationRuleOf(object, observed) : undefined;
+      if (replication === undefined) continue;
+      const { kind, namespace, name } = parseResourceKey(object);
+      const from = replication.kind === 'broken' ? undefined : replication.from;
+      yield {
+        key,
+        kind,
+        namespace,
+        name,
+        source: `${kind.toLowerCase()} ${from ?? `${namespace}/${name}`}`,
+        destinations: replication.kind === 'pull' ? [`${namespace}/${name}`] : this.#destinationsOf(observed),
+        isDecided: true,
+        stateOf: (copies) => {
+          if (key !== undefined) return this.#stateOf(snapshot, key, replication, copies);
+          const message = `the replicator does not run for ${kind}s (--run-replicators)`;
+          return {
+            ...notReady('Ignored', 'NotRun', message),
+            lastSyncTime: observed.annotations[this.#names.at] ?? null,
+          };
+        },
+      };
     }
-    await snapshot.settle(annotated.flatMap(({ rule }) => rule ?? []));
-    const rules = annotated.map(({ rule, ...one }) =>
-      rule === undefined ? this.#ignoredStatus(one) : this.#ruleStatus(snapshot, { ...one, rule }),
-    );
-    return { system: REPLICATOR_CONTROLLER, installed: true, rules, orphans: await this.#orphansOf(snapshot) };
-  }
-
-  /** The part of a status that the annotations alone determine. */
-  #replicationOf({
-    key,
-    observed,
-    replication,
-  }: Annotated): Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
-    const { kind, namespace, name } = parseResourceKey(key);
-    const from = replication.kind === 'broken' ? undefined : replication.from;
-    return {
-      system: REPLICATOR_CONTROLLER,
-      kind,
-      namespace,
-      name,
-      source: `${kind.toLowerCase()} ${from ?? `${namespace}/${name}`}`,
-      destinations: replication.kind === 'pull' ? [`${namespace}/${name}`] : this.#destinationsOf(observed),
-    };
   }
 
   /** As they are written in the annotations. */
@@ -158,67 +125,41 @@ class ReplicatorReader implements RuleReader {
     return [this.#names.to, this.#names.toNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
   }
 
-  /** An object of a kind that the replicator does not run for. */
-  #ignoredStatus(annotated: Annotated): RuleStatus {
-    const replication = this.#replicationOf(annotated);
-    const message = `the replicator does not run for ${replication.kind}s (--run-replicators)`;
-    const lastSyncTime = annotated.observed.annotations[this.#names.at] ?? null;
-    return { ...replication, ...notReady('Ignored', 'NotRun', message), lastSyncTime, copies: [], failing: [] };
-  }
-
-  #ruleStatus(snapshot: Snapshot, annotated: Annotated & { readonly rule: RuleKey }): RuleStatus {
-    const { rule, replication } = annotated;
-    const entries = [...snapshot.claims.book.of(rule)];
-    const copies: CopyStatus[] = [];
-    let lastSyncTime: string | null = null;
-    for (const { claim } of entries) {
-      const target = snapshot.inventory.objects.get(claim.target);
-      if (target === undefined) continue;
-      const ours =
-        claim.mode === 'fill' ? isFilled(this.#names, target) : snapshot.claims.ownerOf(target, claim.target) === rule;
-      if (!ours) continue;
-      copies.push(copyStatus(claim.target, target, this.#names.version));
-      const at = target.annotations[this.#names.at];
-      if (at !== undefined && (lastSyncTime === null || at > lastSyncTime)) lastSyncTime = at;
-    }
-    const state = stateOf(snapshot, replication, entries);
+  #stateOf(
+    snapshot: Snapshot,
+    rule: RuleKey,
+    replication: ReplicationRule,
+    copies: readonly Observed[],
+  ): ReturnType<ListedRule['stateOf']> {
+    const state = stateOf(snapshot, replication, [...snapshot.claims.book.of(rule)]);
     const note = replication.kind === 'push' ? this.noteOn(rule) : undefined;
+    const times = copies.flatMap(({ annotations }) => annotations[this.#names.at] ?? []);
     return {
-      ...this.#replicationOf(annotated),
       ...state,
       message: note === undefined ? state.message : `${state.message}; ${note}`,
-      lastSyncTime,
-      copies: copies.toSorted(byName),
-      failing: failingOf(snapshot, rule),
+      lastSyncTime: times.toSorted().at(-1) ?? null,
     };
   }
 
-  async #orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
-    const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
-      const rule = this.ruleSet.ownerOf(target, key);
-      if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
-      const { kind, namespace, name } = parseRuleKey(rule);
-      const source = resourceKey(parseResourceKey(key).cluster, kind, namespace, name);
-      return snapshot.inventory.isListed(kind, namespace) ? [{ key, target, rule, source }] : [];
-    });
-    await snapshot.decide(unclaimed.map(({ key }) => key));
-    const orphans: OrphanStatus[] = [];
-    for (const { key, target, rule, source } of unclaimed) {
-      const copy = copyStatus(key, target, this.#names.version);
-      const orphan = { system: REPLICATOR_CONTROLLER, ...copy, owner: target.annotations[this.#names.by] ?? '' };
-      if (isUndecided(snapshot, key)) {
-        const isThere = this.#inventory.objects.has(source);
-        const why = isThere ? 'its source does not request it' : 'its source does not exist';
-        const because = this.ruleSet.refusalOf(rule)?.message ?? this.#whyNoCopy(target) ?? heldBy(snapshot, key);
-        orphans.push({ ...orphan, ...leftoverOf('k8s-replicator', why, because) });
-        continue;
-      }
-      const why = snapshot.rules.has(rule)
-        ? 'no longer selected by its source'
-        : 'its source does not exist or has no copies';
-      orphans.push({ ...orphan, reason: `${why}; ${orphanNote(snapshot, key)}` });
-    }
-    return orphans;
+  isFilled(observed: Observed): boolean {
+    return isFilled(this.#names, observed);
+  }
+
+  unwanted({ claims, inventory, rules }: Snapshot, object: ResourceKey, observed: Observed): Unwanted | undefined {
+    const rule = this.ruleSet.ownerOf(observed, object);
+    if (rule === undefined || claims.book.claims(rule, object)) return undefined;
+    const { kind, namespace, name } = parseRuleKey(rule);
+    if (!inventory.isListed(kind, namespace)) return undefined;
+    const source = resourceKey(parseResourceKey(object).cluster, kind, namespace, name);
+    return {
+      owner: observed.annotations[this.#names.by] ?? '',
+      why: rules.has(rule) ? 'no longer selected by its source' : 'its source does not exist or has no copies',
+      leftover: {
+        program: 'k8s-replicator',
+        why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
+        because: this.ruleSet.refusalOf(rule)?.message ?? this.#whyNoCopy(observed),
+      },
+    };
   }
 
   /** Why an object with a mark of the original may be no copy of it. */

@@ -8,20 +8,17 @@ import { SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
-import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
+import type {
+  ControllerReader,
+  ListedRule,
+  ReaderContext,
+  RuleCollection,
+  RuleReader,
+  Unwanted,
+} from '../common/snapshot/reader.ts';
+import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import {
-  byName,
-  copyStatus,
-  type ControllerStatus,
-  type CopyStatus,
-  failingOf,
-  orphanNote,
-  type OrphanStatus,
-  type RuleState,
-  type RuleStatus,
-  stateByCondition,
-} from '../common/snapshot/status-report.ts';
+import { type RuleState, stateByCondition } from '../common/snapshot/status-report.ts';
 import {
   MANAGED_BY_KUBELB,
   MANAGED_BY_LABEL,
@@ -45,8 +42,6 @@ import {
 import { ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
 import { Travel } from './rules/travel.ts';
 
-const SYSTEM = 'syncsecret';
-
 const COLLECTION: RuleCollection = {
   kind: SYNC_SECRET_KIND,
   groupPath: SYNC_SECRET_API_PATH,
@@ -54,6 +49,7 @@ const COLLECTION: RuleCollection = {
   apiVersions: new Map([[SYNC_SECRET_API_VERSION, undefined]]),
   notInstalled: SYNC_SECRET_CRD_ADVICE.missing,
   content: SYNC_SECRET,
+  isRare: true,
 };
 
 export const syncSecretReader: ControllerReader = {
@@ -62,7 +58,10 @@ export const syncSecretReader: ControllerReader = {
 };
 
 class SyncSecretReader implements RuleReader {
+  readonly collection = COLLECTION;
+  readonly system = 'syncsecret';
   readonly ruleNames = 'SyncSecrets';
+  readonly versionMark = SOURCE_VERSION_ANNOTATION;
   readonly ruleSet: ManagerRules;
   readonly #cluster: string;
   /** A manager serves SyncSecrets of this cluster. */
@@ -113,19 +112,6 @@ class SyncSecretReader implements RuleReader {
     for (const [rule] of this.#managed.all()) yield rule;
   }
 
-  ruleOf(object: ResourceKey): RuleKey | undefined {
-    const { kind, namespace, name } = parseResourceKey(object);
-    return kind === SYNC_SECRET_KIND ? this.#managed.key(namespace, name) : undefined;
-  }
-
-  titleOf(rule: RuleKey): string {
-    return `${SYNC_SECRET_KIND} ${ruleName(rule)}`;
-  }
-
-  problemsOf(): readonly string[] {
-    return [];
-  }
-
   /** The label offers a Secret to the synchronizer, of KubeLB or of Keyferry. */
   heldBy(object: ResourceKey): string | undefined {
     const isOffered = this.#labelsOf(object)[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
@@ -157,47 +143,32 @@ class SyncSecretReader implements RuleReader {
     return `is copied to ${where} of the management cluster, and becomes a Secret there; this command does not read that cluster`;
   }
 
-  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
-    const included = [...this.#all.values()].filter(({ metadata }) => isIncluded(metadata.namespace ?? ''));
-    const failing = included.filter((rule) => isFailing(snapshot, rule));
-    await snapshot.settle(failing.map((rule) => this.#keyOf(rule)));
-    return {
-      system: SYSTEM,
-      installed: snapshot.inventory.reaches.get(SYNC_SECRET_KIND)?.extent !== 'not installed',
-      isOptional: true,
-      rules: included.map((rule) => this.#statusOf(snapshot, rule)),
-      orphans: await this.#orphansOf(snapshot),
-    };
-  }
-
-  #statusOf(snapshot: Snapshot, rule: SyncSecretRule): RuleStatus {
-    const { namespace = '', name, uid } = rule.metadata;
-    const key = this.#keyOf(rule);
-    const state = stateOf(rule);
-    const secret = resourceKey(this.#cluster, SECRET.kind, namespace, uid);
-    const observed = snapshot.inventory.objects.get(secret);
-    const isHere = isManaged(rule);
-    const hasSecret = isHere && observed !== undefined && snapshot.claims.ownerOf(observed, secret) === key;
-    return {
-      system: SYSTEM,
-      kind: SYNC_SECRET_KIND,
-      namespace,
-      name,
-      source: this.#sourceOf(snapshot, rule),
-      destinations: [
-        rule.propagated === undefined
-          ? `secret ${namespace}/${uid}`
-          : `syncsecret ${rule.propagated}/${uid} in management`,
-      ],
-      ...state,
-      lastSyncTime: state.ready ? (rule.status.conditions?.[0]?.lastTransitionTime ?? null) : null,
-      copies: hasSecret ? [copyOf(snapshot, secret)] : [],
-      failing: isFailing(snapshot, rule) ? failingOf(snapshot, key) : [],
-    };
+  *list({ inventory }: Snapshot): Iterable<ListedRule> {
+    for (const rule of this.#all.values()) {
+      const { namespace = '', name, uid } = rule.metadata;
+      const state = stateOf(rule);
+      yield {
+        key: this.#managed.key(namespace, name),
+        kind: SYNC_SECRET_KIND,
+        namespace,
+        name,
+        source: this.#sourceOf(inventory, rule),
+        destinations: [
+          rule.propagated === undefined
+            ? `secret ${namespace}/${uid}`
+            : `syncsecret ${rule.propagated}/${uid} in management`,
+        ],
+        isDecided: isManaged(rule) && !state.ready && !inventory.isRefused(SECRET.kind),
+        stateOf: () => ({
+          ...state,
+          lastSyncTime: state.ready ? (rule.status.conditions?.[0]?.lastTransitionTime ?? null) : null,
+        }),
+      };
+    }
   }
 
   /** The SyncSecret of the user: for a copy, that of the tenant. */
-  #sourceOf({ inventory }: Snapshot, { metadata, origin }: SyncSecretRule): string {
+  #sourceOf(inventory: Inventory, { metadata, origin }: SyncSecretRule): string {
     const { namespace = '', name } = metadata;
     const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET_KIND, namespace, name));
     const tenants = origin === 'another' && observed !== undefined ? originPlace(observed) : undefined;
@@ -205,43 +176,25 @@ class SyncSecretReader implements RuleReader {
   }
 
   /** Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
-  async #orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
-    const orphans: OrphanStatus[] = [];
-    const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey }[] = [];
-    const { inventory } = snapshot;
-    for (const [key, observed] of inventory.objects) {
-      const { kind, namespace, name } = parseResourceKey(key);
-      if (kind === SYNC_SECRET_KIND && observed.annotations[SECRET_ANNOTATION] === name) {
-        const secret = inventory.objects.get(resourceKey(this.#cluster, SECRET.kind, namespace, name));
-        if (secret?.labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB || !inventory.isListed(SECRET.kind, namespace))
-          continue;
-        const reason = 'its Secret is gone, or no longer has the label; the secret synchronizer will delete it';
-        orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: `${namespace}/${name}`, reason });
-      }
-      if (kind !== SECRET.kind || observed.labels[COPY_LABEL] !== COPY_OF_SYNC_SECRET) continue;
-      const owner = snapshot.claims.ownerOf(observed, key);
-      if (owner === undefined) {
-        const reason = 'its marks were changed, or it is a clone; Keyferry ignores it';
-        orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: '', reason });
-      } else if (!snapshot.claims.book.claims(owner, key) && inventory.isListed(SYNC_SECRET_KIND, namespace)) {
-        unclaimed.push({ key, owner });
-      }
+  unwanted({ claims, inventory }: Snapshot, key: ResourceKey, observed: Observed): Unwanted | undefined {
+    const { kind, namespace, name } = parseResourceKey(key);
+    if (kind === SYNC_SECRET_KIND && observed.annotations[SECRET_ANNOTATION] === name) {
+      const secret = inventory.objects.get(resourceKey(this.#cluster, SECRET.kind, namespace, name));
+      if (secret?.labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB || !inventory.isListed(SECRET.kind, namespace))
+        return undefined;
+      const why = 'its Secret is gone, or no longer has the label; the secret synchronizer will delete it';
+      return { owner: `${namespace}/${name}`, why, isIgnored: true };
     }
-    await snapshot.decide(unclaimed.map(({ key }) => key));
-    for (const { key, owner } of unclaimed) {
-      const observed = inventory.objects.get(key);
-      const tenants = observed === undefined ? undefined : originPlace(observed);
-      const whose = tenants === undefined ? '' : ` (of ${tenants} in tenant)`;
-      const what = this.#all.has(ruleName(owner)) ? 'was created again' : 'does not exist';
-      const why = `its SyncSecret${whose} ${what}`;
-      const reason = `${why}; ${orphanNote(snapshot, key)}`;
-      orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: ruleName(owner), reason });
+    if (kind !== SECRET.kind || observed.labels[COPY_LABEL] !== COPY_OF_SYNC_SECRET) return undefined;
+    const owner = claims.ownerOf(observed, key);
+    if (owner === undefined) {
+      return { owner: '', why: 'its marks were changed, or it is a clone; Keyferry ignores it', isIgnored: true };
     }
-    return orphans.toSorted(byName);
-  }
-
-  #keyOf({ metadata }: SyncSecretRule): RuleKey {
-    return this.#managed.key(metadata.namespace ?? '', metadata.name);
+    if (claims.book.claims(owner, key) || !inventory.isListed(SYNC_SECRET_KIND, namespace)) return undefined;
+    const tenants = originPlace(observed);
+    const whose = tenants === undefined ? '' : ` (of ${tenants} in tenant)`;
+    const what = this.#all.has(ruleName(owner)) ? 'was created again' : 'does not exist';
+    return { owner: ruleName(owner), why: `its SyncSecret${whose} ${what}` };
   }
 }
 
@@ -253,15 +206,6 @@ function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): bo
   if (origin === 'another') return true;
   if (propagated !== undefined || metadata.uid.startsWith('new ')) return false;
   return metadata.finalizers.includes(SYNC_SECRET_FINALIZER) || status.phase !== undefined;
-}
-
-/** Whether the Secret of a SyncSecret is decided, to say what is wrong. */
-function isFailing({ inventory }: Snapshot, rule: SyncSecretRule): boolean {
-  return isManaged(rule) && !stateOf(rule).ready && !inventory.isRefused(SECRET.kind);
-}
-
-function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
-  return copyStatus(key, snapshot.inventory.objects.get(key), SOURCE_VERSION_ANNOTATION);
 }
 
 function stateOf(rule: SyncSecretRule): RuleState {

@@ -1,11 +1,13 @@
 /** The interface by which the short commands read the rules of a controller. */
+import type { MigratedProgram } from '../../../config/migrated-programs.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Inventory } from './inventory.ts';
 import type { Collection } from './list-permitted.ts';
 import type { Snapshot, SnapshotOptions } from './snapshot.ts';
-import type { ControllerStatus } from './status-report.ts';
+import type { RuleState, RuleStatus } from './status-report.ts';
 
 export interface ControllerReader {
   /** `undefined`: the rules are annotated Secrets and ConfigMaps. */
@@ -19,6 +21,8 @@ export interface RuleCollection extends Collection {
   readonly apiVersions: ReadonlyMap<string, string | undefined>;
   /** `plan` works without the permission to list it. */
   readonly isOptional?: true;
+  /** Most clusters do not need it: `status` does not mention it where its API is not installed. */
+  readonly isRare?: true;
   /** The advice if the API is not installed. */
   readonly notInstalled: string;
   /** Why the server would refuse the form of a spec. */
@@ -34,29 +38,62 @@ export interface ReaderContext extends Pick<SnapshotOptions, 'api' | 'config' | 
   readonly onLimitChange: (rule: RuleKey) => void;
 }
 
-/** The rules of one snapshot. */
-export interface RuleReader {
-  /** `undefined`: the rules have no claims. */
-  readonly ruleSet?: RuleSet;
+/** A rule, as its object shows it. */
+export interface ListedRule extends Pick<RuleStatus, 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
+  /** `undefined`: it has no claims. */
+  readonly key: RuleKey | undefined;
+  /** Whether its targets are decided, to say what is wrong. */
+  readonly isDecided: boolean;
+  /** Is called once its targets are decided. @param copies the targets that hold its content */
+  readonly stateOf: (copies: readonly Observed[]) => RuleState & Pick<RuleStatus, 'lastSyncTime'>;
+}
+
+/** An object with a mark of a controller, which no rule of it claims. */
+export interface Unwanted {
+  /** The rule in the mark; '' if there is none. */
+  readonly owner: string;
+  readonly why: string;
+  /** The mark means nothing to Keyferry, so there is no decision on the object. */
+  readonly isIgnored?: boolean;
+  /** Where the mark may be one of the original, which writes no place. */
+  readonly leftover?:
+    | {
+        readonly program: MigratedProgram;
+        readonly why: string;
+        /** Why the copy may be wanted nevertheless. */
+        readonly because: string | undefined;
+      }
+    | undefined;
+  /** Why Keyferry keeps it. */
+  readonly keptBecause?: string | undefined;
+}
+
+/** The rules of one controller in one snapshot. */
+export interface RuleReader extends Pick<ControllerReader, 'collection'> {
+  /** Its name in reports: `mirrors`. */
+  readonly system: string;
   /** Name of the rules in the plural: `SecretMirrors`. */
   readonly ruleNames: string;
+  /** `undefined`: the rules have no claims. */
+  readonly ruleSet?: RuleSet;
+  /** The annotation of a copy with the version of its source. */
+  readonly versionMark: string;
   /** The rules to evaluate, once all objects are listed. */
-  rules(): Iterable<RuleKey>;
-  /** `undefined`: the controller has no rules of this kind. */
-  ruleOf(object: ResourceKey): RuleKey | undefined;
-  /** The title of a rule that may not exist: `SecretMirror default/mysecret-mirror`. */
-  titleOf(rule: RuleKey): string;
+  rules?(): Iterable<RuleKey>;
+  /** The rule of an object, where the rules have no kind of their own; `undefined`: objects of this kind are no rules. */
+  ruleOf?(object: ResourceKey): RuleKey | undefined;
+  /** The rules as `status` shows them. */
+  list(snapshot: Snapshot): Iterable<ListedRule>;
+  /** What is said of an object that has a mark of this controller, but no claim. */
+  unwanted?(snapshot: Snapshot, object: ResourceKey, observed: Observed): Unwanted | undefined;
+  /** Whether an object that a rule fills has its content. */
+  isFilled?(observed: Observed): boolean;
   /** Why Keyferry would not apply a rule. */
-  problemsOf(object: ResourceKey): readonly string[];
+  problemsOf?(object: ResourceKey): readonly string[];
   /** Remarks on an object that is not a rule here. */
   notesOf?(object: ResourceKey): readonly string[];
   /** The rule of another program that makes, fills or uses an object, where this controller reads its annotations. */
   heldBy?(object: ResourceKey): string | undefined;
   /** A remark on a valid rule. @param claims the number of its claims */
   noteOn?(rule: RuleKey, claims: number): string | undefined;
-  /**
-   * @param isIncluded whether the rules in a namespace are included; orphans are included in any case
-   * @throws the errors of `api.request`
-   */
-  status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus>;
 }

@@ -4,7 +4,14 @@
  */
 import type { ReadingConfig } from '../../../config/config.ts';
 import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
-import { controllerOf, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import {
+  controllerOf,
+  parseResourceKey,
+  parseRuleKey,
+  type ResourceKey,
+  ruleKey,
+  type RuleKey,
+} from '../../../copy/model/keys.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { Claims } from '../../../copy/book/claims.ts';
 import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../../copy/plan/decide.ts';
@@ -41,7 +48,7 @@ export class Snapshot {
   readonly inventory: Inventory;
   /** Every rule that requests copies, even if none can be made. */
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
-  /** By the name of the controller, or of its rules where they have no claims. */
+  /** By the name of the controller in rule keys, or in reports where its rules have no claims. */
   readonly readers: ReadonlyMap<string, RuleReader>;
   readonly claims: Claims;
   readonly #source: FactSource;
@@ -57,7 +64,7 @@ export class Snapshot {
   ) {
     this.inventory = inventory;
     this.#signal = options.signal ?? new AbortController().signal;
-    this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.ruleNames, reader]));
+    this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
     const claims: Claims = new Claims({
       flowsInto: (target) => flowsIn(target, this.#source, this.#reader),
       onChange: () => undefined,
@@ -68,7 +75,7 @@ export class Snapshot {
     this.#source = source;
     this.#reader = reader;
     for (const [key, observed] of inventory.objects) claims.objectChanged(key, undefined, observed);
-    for (const rules of readers) for (const rule of rules.rules()) outdated.add(rule);
+    for (const reader of readers) for (const rule of reader.rules?.() ?? []) outdated.add(rule);
     this.rules = this.#evaluate(outdated);
   }
 
@@ -86,9 +93,37 @@ export class Snapshot {
     return new Snapshot(options, inventory, readers, outdated);
   }
 
-  /** The title of a rule, even if it does not exist. */
+  /** The title of a rule, even if it does not exist: `SecretMirror default/mysecret-mirror`. */
   titleOf(rule: RuleKey): string {
-    return this.rules.get(rule)?.owner.title ?? this.readers.get(controllerOf(rule))?.titleOf(rule) ?? rule;
+    const { controller, kind, namespace, name } = parseRuleKey(rule);
+    const ruleKind = this.readers.get(controller)?.collection?.kind ?? kind;
+    return `${ruleKind} ${namespace}/${name}`;
+  }
+
+  /** The rule of an object, even if it does not exist; `undefined`: objects of this kind are no rules with claims. */
+  ruleOf(object: ResourceKey): RuleKey | undefined {
+    const { kind, namespace, name } = parseResourceKey(object);
+    for (const [controller, reader] of this.readers) {
+      const isOfKind = reader.ruleSet !== undefined && reader.collection?.kind === kind;
+      const rule = isOfKind ? ruleKey(controller, namespace, name) : reader.ruleOf?.(object);
+      if (rule !== undefined) return rule;
+    }
+    return undefined;
+  }
+
+  /** Why Keyferry would not apply an object as a rule. */
+  problemsOf(object: ResourceKey): string[] {
+    return [...this.readers.values()].flatMap((reader) => reader.problemsOf?.(object) ?? []);
+  }
+
+  /** Remarks on an object that is not a rule in this cluster. */
+  notesOf(object: ResourceKey): string[] {
+    return [...this.readers.values()].flatMap((reader) => reader.notesOf?.(object) ?? []);
+  }
+
+  /** A remark on a valid rule. */
+  noteOn(rule: RuleKey): string | undefined {
+    return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule)?.claims.length ?? 0);
   }
 
   /**

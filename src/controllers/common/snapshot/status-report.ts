@@ -5,6 +5,7 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Condition } from '../rules/condition.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
+import type { ListedRule, RuleReader } from './reader.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** A rule and its state. */
@@ -61,16 +62,6 @@ export interface OrphanStatus extends CopyStatus {
   readonly verdict?: 'leftover' | 'manual' | undefined;
 }
 
-export interface ControllerStatus {
-  readonly system: string;
-  /** Whether its API is installed. */
-  readonly installed: boolean;
-  /** Most clusters do not need it: without its API, it is not mentioned. */
-  readonly isOptional?: true;
-  readonly rules: readonly RuleStatus[];
-  readonly orphans: readonly OrphanStatus[];
-}
-
 export type RuleState = Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'>;
 
 interface WithConditions extends KubeObject {
@@ -114,13 +105,55 @@ export function byName(
 }
 
 /** @param versionMark the annotation that has the version of the source */
-export function copyStatus(copy: ResourceKey, observed: Observed | undefined, versionMark: string): CopyStatus {
+export function copyStatus(copy: ResourceKey, { annotations }: Observed, versionMark: string): CopyStatus {
   const { kind, namespace, name } = parseResourceKey(copy);
-  return { kind, namespace, name, sourceVersion: observed?.annotations[versionMark] ?? '' };
+  return { kind, namespace, name, sourceVersion: annotations[versionMark] ?? '' };
+}
+
+/**
+ * The rules of all controllers, with their keys where they have claims. Decides the targets of those whose state alone does not say what is
+ * wrong.
+ * @param isIncluded whether the rules in a namespace are included
+ * @throws the errors of `api.request`
+ */
+export async function ruleStatuses(
+  snapshot: Snapshot,
+  isIncluded: (namespace: string) => boolean,
+): Promise<readonly (readonly [RuleKey | undefined, RuleStatus])[]> {
+  const listed = [...snapshot.readers.values()].flatMap((reader) =>
+    Array.from(reader.list(snapshot), (rule) => ({ reader, rule })).filter(({ rule }) => isIncluded(rule.namespace)),
+  );
+  await snapshot.settle(listed.flatMap(({ rule: { key, isDecided } }) => (isDecided ? (key ?? []) : [])));
+  return listed.map(({ reader, rule }) => [rule.key, statusOf(snapshot, reader, rule)]);
+}
+
+function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): RuleStatus {
+  const { key, isDecided, kind, namespace, name, source, destinations, stateOf } = rule;
+  const copies: { readonly key: ResourceKey; readonly observed: Observed }[] = [];
+  for (const { claim } of key === undefined ? [] : snapshot.claims.book.of(key)) {
+    const observed = snapshot.inventory.objects.get(claim.target);
+    if (observed === undefined) continue;
+    const holds =
+      claim.mode === 'fill'
+        ? reader.isFilled?.(observed) === true
+        : snapshot.claims.ownerOf(observed, claim.target) === key;
+    if (holds) copies.push({ key: claim.target, observed });
+  }
+  return {
+    system: reader.system,
+    kind,
+    namespace,
+    name,
+    source,
+    destinations,
+    ...stateOf(copies.map(({ observed }) => observed)),
+    copies: copies.map((copy) => copyStatus(copy.key, copy.observed, reader.versionMark)).toSorted(byName),
+    failing: isDecided && key !== undefined ? failingOf(snapshot, key) : [],
+  };
 }
 
 /** The targets of a rule that are not up to date. @param snapshot with the outcomes of the rule */
-export function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
+function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
   for (const { claim, outcome } of snapshot.claims.book.of(rule)) {
     const { state, reason, message } = outcome;
@@ -144,15 +177,4 @@ export function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     }
   }
   return failing.toSorted(byName);
-}
-
-export const STAYS = 'Keyferry keeps it';
-
-/** Keyferry's action for a copy that its rule does not claim. @param snapshot with the decision on the copy */
-export function orphanNote(snapshot: Snapshot, copy: ResourceKey): string {
-  const { facts, plan } = snapshot.decisionOn(copy);
-  if (facts.observed?.deleting === true) return 'it is being deleted';
-  if (plan.do === 'delete') return 'Keyferry will delete it';
-  if (plan.do === 'later' && plan.because === 'namespace') return 'its namespace is being deleted';
-  return facts.usedBy === undefined ? STAYS : `${STAYS} while it is the source of ${facts.usedBy}`;
 }
