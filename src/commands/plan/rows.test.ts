@@ -28,7 +28,7 @@ function snapshotOf(namespaces: readonly string[]): Snapshot {
   const ruleOf = (key: ResourceKey): RuleKey | undefined =>
     key === asKey('c:SecretMirror/home/db') ? RULE : undefined;
   return {
-    readers: new Map([['mirrors', { ruleOf }]]),
+    ruleOf,
     rules: new Map([[RULE, { sources: [SOURCE] }]]),
     claims: { book, ownedBy: () => [secret('left', 'db')] },
   } as unknown as Snapshot;
