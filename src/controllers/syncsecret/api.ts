@@ -4,6 +4,7 @@
  * The schema of the CRD is generated from `scripts/crd/`; a test there compares it with these types. All fields are at the root, so each
  * change of them is a new generation.
  */
+import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { crdAdvice } from '../common/crd-diagnosis.ts';
 import type { Condition } from '../common/rules/condition.ts';
@@ -15,6 +16,20 @@ export const SYNC_SECRET_API_PATH = `/apis/${SYNC_SECRET_API_VERSION}`;
 export const SYNC_SECRET_KIND = 'SyncSecret';
 export const SYNC_SECRET_PLURAL = 'syncsecrets';
 export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET_PLURAL}.${SYNC_SECRET_GROUP}`);
+
+/** SyncSecrets as a kind of content: a custom resource that describes a Secret. */
+export const SYNC_SECRET: Kind = {
+  kind: SYNC_SECRET_KIND,
+  apiVersion: SYNC_SECRET_API_VERSION,
+  groupPath: SYNC_SECRET_API_PATH,
+  plural: SYNC_SECRET_PLURAL,
+  fields: [{ name: 'data', encoding: 'base64' }],
+  overlay: 'stringData',
+  typed: true,
+  defaultType: 'Opaque',
+  isCustom: true,
+  minimal: () => ({ data: {} }),
+};
 
 /** On every SyncSecret that may have a copy or a Secret, in both clusters. */
 export const SYNC_SECRET_FINALIZER = 'kubelb.k8c.io/lb-finalizer';

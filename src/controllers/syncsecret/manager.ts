@@ -1,19 +1,25 @@
-/** The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. */
+/**
+ * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What the SyncSecrets mean is in
+ * `rules/sync-secret-rule-set.ts`.
+ */
 import type { Controller } from '../../copy/engine/controller.ts';
+import type { Preparation } from '../../copy/engine/rule-reconciler.ts';
+import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { CCM_CONTROLLER } from './rules/ccm-rule-set.ts';
-import { SYNC_SECRET } from './rules/kind.ts';
-import { ManagerReconciler } from './duties/manager-reconciler.ts';
-import { MANAGER_CONTROLLER, ManagerRules } from './rules/manager-rule-set.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
+import { finalizerStep } from '../common/rules/finalizer.ts';
+import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
 import { SyncSecretMetrics } from './metrics.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
 import { LeftDeletions, managerDuty, servedNamespaces } from './rules/one-cluster.ts';
-import { runningSyncSecrets } from './duties/running-sync-secrets.ts';
-import type { SyncSecrets } from './duties/sync-secrets.ts';
+import type { SyncSecretRule } from './rules/rule.ts';
+import { managementState } from './rules/status.ts';
+import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import { watchSyncSecrets } from './duties/watch.ts';
+import { type Progress, SyncSecretReconciler, type SyncSecretReconcilerOptions } from './sync-secret-reconciler.ts';
+import { SyncSecrets, watchSyncSecrets } from './sync-secrets.ts';
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
@@ -38,13 +44,16 @@ class SyncSecretManager implements Controller {
 
   constructor(context: ControllerContext) {
     this.#context = context;
-    const { cluster, clock, config, metrics } = context;
-    const own = new SyncSecretMetrics(metrics.registry, 'manager', () => clock.monotonic());
+    const { cluster, clock, config } = context;
+    const metrics = new SyncSecretMetrics(context.metrics.registry, 'manager', () => clock.monotonic());
     const { servedNamespaces: patterns } = config.syncsecret;
     const isServed = servedNamespaces(patterns, config.controllers.includes(CCM_CONTROLLER));
-    this.#syncSecrets = runningSyncSecrets(context, COMPONENT, own, {
+    this.#syncSecrets = new SyncSecrets({
       controller: MANAGER_CONTROLLER,
+      component: COMPONENT,
       isRule: (rule) => managerDuty(rule, isServed) !== 'none',
+      metrics,
+      context,
     });
     const leftDeletions = new LeftDeletions(LEFT_LIMITS * config.deletionTimeoutMs, isServed, () => clock.monotonic());
     this.reconciler = new ManagerReconciler({
@@ -56,8 +65,7 @@ class SyncSecretManager implements Controller {
         leftDeletions,
       }),
       syncSecrets: this.#syncSecrets,
-      leftDeletions,
-      metrics: own,
+      metrics,
       exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
@@ -84,5 +92,51 @@ class SyncSecretManager implements Controller {
 
   stop(): void {
     // Its watches are those of the cluster.
+  }
+}
+
+export interface ManagerReconcilerOptions extends SyncSecretReconcilerOptions {
+  readonly rules: ManagerRules;
+  /** Whether a Secret exists, as far as is known. */
+  readonly exists: (secret: ResourceKey) => boolean;
+}
+
+export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOptions> {
+  constructor(options: ManagerReconcilerOptions) {
+    super(options, { target: 'its Secret', marksOf: () => [], unreachable: () => undefined });
+  }
+
+  override async listed(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    await super.listed(rule, signal);
+    const leftMs = this.rules.leftMs(rule);
+    return leftMs === 0 ? undefined : { requeueAfterMs: leftMs };
+  }
+
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    const object = this.options.syncSecrets.store.get(rule);
+    if (object === undefined || this.rules.leftMs(rule) > 0) return undefined;
+    return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add' ? 'first' : undefined;
+  }
+
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    await this.options.syncSecrets.addFinalizer(rule, undefined, signal);
+  }
+
+  protected async report(
+    rule: RuleKey,
+    object: SyncSecretRule,
+    { entry, outcome, failure }: Progress,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { syncSecrets, metrics, exists } = this.options;
+    const state = managementState({
+      outcome,
+      failure,
+      exists: entry !== undefined && exists(entry.claim.target),
+      originalType: originalTypeOf(object),
+    });
+    if (state === undefined) return undefined;
+    metrics.finished(rule, state.status === 'True' ? 'success' : 'error');
+    return await syncSecrets.writeStatus(rule, state, signal);
   }
 }

@@ -30,8 +30,8 @@ import {
   SYNC_SECRET_PLURAL,
   SYNCED_CONDITION,
 } from './api.ts';
-import { SYNC_SECRET } from './rules/kind.ts';
-import { MANAGER_CONTROLLER, ManagerRules } from './rules/manager-rule-set.ts';
+import { SYNC_SECRET } from './api.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
 import {
   COPY_LABEL,
   COPY_OF_SYNC_SECRET,

@@ -1,15 +1,25 @@
-/** The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster. It reads no other Secrets. */
+/**
+ * The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster, and removes the finalizer that KubeLB puts on Secrets. It
+ * reads no other Secrets. What the Secrets mean is in `rules/synchronizer-rule-set.ts`.
+ */
+import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
+import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
+import { parseRuleKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import { isObjectGone } from '../../kube/errors.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { liveRules } from '../common/rules/live-rules.ts';
 import { RuleClient } from '../common/rules/rule-client.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
-import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL } from './api.ts';
-import { SYNC_SECRET } from './rules/kind.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
 import { isReadMark } from './rules/marks.ts';
-import { SynchronizerReconciler } from './duties/synchronizer-reconciler.ts';
 import {
   isOfKubeLb,
   type SecretRule,
@@ -19,7 +29,7 @@ import {
   SynchronizerRules,
 } from './rules/synchronizer-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import { watchSyncSecrets } from './duties/watch.ts';
+import { watchSyncSecrets } from './sync-secrets.ts';
 
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
@@ -36,8 +46,8 @@ class SecretSynchronizer implements Controller {
   readonly reconciler: SynchronizerReconciler;
   readonly #context: ControllerContext;
   readonly #secrets: RuleStore<SecretRule>;
-  /** The SyncSecrets of KubeLB that were found: uids, by `<namespace>/<name>`. */
-  readonly #found = new Map<string, string>();
+  /** The SyncSecrets of KubeLB, under the keys of the rules of their Secrets. */
+  readonly #ofKubeLb: RuleStore<KubeObject>;
   readonly #watches: WatchGroup[] = [];
 
   constructor(context: ControllerContext) {
@@ -48,6 +58,16 @@ class SecretSynchronizer implements Controller {
       toRule: secretRule,
       versionOf: secretVersion,
       onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
+    });
+    this.#ofKubeLb = new RuleStore({
+      controller: SYNCHRONIZER_CONTROLLER,
+      toRule: keptOfKubeLb,
+      versionOf: ({ metadata: { uid } }) => uid,
+      onChange: (rule, _initial, _before, found) => {
+        if (found === undefined) return;
+        this.reconciler.expectFinalizer(rule);
+        engine.enqueueRule(rule, 'low');
+      },
     });
     this.reconciler = new SynchronizerReconciler({
       rules: new SynchronizerRules({
@@ -73,39 +93,20 @@ class SecretSynchronizer implements Controller {
     const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
     this.#watches.push(
       cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(this.#secrets)),
-      watchSyncSecrets(this.#context, this.#syncSecretSink(), false),
+      watchSyncSecrets(this.#context, this.#ofKubeLb.sink, false),
     );
   }
 
   stop(): void {
     // Its watches are those of the cluster.
   }
+}
 
-  /** SyncSecrets are targets here, and rules of the CCM. */
-  #syncSecretSink(): WatchSink {
-    return {
-      upsert: (object) => {
-        const { namespace = '', name, uid } = object.metadata;
-        const path = `${namespace}/${name}`;
-        if (!isOfKubeLb(object)) {
-          this.#found.delete(path);
-          return true;
-        }
-        if (this.#found.get(path) === uid) return true;
-        this.#found.set(path, uid);
-        const rule = this.#secrets.key(namespace, name);
-        this.reconciler.expectFinalizer(rule);
-        this.#context.engine.enqueueRule(rule, 'low');
-        return true;
-      },
-      remove: ({ metadata: { namespace = '', name } }) => {
-        this.#found.delete(`${namespace}/${name}`);
-      },
-      prune: (keys) => {
-        for (const path of this.#found.keys()) if (!keys.has(path)) this.#found.delete(path);
-      },
-    };
-  }
+/** What is kept of a SyncSecret of KubeLB. SyncSecrets are targets here, and rules of the CCM. */
+function keptOfKubeLb(object: KubeObject): KubeObject | undefined {
+  if (!isOfKubeLb(object)) return undefined;
+  const { name, namespace = '', uid, resourceVersion, creationTimestamp } = object.metadata;
+  return { metadata: { name, namespace, uid, resourceVersion, creationTimestamp } };
 }
 
 /** Takes the events of the watch of labelled Secrets, which cannot tell a deletion from a lost label. */
@@ -119,4 +120,114 @@ export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
       else secrets.put(withoutLabel);
     },
   };
+}
+
+export interface SynchronizerReconcilerOptions {
+  readonly rules: SynchronizerRules;
+  readonly secrets: RuleStore<SecretRule>;
+  /** Of the Secrets' metadata. */
+  readonly client: RuleClient;
+  /** Settles when the Secrets and the SyncSecrets have been listed. */
+  readonly synced: () => Promise<unknown>;
+  /** The Secret has no SyncSecret, or the SyncSecret cannot follow it. */
+  readonly warn: (secret: SecretRule, cause: Cause) => void;
+}
+
+export class SynchronizerReconciler implements RuleReconciler {
+  readonly rules: SynchronizerRules;
+  readonly getLive: RuleReconciler['getLive'];
+  readonly #options: SynchronizerReconcilerOptions;
+  /** The last warning about each rule. */
+  readonly #warned = new Map<RuleKey, string>();
+  /** Rules whose Secret has to be read, because KubeLB has made a SyncSecret of it. */
+  readonly #unread = new Set<RuleKey>();
+
+  constructor(options: SynchronizerReconcilerOptions) {
+    this.#options = options;
+    const { rules, secrets } = options;
+    this.rules = rules;
+    this.getLive = liveRules(async (rule, signal) => {
+      const live = await this.#read(rule, signal);
+      // The metadata do not have this field.
+      return live && secretVersion({ ...live, immutable: secrets.get(rule)?.immutable === true });
+    });
+  }
+
+  /** The Secret of this rule is read at the next evaluation, unless it is offered. */
+  expectFinalizer(rule: RuleKey): void {
+    this.#unread.add(rule);
+  }
+
+  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
+    await orAborted(this.#options.synced(), signal, 'waiting for the list of Secrets');
+  }
+
+  preparationOf(rule: RuleKey): Preparation | undefined {
+    return this.#unread.has(rule) ? 'beside' : undefined;
+  }
+
+  /** Until a Secret is read, it is no rule, and a SyncSecret of KubeLB without a rule is kept. */
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    try {
+      if (this.#options.secrets.get(rule) === undefined) await this.#read(rule, signal);
+    } catch (error) {
+      if (!isObjectGone(error, parseRuleKey(rule).name)) throw error;
+    }
+    this.#unread.delete(rule);
+  }
+
+  /** Reads a Secret. One with KubeLB's finalizer that is not offered becomes a rule. @throws ApiError, ConnectionError */
+  async #read(rule: RuleKey, signal: AbortSignal): Promise<SecretRule | undefined> {
+    const { secrets, client } = this.#options;
+    const object = await client.get(ruleName(rule), signal);
+    const read = secretRule(object);
+    if (read?.isOffered === false) secrets.put(object);
+    return read;
+  }
+
+  /** Removes the finalizer that KubeLB puts on Secrets. @throws ApiError, ConnectionError */
+  async #removeFinalizer(rule: RuleKey, secret: SecretRule, signal: AbortSignal): Promise<void> {
+    const { secrets, client } = this.#options;
+    try {
+      const object = await client.get(ruleName(rule), signal);
+      if (object.metadata.uid === secret.metadata.uid) {
+        await client.removeFinalizers(object, [ORIGINAL_FINALIZER], {}, signal);
+      }
+    } catch (error) {
+      if (!isObjectGone(error, secret.metadata.name)) throw error;
+    }
+    // No watch reports the change of a Secret without the label. Another Secret of its name may be offered meanwhile.
+    const latest = secrets.get(rule);
+    if (latest?.isOffered === false && latest.metadata.uid === secret.metadata.uid) secrets.sink.remove(latest);
+  }
+
+  /** The status of a SyncSecret is that of its CCM, and Secrets have none: a problem is an event. */
+  async updateStatus(
+    rule: RuleKey,
+    entries: Iterable<Entry>,
+    { evaluated, failure }: RuleProgress,
+    signal: AbortSignal,
+  ): Promise<undefined> {
+    const { secrets, warn } = this.#options;
+    const secret = secrets.get(rule);
+    if (secret === undefined) {
+      this.#warned.delete(rule);
+      return;
+    }
+    const [entry] = evaluated === secretVersion(secret) ? entries : [];
+    const problem = failure ?? (secret.isOffered ? problemOf(entry?.outcome) : undefined);
+    if (problem === undefined) {
+      this.#warned.delete(rule);
+    } else if (this.#warned.get(rule) !== problem.message) {
+      this.#warned.set(rule, problem.message);
+      warn(secret, problem);
+    }
+    // Not before: until the SyncSecret has the mark, only the finalizer shows that it is to be deleted with the Secret.
+    const isTried = entry !== undefined && !isUnderWay(entry.outcome);
+    if (isTried && secret.metadata.finalizers !== undefined) await this.#removeFinalizer(rule, secret, signal);
+  }
+}
+
+function problemOf(outcome: Outcome | undefined): Cause | undefined {
+  return outcome?.state === 'conflict' || outcome?.state === 'error' ? outcome : undefined;
 }

@@ -19,6 +19,7 @@
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
+import { Deletions } from '../../common/rules/deletion.ts';
 import { OWN_FINALIZERS } from '../api.ts';
 import { UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretRule } from './rule.ts';
@@ -74,29 +75,22 @@ export function managerDuty({ metadata, origin, propagated }: SyncSecretRule, is
   return deletionTimestamp !== undefined && finalizers.some((one) => OWN_FINALIZERS.has(one)) ? 'free' : 'none';
 }
 
-/** For the manager: the deletions of SyncSecrets that it does not serve, and for how long it still leaves each to the CCM. */
+/** For the manager: for how long it still leaves the deletion of a SyncSecret that it does not serve to the CCM. */
 export class LeftDeletions {
-  readonly #limitMs: number;
   readonly #isServed: IsServed;
-  readonly #monotonic: () => number;
-  /** When each was seen, ms. */
-  readonly #since = new Map<RuleKey, number>();
+  readonly #deletions: Deletions;
 
   constructor(limitMs: number, isServed: IsServed, monotonic: () => number) {
-    this.#limitMs = limitMs;
     this.#isServed = isServed;
-    this.#monotonic = monotonic;
+    this.#deletions = new Deletions({ deletionTimeoutMs: limitMs, monotonic });
   }
 
   /** @param object `undefined`: it is no rule of the manager @returns ms; 0: the manager may work on it */
   remainingMs(rule: RuleKey, object: SyncSecretRule | undefined): number {
-    if (object === undefined || managerDuty(object, this.#isServed) === 'serve') {
-      this.#since.delete(rule);
-      return 0;
+    if (object !== undefined && managerDuty(object, this.#isServed) !== 'serve') {
+      return Math.max(0, this.#deletions.step(rule, object, []).remainingMs);
     }
-    const now = this.#monotonic();
-    const since = this.#since.get(rule) ?? now;
-    this.#since.set(rule, since);
-    return Math.max(0, since + this.#limitMs - now);
+    this.#deletions.forget(rule);
+    return 0;
   }
 }

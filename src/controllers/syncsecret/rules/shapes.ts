@@ -22,18 +22,28 @@ import {
 import type { Travel } from './travel.ts';
 
 type Present = Extract<SourceView, { state: 'present' }>;
+type Fields = Pick<
+  Extract<DesiredState, { kind: 'be' }>,
+  'labels' | 'annotations' | 'type' | 'immutable' | 'ownerReferences'
+>;
 
-abstract class SyncShape implements Shape {
+/** @template Of what the shape needs to know of its rule: it is kept for each of thousands */
+abstract class SyncShape<Of> implements Shape {
   readonly id: string;
-  readonly #isWhollyOurs: boolean;
-
+  protected readonly travel: Travel;
+  protected readonly of: Of;
   /**
-   * @param isWhollyOurs no label or annotation of others stays, whoever added it: as in KubeLB, copies have those that travel, and no more.
-   * KubeLB itself let all travel. `false`: a user may add some
+   * No label or annotation of others stays, whoever added it: as in KubeLB, copies have those that travel, and no more. KubeLB itself let all
+   * travel. `false`: a user may add some
    */
-  constructor(id: string, isWhollyOurs: boolean) {
+  protected get isWhollyOurs(): boolean {
+    return true;
+  }
+
+  constructor(id: string, travel: Travel, of: Of) {
     this.id = id;
-    this.#isWhollyOurs = isWhollyOurs;
+    this.travel = travel;
+    this.of = of;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined): DesiredState {
@@ -42,8 +52,8 @@ abstract class SyncShape implements Shape {
     if (source.state !== 'present') {
       return { kind: 'wait', for: 'watch', ...nobodyCause('Pending', 'the source has not been read yet') };
     }
-    const { labels, annotations } = this.metadata(source, observed);
-    const cleared = this.#isWhollyOurs ? observed : undefined;
+    const { labels, annotations, ...fields } = this.fieldsOf(source, observed);
+    const cleared = this.isWhollyOurs ? observed : undefined;
     return {
       kind: 'be',
       labels: { ...absent(cleared?.labels), ...labels },
@@ -51,7 +61,7 @@ abstract class SyncShape implements Shape {
       // It is not in what is observed, and a patch removes it only together with something else.
       bookkeeping: { [SOURCE_VERSION_ANNOTATION]: source.version, ...(cleared && { [LAST_APPLIED]: null }) },
       data: 'source',
-      ...this.more(),
+      ...fields,
     };
   }
 
@@ -59,14 +69,8 @@ abstract class SyncShape implements Shape {
     return annotations[SOURCE_VERSION_ANNOTATION];
   }
 
-  protected abstract metadata(
-    source: Present,
-    observed: Observed | undefined,
-  ): { readonly labels: FieldPatch; readonly annotations: FieldPatch };
-  protected abstract more(): Pick<
-    Extract<DesiredState, { kind: 'be' }>,
-    'type' | 'immutable' | 'ownerReferences' | 'remark'
-  >;
+  /** What the object should have besides the data of its source. */
+  protected abstract fieldsOf(source: Present, observed: Observed | undefined): Fields;
 }
 
 /** What every write sets besides the metadata of a shape. */
@@ -77,99 +81,96 @@ function absent(map: Readonly<Record<string, string>> = {}): FieldPatch {
   return Object.fromEntries(Object.keys(map).flatMap((key) => (ALWAYS_SET.has(key) ? [] : [[key, null]])));
 }
 
-/** The copy of a tenant's SyncSecret in the management cluster. */
-export class CopyShape extends SyncShape {
-  readonly #travel: Travel;
-  readonly #cluster: string;
-  readonly #namespace: string;
-  readonly #name: string;
-  readonly #immutable: boolean;
+export interface CopyOf {
+  /** The uid of the tenant cluster, or `UNKNOWN_CLUSTER`. */
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly immutable: boolean;
+}
 
-  /** @param cluster uid of the tenant cluster, or `UNKNOWN_CLUSTER` @param rule key of the rule */
-  constructor(
-    travel: Travel,
-    rule: RuleKey,
-    cluster: string,
-    { namespace, name, immutable }: { readonly namespace: string; readonly name: string; readonly immutable: boolean },
-  ) {
-    const isUnknown = cluster === UNKNOWN_CLUSTER;
-    // The same string for most rules: it is kept for each of thousands. Any known uid is the same for all.
-    super(
-      immutable || isUnknown ? flatText(rule, immutable ? ' immutable' : '', isUnknown ? ' unknown' : '') : rule,
-      true,
-    );
-    this.#travel = travel;
-    this.#cluster = cluster;
-    this.#namespace = namespace;
-    this.#name = name;
-    this.#immutable = immutable;
+/** The copy of a tenant's SyncSecret in the management cluster. */
+export class CopyShape extends SyncShape<CopyOf> {
+  constructor(rule: RuleKey, travel: Travel, of: CopyOf) {
+    const isUnknown = of.cluster === UNKNOWN_CLUSTER;
+    // The key itself for most rules, because the text is kept for each of thousands. Any known uid is the same for all.
+    const isUsual = !of.immutable && !isUnknown;
+    super(isUsual ? rule : flatText(rule, of.immutable ? ' immutable' : '', isUnknown ? ' unknown' : ''), travel, of);
   }
 
-  protected metadata(
-    { labels, annotations }: Present,
-    observed: Observed | undefined,
-  ): ReturnType<SyncShape['metadata']> {
+  protected fieldsOf({ labels, annotations }: Present, observed: Observed | undefined): Fields {
+    const { namespace, name, immutable } = this.of;
     return {
-      labels: { ...this.#travel.labels(labels), ...originLabels(this.#namespace, this.#name) },
-      annotations: { ...this.#travel.annotations(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
+      labels: { ...this.travel.labels(labels), ...originLabels(namespace, name) },
+      annotations: { ...this.travel.annotations(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
+      immutable,
+      // An owner of the tenant cluster is unknown in the management cluster, where garbage collection would delete the copy.
+      ownerReferences: [],
     };
   }
 
   /** A mark with the uid of the cluster stays when the uid can no longer be read. */
   #markOn(observed: Observed | undefined): string {
-    const place = `/${this.#namespace}/${this.#name}`;
+    const { cluster, namespace, name } = this.of;
+    const place = `/${namespace}/${name}`;
     const mark = observed?.annotations[ORIGIN_ANNOTATION];
-    return this.#cluster === UNKNOWN_CLUSTER && mark?.endsWith(place) === true ? mark : this.#cluster + place;
-  }
-
-  protected more(): ReturnType<SyncShape['more']> {
-    // An owner of the tenant cluster is unknown in the management cluster, where garbage collection would delete the copy.
-    return { immutable: this.#immutable, ownerReferences: [] };
+    return cluster === UNKNOWN_CLUSTER && mark?.endsWith(place) === true ? mark : cluster + place;
   }
 }
 
-/** The Secret of a SyncSecret. */
-export class SecretShape extends SyncShape {
-  readonly #travel: Travel;
-  readonly #owner: OwnerReference;
-  readonly #immutable: boolean;
-  readonly #originalType: string | undefined;
+export interface SecretOf {
+  /** The SyncSecret. */
+  readonly owner: OwnerReference;
+  readonly immutable: boolean;
+  /** The type of the SyncSecret, if the Secret gets the type Opaque in its place. */
+  readonly originalType: string | undefined;
+}
 
-  /** @param originalType the type of the SyncSecret, if the Secret gets the type Opaque in its place */
-  constructor(travel: Travel, owner: OwnerReference, immutable: boolean, originalType: string | undefined) {
-    super(
-      immutable || originalType !== undefined
-        ? flatText(owner.uid, ' ', immutable, ' ', originalType ?? '')
-        : owner.uid,
-      true,
-    );
-    this.#travel = travel;
-    this.#owner = owner;
-    this.#immutable = immutable;
-    this.#originalType = originalType;
+/** The Secret of a SyncSecret. */
+export class SecretShape extends SyncShape<SecretOf> {
+  constructor(travel: Travel, of: SecretOf) {
+    const { owner, immutable, originalType } = of;
+    const isUsual = !immutable && originalType === undefined;
+    super(isUsual ? owner.uid : flatText(owner.uid, ' ', immutable, ' ', originalType ?? ''), travel, of);
   }
 
-  protected metadata({ labels, annotations }: Present): ReturnType<SyncShape['metadata']> {
+  protected fieldsOf({ labels, annotations }: Present): Fields {
+    const { owner, immutable, originalType } = this.of;
     const origin: Record<string, string> = {};
     for (const key of Object.values(ORIGIN_LABELS)) {
       const value = labels[key];
       if (value !== undefined) origin[key] = value;
     }
     return {
-      labels: { ...this.#travel.labels(labels), ...origin, [COPY_LABEL]: COPY_OF_SYNC_SECRET },
+      labels: { ...this.travel.labels(labels), ...origin, [COPY_LABEL]: COPY_OF_SYNC_SECRET },
       annotations: {
-        ...this.#travel.annotations(annotations),
-        [OWNER_ANNOTATION]: this.#owner.name,
-        [ORIGINAL_TYPE_ANNOTATION]: this.#originalType ?? null,
+        ...this.travel.annotations(annotations),
+        [OWNER_ANNOTATION]: owner.name,
+        [ORIGINAL_TYPE_ANNOTATION]: originalType ?? null,
       },
+      immutable,
+      ownerReferences: [owner],
+      ...(originalType !== undefined && { type: 'Opaque' }),
     };
   }
+}
 
-  protected more(): ReturnType<SyncShape['more']> {
+/** The SyncSecret of a labelled Secret. Annotations of the Secret do not reach it, as in KubeLB. */
+export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
+  protected override get isWhollyOurs(): boolean {
+    return false;
+  }
+
+  constructor(travel: Travel, of: Omit<CopyOf, 'cluster'>) {
+    super(`manifest ${of.namespace}/${of.name} ${of.immutable}`, travel, of);
+  }
+
+  protected fieldsOf({ labels }: Present): Fields {
+    const { namespace, name, immutable } = this.of;
     return {
-      immutable: this.#immutable,
-      ownerReferences: [this.#owner],
-      ...(this.#originalType === undefined ? {} : { type: 'Opaque' }),
+      labels: { ...this.travel.labelsOfSecret(labels), ...originLabels(namespace, name) },
+      annotations: { [SECRET_ANNOTATION]: name },
+      immutable,
     };
   }
 }
@@ -199,32 +200,5 @@ export class MarkShape implements Shape {
   /** None: it was not written by Keyferry. */
   heldVersion(): undefined {
     return undefined;
-  }
-}
-
-/** The SyncSecret of a labelled Secret. Annotations of the Secret do not reach it, as in KubeLB. */
-export class ManifestShape extends SyncShape {
-  readonly #travel: Travel;
-  readonly #namespace: string;
-  readonly #name: string;
-  readonly #immutable: boolean;
-
-  constructor(travel: Travel, namespace: string, name: string, immutable: boolean) {
-    super(`manifest ${namespace}/${name} ${immutable}`, false);
-    this.#travel = travel;
-    this.#namespace = namespace;
-    this.#name = name;
-    this.#immutable = immutable;
-  }
-
-  protected metadata({ labels }: Present): ReturnType<SyncShape['metadata']> {
-    return {
-      labels: { ...this.#travel.labelsOfSecret(labels), ...originLabels(this.#namespace, this.#name) },
-      annotations: { [SECRET_ANNOTATION]: this.#name },
-    };
-  }
-
-  protected more(): ReturnType<SyncShape['more']> {
-    return { immutable: this.#immutable };
   }
 }

@@ -1,10 +1,24 @@
 /** Phase and condition of SyncSecrets, from the outcomes of their claims. Pure. */
 import type { Cause } from '../../../copy/model/cause.ts';
-import type { Outcome } from '../../../copy/model/claim.ts';
-import { isUnderWay } from '../../../copy/model/claim.ts';
+import { isUnderWay, type Outcome } from '../../../copy/model/claim.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
-import type { SyncSecretStatus } from '../api.ts';
-import type { SyncState } from '../duties/sync-secrets.ts';
+import type { SyncSecretPhase, SyncSecretStatus } from '../api.ts';
+
+/** The status that a SyncSecret should have: its phase and its one condition. */
+export interface SyncState {
+  readonly phase: SyncSecretPhase;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+  /** Nothing is wrong: the SyncSecret waits for its turn, or for the answer of the other cluster. */
+  readonly isUnderWay?: true;
+}
+
+/** What the management cluster says of a copy. */
+export interface CopyStatus {
+  readonly generation: number | undefined;
+  readonly status: SyncSecretStatus;
+}
 
 /** KubeLB's words for a Secret that is up to date. */
 const SYNCED_MESSAGE = 'Secret synced successfully';
@@ -55,7 +69,7 @@ export interface ChainFacts {
   /** The management cluster does not answer, or refuses the watch. */
   readonly unreachable: Cause | undefined;
   /** Of the copy; `undefined`: there is none, or none is known. */
-  readonly copy: { readonly generation: number | undefined; readonly status: SyncSecretStatus } | undefined;
+  readonly copy: CopyStatus | undefined;
 }
 
 /** The status of the whole chain, in the tenant cluster. Phase `Pending`: not final. */
@@ -83,7 +97,7 @@ export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts)
 }
 
 /** What the management cluster has made of a copy. */
-export function copyState(copy: ChainFacts['copy']): SyncState {
+export function copyState(copy: CopyStatus | undefined): SyncState {
   const isPresent = copy !== undefined && copy.status.observedGeneration === copy.generation;
   const [condition] = isPresent ? (copy.status.conditions ?? []) : [];
   if (isPresent && copy.status.phase === 'Synced') {

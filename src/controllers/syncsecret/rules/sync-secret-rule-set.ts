@@ -1,17 +1,35 @@
 /**
- * What SyncSecrets mean, for CCM and manager: each has one claim, from itself to its one target, and is released when it is deleted. The roles
- * differ in the target, its shape and its marks. See `RuleSet`.
+ * What SyncSecrets mean, for CCM and manager: each has one claim, from itself to its one target, and is released when it is deleted. The target
+ * is a copy in the management cluster, or a Secret beside the SyncSecret. See `RuleSet`.
  */
+import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
 import type { Shape } from '../../../copy/model/claim.ts';
-import { resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import {
+  namespaceOf,
+  parseResourceKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+} from '../../../copy/model/keys.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
-import { SYNC_SECRET_KIND } from '../api.ts';
-import { SYNC_SECRET } from './kind.ts';
+import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
+import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
+import { ccmDuty, type CcmDuty, type LeftDeletions, type Zone } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
+import { CopyShape, SecretShape } from './shapes.ts';
+import { type CopyStatus, copyState } from './status.ts';
 import type { Travel } from './travel.ts';
+
+export const CCM_CONTROLLER = 'syncsecret-ccm';
+export const MANAGER_CONTROLLER = 'syncsecret-manager';
+
+/** A token of this type is minted by the control plane for any ServiceAccount. Its data arrive in a Secret of another type. */
+const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 
 export interface SyncSecretRulesOptions {
   /** Name of the cluster of the SyncSecrets. */
@@ -20,12 +38,14 @@ export interface SyncSecretRulesOptions {
   readonly travel: Travel;
 }
 
-export abstract class SyncSecretRules implements RuleSet {
+export abstract class SyncSecretRules<
+  Options extends SyncSecretRulesOptions = SyncSecretRulesOptions,
+> implements RuleSet {
   abstract readonly name: string;
-  readonly #options: SyncSecretRulesOptions;
+  protected readonly options: Options;
 
-  constructor(options: SyncSecretRulesOptions) {
-    this.#options = options;
+  constructor(options: Options) {
+    this.options = options;
   }
 
   abstract ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
@@ -40,7 +60,7 @@ export abstract class SyncSecretRules implements RuleSet {
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
-    const { store, cluster } = this.#options;
+    const { store, cluster } = this.options;
     const object = store.get(rule);
     if (object === undefined || !this.isServed(rule, object)) return undefined;
     const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = object.metadata;
@@ -55,4 +75,173 @@ export abstract class SyncSecretRules implements RuleSet {
     const source = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
     return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape }] };
   }
+}
+
+export interface CcmRulesOptions extends SyncSecretRulesOptions {
+  /** Name of the management cluster. */
+  readonly management: string;
+  /** The namespace of the copies. */
+  readonly namespace: string;
+  /** Whose the SyncSecrets of a namespace are. */
+  readonly zoneOf: (namespace: string) => Zone;
+  /** The uid of the tenant cluster, for the marks. `undefined`: not read yet. */
+  readonly clusterUid: () => string | undefined;
+  readonly copyOf: (name: string) => CopyStatus | undefined;
+}
+
+/** Of a SyncSecret that may be a manager's: a copy stays as it is. */
+const KEPT: Shape = {
+  id: 'kept',
+  desiredState: () => ({
+    kind: 'wait',
+    for: 'watch',
+    ...operatorCause('Pending', 'whether the namespace is one of the management cluster is not known'),
+  }),
+  heldVersion: () => undefined,
+};
+
+/** The rules of the CCM: SyncSecrets of a tenant cluster, whose targets are copies in the management cluster. */
+export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
+  readonly name = CCM_CONTROLLER;
+
+  /** What the management cluster has made of the copy. */
+  problemOf(rule: RuleKey): Cause | undefined {
+    const object = this.options.store.get(rule);
+    if (object === undefined || this.dutyOf(object) !== 'copy') return undefined;
+    const copy = this.options.copyOf(object.metadata.uid);
+    // Before there is a copy, the outcome of the claim says more.
+    if (copy === undefined) return undefined;
+    const { phase, reason, message } = copyState(copy);
+    if (phase === 'Synced') return undefined;
+    // A status does not say whose fault a failure is. If it is the operator's, the manager's own metrics say so.
+    return phase === 'Failed' ? userCause(reason, message) : nobodyCause(reason, message);
+  }
+
+  ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
+    const { management, namespace, clusterUid, store } = this.options;
+    const place = parseResourceKey(target);
+    if (place.cluster !== management || place.kind !== SYNC_SECRET.kind || place.namespace !== namespace) {
+      return undefined;
+    }
+    if (isMarkedElsewhere(annotations, place)) return undefined;
+    const mark = annotations[ORIGIN_ANNOTATION];
+    if (mark !== undefined) {
+      const [cluster, origin, name, ...rest] = mark.split('/');
+      if (!origin || !name || rest.length > 0) return undefined;
+      const rule = store.key(origin, name);
+      const own = clusterUid();
+      if (own === undefined || (cluster === own && own !== UNKNOWN_CLUSTER)) return rule;
+      // Two tenant clusters of one name never touch each other's copies.
+      if (cluster !== UNKNOWN_CLUSTER && own !== UNKNOWN_CLUSTER) return undefined;
+      // Without the uid of the cluster, only the uid in the name of a copy shows whose it is.
+      return store.get(rule)?.metadata.uid === place.name ? rule : undefined;
+    }
+    // A copy of KubeLB: its name is the uid of the SyncSecret that its labels name.
+    const origin = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
+    const name = labels[ORIGIN_LABELS.name];
+    return origin === undefined || name === undefined ? undefined : store.key(origin, name);
+  }
+
+  orphanPolicy(rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
+    const { clusterUid, zoneOf } = this.options;
+    const own = clusterUid();
+    if (zoneOf(namespaceOf(rule)) === 'unknown') return 'keep';
+    const [cluster] = annotations[ORIGIN_ANNOTATION]?.split('/') ?? [];
+    // Without the uid of the cluster, the copy may be that of another cluster of the same tenant name.
+    return own !== undefined && own !== UNKNOWN_CLUSTER && cluster === own ? 'delete' : 'keep';
+  }
+
+  /** What the CCM has to do with a SyncSecret. */
+  dutyOf(object: SyncSecretRule): CcmDuty {
+    return ccmDuty(object, this.options.zoneOf(object.metadata.namespace ?? ''));
+  }
+
+  protected isServed(_rule: RuleKey, object: SyncSecretRule): boolean {
+    return this.dutyOf(object) !== 'none';
+  }
+
+  /** One that is no longer to be copied is released as if it were deleted. */
+  isActive(object: SyncSecretRule): boolean {
+    const duty = this.dutyOf(object);
+    return duty === 'copy' || duty === 'keep';
+  }
+
+  protected targetOf({ metadata: { uid } }: SyncSecretRule): ResourceKey {
+    const { management, namespace } = this.options;
+    return resourceKey(management, SYNC_SECRET.kind, namespace, uid);
+  }
+
+  protected shapeOf(rule: RuleKey, object: SyncSecretRule): Shape {
+    if (this.dutyOf(object) === 'keep') return KEPT;
+    const { metadata, immutable } = object;
+    const { namespace = '', name } = metadata;
+    const { travel, clusterUid } = this.options;
+    return new CopyShape(rule, travel, { cluster: clusterUid() ?? UNKNOWN_CLUSTER, namespace, name, immutable });
+  }
+}
+
+export interface ManagerRulesOptions extends SyncSecretRulesOptions {
+  /** `undefined`: it leaves no deletion to a CCM. */
+  readonly leftDeletions?: LeftDeletions;
+  readonly isServed: (namespace: string) => boolean;
+}
+
+/** The rules of the manager: SyncSecrets of the management cluster, whose targets are Secrets. */
+export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
+  readonly name = MANAGER_CONTROLLER;
+
+  ownerOf({ annotations, owners }: Observed, target: ResourceKey): RuleKey | undefined {
+    const place = parseResourceKey(target);
+    if (place.cluster !== this.options.cluster || place.kind !== SECRET.kind) return undefined;
+    if (isMarkedElsewhere(annotations, place)) return undefined;
+    const name = annotations[OWNER_ANNOTATION] ?? ownerByUid(owners, place.name);
+    return name === undefined ? undefined : this.options.store.key(place.namespace, name);
+  }
+
+  /** With another flag, the Secrets of the other namespaces stay. */
+  orphanPolicy(rule: RuleKey): 'delete' | 'keep' {
+    return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
+  }
+
+  /** How long the manager still leaves a SyncSecret to a CCM, ms. 0: it may work on it now. */
+  leftMs(rule: RuleKey): number {
+    const { store, leftDeletions } = this.options;
+    return leftDeletions?.remainingMs(rule, store.get(rule)) ?? 0;
+  }
+
+  protected isServed(rule: RuleKey): boolean {
+    return this.leftMs(rule) === 0;
+  }
+
+  isActive({ metadata }: SyncSecretRule): boolean {
+    return metadata.deletionTimestamp === undefined;
+  }
+
+  protected targetOf({ metadata: { namespace = '', uid } }: SyncSecretRule): ResourceKey {
+    return resourceKey(this.options.cluster, SECRET.kind, namespace, uid);
+  }
+
+  protected shapeOf(_rule: RuleKey, object: SyncSecretRule): SecretShape {
+    const { name, uid } = object.metadata;
+    const owner = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, name, uid };
+    return new SecretShape(this.options.travel, {
+      owner,
+      immutable: object.immutable,
+      originalType: originalTypeOf(object),
+    });
+  }
+}
+
+/** The type of a SyncSecret whose Secret gets another one. */
+export function originalTypeOf({ type }: SyncSecretRule): string | undefined {
+  return type === TOKEN_TYPE ? type : undefined;
+}
+
+/** The SyncSecret in an owner reference with this uid: KubeLB's mark of a Secret, whose name is the uid. */
+function ownerByUid(owners: string | undefined, uid: string): string | undefined {
+  for (const line of owners?.split('\n') ?? []) {
+    const [apiVersion, kind, name, ownerUid] = line.split(' ');
+    if (apiVersion === SYNC_SECRET_API_VERSION && kind === SYNC_SECRET_KIND && ownerUid === uid) return name;
+  }
+  return undefined;
 }

@@ -8,8 +8,14 @@ import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
-import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET_KIND } from '../api.ts';
-import { SYNC_SECRET } from './kind.ts';
+import {
+  MANAGED_BY_KUBELB,
+  MANAGED_BY_LABEL,
+  ORIGIN_LABELS,
+  ORIGINAL_FINALIZER,
+  SYNC_SECRET,
+  SYNC_SECRET_KIND,
+} from '../api.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';
 import type { Travel } from './travel.ts';
@@ -100,7 +106,7 @@ export class SynchronizerRules implements RuleSet {
           mode: 'own',
           source,
           isRuleSource: true,
-          shape: new ManifestShape(travel, namespace, name, secret.immutable),
+          shape: new ManifestShape(travel, { namespace, name, immutable: secret.immutable }),
         }
       : { owner, target, mode: 'own', source: undefined, shape: new MarkShape(name) };
     return { owner, version: secretVersion(secret), claims: [claim], sources: [] };

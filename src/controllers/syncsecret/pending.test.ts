@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Pending } from './pending.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
-import { asKey, asKeys } from '../../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
 
 test('a state that is not final is written if it lasts', () => {
   const pending = new Pending();

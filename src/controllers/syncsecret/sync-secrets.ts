@@ -1,48 +1,44 @@
-/** The SyncSecrets that are rules of one controller: the store, and the writes of finalizers and status. */
-import type { KubeApi, KubeObject } from '../../../kube/api.ts';
-import type { EventInput } from '../../../kube/event-correlator.ts';
-import { KeyLists } from '../../../copy/model/key-lists.ts';
-import { type RuleKey, ruleName } from '../../../copy/model/keys.ts';
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
-import { nextCondition, sameConditions } from '../../common/rules/condition.ts';
-import { RuleClient } from '../../common/rules/rule-client.ts';
-import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.ts';
-import { RuleStore } from '../../common/rules/rule-store.ts';
+/** The SyncSecrets that are rules of one controller: their watch and store, and the writes of finalizers and status. */
+import type { KubeObject } from '../../kube/api.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
+import { KeyLists } from '../../copy/model/key-lists.ts';
+import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { ControllerContext } from '../common/context.ts';
+import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
+import { nextCondition, sameConditions } from '../common/rules/condition.ts';
+import { RuleClient } from '../common/rules/rule-client.ts';
+import { type RuleEvent, RuleStatuses } from '../common/rules/rule-statuses.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
 import {
   ORIGINAL_FINALIZER,
   OWN_FINALIZERS,
+  SYNC_SECRET,
   SYNC_SECRET_API_VERSION,
+  SYNC_SECRET_CRD_ADVICE,
   SYNC_SECRET_FINALIZER,
   SYNC_SECRET_KIND,
   SYNCED_CONDITION,
-  type SyncSecretPhase,
   type SyncSecretStatus,
-} from '../api.ts';
-import { SYNC_SECRET } from '../rules/kind.ts';
-import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } from '../rules/rule.ts';
-
-/** The status that a SyncSecret should have: its phase and its one condition. */
-export interface SyncState {
-  readonly phase: SyncSecretPhase;
-  readonly status: 'True' | 'False';
-  readonly reason: string;
-  readonly message: string;
-  /** Nothing is wrong: it waits for its turn, or for the answer of the other cluster. */
-  readonly isUnderWay?: true;
-}
+} from './api.ts';
+import type { SyncSecretMetrics } from './metrics.ts';
+import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+import type { SyncState } from './rules/status.ts';
 
 export interface SyncSecretsOptions {
   /** Name of the controller. */
   readonly controller: string;
-  readonly api: KubeApi;
+  /** The source component of events. */
+  readonly component: string;
   /** Whether an object is a rule of this controller. */
   readonly isRule: (rule: SyncSecretRule) => boolean;
-  readonly onChange: (rule: RuleKey, initial: boolean) => void;
-  /** Somebody else has changed the status of a rule. */
-  readonly onForeignStatus?: (rule: RuleKey) => void;
-  readonly recordEvent: (event: EventInput) => void;
-  /** Wall clock, ms. */
-  readonly now: () => number;
+  readonly metrics: SyncSecretMetrics;
+  readonly context: Pick<ControllerContext, 'recordEvent'> & {
+    readonly engine: Pick<ControllerContext['engine'], 'enqueueRule' | 'enqueueStatus'>;
+    readonly cluster: Pick<ControllerContext['cluster'], 'api'>;
+    readonly clock: Pick<ControllerContext['clock'], 'now'>;
+  };
 }
 
 /** Not `FIELD_MANAGER`, because a SyncSecret may be a copy as well: see `RuleClient`. */
@@ -57,36 +53,39 @@ export class SyncSecrets {
 
   constructor(options: SyncSecretsOptions) {
     this.#options = options;
+    const { controller, component, isRule, metrics, context } = options;
+    const { engine, cluster, clock } = context;
     this.store = new RuleStore({
-      controller: options.controller,
+      controller,
       toRule: (object) => {
         const rule = ruleOf(object, this.#lists);
-        return options.isRule(rule) ? rule : undefined;
+        return isRule(rule) ? rule : undefined;
       },
       versionOf: ruleVersion,
-      onChange: options.onChange,
+      onChange: (rule, initial) => {
+        metrics.started(rule);
+        engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      },
       onSameVersion: (rule, before, after) => {
-        if (this.#statuses.reported(rule, before, after)) options.onForeignStatus?.(rule);
+        if (this.#statuses.reported(rule, before, after)) engine.enqueueStatus(rule);
       },
     });
-    const { api, recordEvent, now } = options;
-    const { store } = this;
-    const client = new RuleClient({
-      api,
+    this.#client = new RuleClient({
+      api: cluster.api,
       kind: SYNC_SECRET,
       store: { storeResponse: (object) => this.#storeMetadata(object) },
       metadataOnly: true,
       fieldManager: RULES_MANAGER,
     });
-    this.#client = client;
     this.#statuses = new RuleStatuses({
-      client,
-      store,
+      client: this.#client,
+      store: this.store,
       isSame: sameStatus,
-      now,
+      now: () => clock.now(),
       recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
-        const subject = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, namespace, name, uid };
-        recordEvent({ subject, ...event });
+        const fields = { kind: SYNC_SECRET_KIND, namespace, name };
+        const subject = { apiVersion: SYNC_SECRET_API_VERSION, ...fields, uid };
+        context.recordEvent(component, { subject, ...event }, fields);
       },
     });
   }
@@ -141,7 +140,7 @@ export class SyncSecrets {
     const { generation } = object.metadata;
     const [before] = this.#statuses.latest(rule, object).conditions ?? [];
     const next = { type: SYNCED_CONDITION, ...state };
-    const condition = nextCondition(before, next, generation, this.#options.now(), MAX_TEXT);
+    const condition = nextCondition(before, next, generation, this.#options.context.clock.now(), MAX_TEXT);
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
     // A SyncSecret that waits for its turn is no reason for a warning.
@@ -179,4 +178,16 @@ function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {
   return (
     a.phase === b.phase && a.observedGeneration === b.observedGeneration && sameConditions(a.conditions, b.conditions)
   );
+}
+
+/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource they are copied, and are not only targets */
+export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {
+  const diagnosis = new CrdDiagnosis({
+    api: cluster.api,
+    kind: SYNC_SECRET,
+    advice: SYNC_SECRET_CRD_ADVICE,
+    isOptional: false,
+    isAlone: config.controllers.every((name) => name.startsWith('syncsecret-')),
+  });
+  return cluster.watchContents(SYNC_SECRET, { isSource }, sink, diagnosis);
 }

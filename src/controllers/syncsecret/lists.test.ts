@@ -2,34 +2,36 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
-import { stubBackend } from '../../../../test/support/stub-backend.ts';
-import { waitFor } from '../../../../test/support/wait-for.ts';
-import { Engine } from '../../../copy/engine/engine.ts';
-import { type Outcome, PENDING, SYNCED } from '../../../copy/model/claim.ts';
-import { SECRET } from '../../../copy/model/kind.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { RuleReconciler } from '../../../copy/engine/rule-reconciler.ts';
-import type { KubeApi, KubeObject } from '../../../kube/api.ts';
-import { RuleClient } from '../../common/rules/rule-client.ts';
-import { RuleStore } from '../../common/rules/rule-store.ts';
-import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from '../api.ts';
-import { CcmReconciler } from './ccm-reconciler.ts';
-import { CCM_CONTROLLER, CcmRules } from '../rules/ccm-rule-set.ts';
-import { ManagerReconciler } from './manager-reconciler.ts';
-import { MANAGER_CONTROLLER, ManagerRules } from '../rules/manager-rule-set.ts';
-import { PROPAGATED_ANNOTATION } from '../rules/marks.ts';
+import { nullLog } from '../../../test/support/null-log.ts';
+import { stubBackend } from '../../../test/support/stub-backend.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { Engine } from '../../copy/engine/engine.ts';
+import { type Outcome, PENDING, SYNCED } from '../../copy/model/claim.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import type { RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
+import { RuleClient } from '../common/rules/rule-client.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
+import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
+import { CcmReconciler } from './ccm.ts';
+import { ManagerReconciler } from './manager.ts';
+import { SyncSecretMetrics } from './metrics.ts';
+import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
+import { PROPAGATED_ANNOTATION } from './rules/marks.ts';
 import { SyncSecrets } from './sync-secrets.ts';
-import { SynchronizerReconciler } from './synchronizer-reconciler.ts';
+import { SynchronizerReconciler } from './synchronizer.ts';
 import {
   type SecretRule,
   secretRule,
   secretVersion,
   SYNCHRONIZER_CONTROLLER,
   SynchronizerRules,
-} from '../rules/synchronizer-rule-set.ts';
-import { Travel } from '../rules/travel.ts';
-import { asKey } from '../../../../test/support/keys.ts';
+} from './rules/synchronizer-rule-set.ts';
+import { Travel } from './rules/travel.ts';
+import { asKey } from '../../../test/support/keys.ts';
 
 const unused = (): never => assert.fail('not used');
 const signal = new AbortController().signal;
@@ -53,15 +55,17 @@ interface Situation {
   readonly api?: KubeApi;
 }
 
+const metrics = new SyncSecretMetrics(new MetricRegistry(), 'ccm', () => 0);
+
+/** SyncSecrets of a running controller whose engine does nothing. */
+function runningSyncSecrets(controller: string, its = api): SyncSecrets {
+  const engine = { enqueueRule: () => undefined, enqueueStatus: () => undefined };
+  const context = { engine, cluster: { api: its }, clock: { now: () => 0 }, recordEvent: () => undefined };
+  return new SyncSecrets({ controller, component: 'test', isRule: () => true, metrics, context });
+}
+
 function syncSecrets(controller: string): SyncSecrets {
-  const all = new SyncSecrets({
-    controller,
-    api,
-    isRule: () => true,
-    onChange: () => undefined,
-    recordEvent: () => undefined,
-    now: () => 0,
-  });
+  const all = runningSyncSecrets(controller);
   all.store.put(
     controller === MANAGER_CONTROLLER ? { metadata: { ...syncSecret.metadata, annotations: {} } } : syncSecret,
   );
@@ -86,7 +90,7 @@ function synchronizer({ synced, api: its = api }: Situation): {
 
 const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
 const meaning = { cluster: 'c', travel };
-const common = { metrics: undefined, deletionTimeoutMs: 0, monotonic: () => 0 };
+const common = { metrics, deletionTimeoutMs: 0, monotonic: () => 0 };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
   [MANAGER_CONTROLLER]: ({ synced }) => {
     const objects = syncSecrets(MANAGER_CONTROLLER);
@@ -113,7 +117,7 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
       namespace: NAMESPACE,
       copyOf,
       unreachable: () => undefined,
-      onOtherCcm: unused,
+      log: nullLog,
     });
   },
   [SYNCHRONIZER_CONTROLLER]: (situation) => synchronizer(situation).reconciler,
@@ -198,19 +202,12 @@ test('nothing is reported of a SyncSecret without the finalizer, because nothing
   ] as const) {
     let sent = 0;
     const object = { metadata: { ...metadata, finalizers: [...finalizers], generation: 1 } };
-    const objects = new SyncSecrets({
-      controller: MANAGER_CONTROLLER,
-      api: {
-        ...api,
-        request: async () => {
-          sent += 1;
-          return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(object)) });
-        },
+    const objects = runningSyncSecrets(MANAGER_CONTROLLER, {
+      ...api,
+      request: async () => {
+        sent += 1;
+        return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(object)) });
       },
-      isRule: () => true,
-      onChange: () => undefined,
-      recordEvent: () => undefined,
-      now: () => 0,
     });
     objects.store.put(object);
     const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });

@@ -3,7 +3,7 @@
  * much as a copy. While others get done, a rule may simply be waiting for its turn. Then it is written only for the one that waits longest, when
  * enough time has passed for its turn to come.
  */
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
 /** A state is written if it lasts longer than this, ms. */
 const WAIT_MS = 1500;

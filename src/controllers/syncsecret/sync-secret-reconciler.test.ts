@@ -2,18 +2,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { userCause } from '../../../copy/model/cause.ts';
-import type { Cause } from '../../../copy/model/cause.ts';
-import { type Claim, type Outcome, PENDING, RELEASED } from '../../../copy/model/claim.ts';
-import { LeaveShape } from '../../../copy/model/leave-shape.ts';
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
-import { SYNC_SECRET_FINALIZER } from '../api.ts';
-import { SyncSecretDeletions } from './deletion.ts';
+import { userCause } from '../../copy/model/cause.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import { type Claim, type Outcome, PENDING, RELEASED } from '../../copy/model/claim.ts';
+import { LeaveShape } from '../../copy/model/leave-shape.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { SYNC_SECRET_FINALIZER } from './api.ts';
+import { SyncSecretDeletions } from './sync-secret-reconciler.ts';
 import { Pending } from './pending.ts';
-import type { SyncSecretRule } from '../rules/rule.ts';
-import { asKey } from '../../../../test/support/keys.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { SyncSecretRule } from './rules/rule.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 
 const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
 const MARK = 'example.com/mark';
