@@ -16,10 +16,21 @@ import { spec } from 'node:test/reporters';
 
 import { DEFAULT_SERVERS, type ServerName } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
+import { missingForPods } from '../test/servers/real-cluster/missing.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 /** The folders with the slowest files, which start first: a run must not end with one slow file. */
-const PATTERNS = ['test/faults/**', 'test/bench/**', 'test/scenarios/**', 'test/**', 'scripts/**', 'src/**'];
+const PATTERNS = [
+  'test/faults/**',
+  'test/bench/**',
+  'test/scenarios/pods/**',
+  'test/scenarios/**',
+  'test/**',
+  'scripts/**',
+  'src/**',
+];
+/** Files that run only if an argument names their folder, as `npm run test:matrix` does. */
+const ONLY_NAMED = 'test/scenarios/pods/more/';
 const LEAST_AT_ONCE = 3;
 /** A file and its servers use less than 1 GiB of memory. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
@@ -47,10 +58,12 @@ interface TestEvent {
 function findFiles(wanted: readonly string[]): string[] {
   const all = PATTERNS.flatMap((folder) => globSync(`${folder}/*.test.ts`, { cwd: ROOT }).toSorted());
   const files = [...new Set(all)];
-  const parts = wanted.map((part) => part.replace(/^\.\//, ''));
-  const unmatched = parts.filter((part) => !files.some((file) => file.includes(part)));
+  const parts = wanted.length === 0 ? [''] : wanted.map((part) => part.replace(/^\.\//, ''));
+  const matches = (file: string, part: string): boolean =>
+    file.includes(part) && (!file.startsWith(ONLY_NAMED) || part.includes('pods/more'));
+  const unmatched = parts.filter((part) => !files.some((file) => matches(file, part)));
   if (unmatched.length > 0) throw new Error(`no test file matches ${unmatched.join(', ')}`);
-  return parts.length === 0 ? files : files.filter((file) => parts.some((part) => file.includes(part)));
+  return files.filter((file) => parts.some((part) => matches(file, part)));
 }
 
 /** Tests of pure code run without the servers. */
@@ -66,9 +79,13 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/chart\//, ['helm', 'kustomize']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
 ];
+/** The servers of real Pods, which not every machine can run. */
+const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];
 
 async function getServers(files: readonly string[]): Promise<void> {
-  const more = MORE_SERVERS.flatMap(([users, names]) => (files.some((file) => users.test(file)) ? names : []));
+  const hasPods = files.some((file) => PODS[0].test(file)) && missingForPods() === false;
+  const wanted = hasPods ? [...MORE_SERVERS, PODS] : MORE_SERVERS;
+  const more = wanted.flatMap(([users, names]) => (files.some((file) => users.test(file)) ? names : []));
   const paths = await ensureAll([...DEFAULT_SERVERS, ...more], {
     onProgress: (line) => void process.stderr.write(`servers: ${line}\n`),
   });

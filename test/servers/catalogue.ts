@@ -14,6 +14,7 @@ export type ServerName =
   | 'kube-controller-manager'
   | 'kube-scheduler'
   | 'kubelet'
+  | 'pause'
   | 'vault'
   | 'helm'
   | 'kubectl'
@@ -54,8 +55,8 @@ export interface ModuleChanges {
 
 interface Source {
   readonly dir: string;
-  /** The module whose version is the server's. */
-  readonly module: string;
+  /** The module whose version is the server's. Without one, the program is only here and has no version. */
+  readonly module?: string;
   readonly pkg: string;
   readonly ldflags: (version: string) => string;
   /** Build tags. */
@@ -105,6 +106,7 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     pkg: 'k8s.io/kubernetes/cmd/kubelet',
     ldflags: kubernetesVersion,
   },
+  pause: { dir: 'pause', pkg: '.', ldflags: strip },
   kubectl: {
     dir: 'kubectl',
     module: 'k8s.io/kubernetes',
@@ -217,7 +219,7 @@ export function serverRecipe(name: ServerName, env: NodeJS.ProcessEnv = process.
   const moduleDir = path.join(import.meta.dirname, source.dir);
   const goMod = readFileSync(path.join(moduleDir, 'go.mod'), 'utf8');
   const goSum = readFileSync(path.join(moduleDir, 'go.sum'), 'utf8');
-  const version = new RegExp(`^(?:require)?\\s+${source.module.replaceAll('.', '\\.')} (v\\S+)`, 'm').exec(goMod)?.[1];
+  const version = source.module === undefined ? 'v1.0.0' : pinnedVersion(goMod, source.module);
   const goVersion = /^go (\S+)$/m.exec(goMod)?.[1];
   if (version === undefined || goVersion === undefined) {
     throw new Error(`${moduleDir}/go.mod pins no version of ${version === undefined ? source.module : 'Go'}`);
@@ -225,7 +227,10 @@ export function serverRecipe(name: ServerName, env: NodeJS.ProcessEnv = process.
   const tags = source.tags === undefined ? [] : ['-tags', source.tags];
   const buildArgs = ['-trimpath', ...tags, '-ldflags', source.ldflags(version), source.pkg];
   const buildEnv = { CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false -mod=readonly' };
-  const changes = source.changes && { module: `${source.module}@${version}`, files: source.changes };
+  const changes =
+    source.changes && source.module !== undefined
+      ? { module: `${source.module}@${version}`, files: source.changes }
+      : undefined;
   const programs = readdirSync(moduleDir).filter((file) => file.endsWith('.go'));
   const sources = programs.map((file) => readFileSync(path.join(moduleDir, file), 'utf8'));
   const facts = [buildArgs, buildEnv, process.platform, process.arch, ...(changes === undefined ? [] : [changes])];
@@ -235,4 +240,8 @@ export function serverRecipe(name: ServerName, env: NodeJS.ProcessEnv = process.
   }
   const cacheKey = `${name}-${version}-${hash.digest('hex').slice(0, 12)}`;
   return { name, moduleDir, version, goVersion, buildArgs, buildEnv, changes, cacheKey };
+}
+
+function pinnedVersion(goMod: string, module: string): string | undefined {
+  return new RegExp(`^(?:require)?\\s+${module.replaceAll('.', '\\.')} (v\\S+)`, 'm').exec(goMod)?.[1];
 }

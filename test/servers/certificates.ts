@@ -39,11 +39,12 @@ export class CertificateAuthority {
     return new CertificateAuthority({ key, cert });
   }
 
-  /** For a server on 127.0.0.1 or localhost. */
-  async server(commonName: string): Promise<Certificate> {
+  /** For a server on 127.0.0.1 or localhost, and at these addresses. */
+  async server(commonName: string, addresses: readonly string[] = []): Promise<Certificate> {
+    const more = addresses.map((ip) => ({ type: 7, ip }) as const);
     return this.#issue({ commonName }, [
       { name: 'extKeyUsage', serverAuth: true },
-      { name: 'subjectAltName', altNames: [...LOOPBACK] },
+      { name: 'subjectAltName', altNames: [...LOOPBACK, ...more] },
     ]);
   }
 

@@ -20,7 +20,7 @@ const CONTROLLERS = [
   'serviceaccount-token-controller',
 ];
 
-export function etcdArgs(layout: Layout): string[] {
+export function etcdArgs(layout: Pick<Layout, 'folder' | 'etcdPort' | 'etcdPeerPort'>): string[] {
   const client = `http://127.0.0.1:${layout.etcdPort}`;
   const peer = `http://127.0.0.1:${layout.etcdPeerPort}`;
   return [

@@ -1,0 +1,151 @@
+/** Keyferry as two Pods of a real cluster, from `helm install` to `helm uninstall`. The tests are steps of one story. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { RealCluster } from '../../servers/real-cluster/cluster.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { assertWithin, Yardstick } from '../../support/yardstick.ts';
+import { helm } from '../chart/helm.ts';
+import { withPortForward } from './port-forward.ts';
+import {
+  containerOf,
+  DEPLOYMENT,
+  HOME,
+  install,
+  leaderOf,
+  podsOf,
+  RELEASE,
+  replicated,
+  rolledOut,
+  skip,
+  startCluster,
+} from './support.ts';
+import { takeover } from './takeover.ts';
+
+/** `resources.limits.memory` of the chart. */
+const MEMORY_LIMIT = 256 * 2 ** 20;
+const VALUE = 'never in a log';
+/** A leader that ends gives its Lease back. */
+const GRACEFUL_MS = 5_000;
+/** The Lease of a killed leader is valid for 15 s, and another Pod looks every 2 s. */
+const KILLED_MS = 18_000;
+
+describe('Keyferry in Pods', { skip }, () => {
+  let cluster: RealCluster;
+  let startedAt: number;
+  const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
+
+  before(async () => {
+    startedAt = performance.now();
+    cluster = await startCluster();
+  });
+  after(async () => await cluster?.stop());
+
+  it('becomes ready after helm install', async (t) => {
+    t.diagnostic(`the node was ready after ${seconds()}`);
+    await install(cluster);
+    await rolledOut(cluster);
+    t.diagnostic(`both Pods were ready after ${seconds()}`);
+  });
+
+  it('copies for a SecretMirror and for an annotated Secret', async (t) => {
+    const { api } = cluster;
+    await api.createNamespaces(['source', 'project-a', 'project-b']);
+    await api.create(replicated('annotated', 'source', 'project-a', VALUE));
+    await api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'mirrored', namespace: 'source' },
+      stringData: { password: VALUE },
+    });
+    await api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name: 'mirror', namespace: 'source' },
+      spec: { source: { name: 'mirrored' }, destination: { namespaces: ['project-.+'] } },
+    });
+    await waitFor(() => api.find('/api/v1/namespaces/project-a/secrets/annotated'), { message: 'the first copy' });
+    t.diagnostic(`the first copy was there after ${seconds()}`);
+    for (const namespace of ['project-a', 'project-b']) {
+      const copy = await waitFor(() => api.find(`/api/v1/namespaces/${namespace}/secrets/mirrored`));
+      assert.equal(Buffer.from(copy.data.password, 'base64').toString(), VALUE);
+    }
+    await waitFor(async () => {
+      const { status } = await api.get('/apis/mirrors.kts.studio/v1alpha2/namespaces/source/secretmirrors/mirror');
+      return status?.mirrorStatus === 'Active';
+    });
+  });
+
+  it('answers kubectl logs, exec and port-forward', async () => {
+    const pods = await podsOf(cluster);
+    for (const { metadata } of pods) {
+      const log = await cluster.kubectl('logs', `--namespace=${HOME}`, metadata.name);
+      assert.match(log, /"level":"info"/);
+      assert.ok(!log.includes(VALUE) && !log.includes(Buffer.from(VALUE).toString('base64')));
+    }
+    const status = await cluster.kubectl('exec', `--namespace=${HOME}`, DEPLOYMENT, '--', 'keyferry', 'status');
+    assert.match(status, /source\/mirror/);
+    const leader = await leaderOf(cluster);
+    await withPortForward(cluster, HOME, `pod/${leader.metadata.name}`, 8080, async (url) => {
+      const answer = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(10_000) });
+      assert.match(await answer.text(), /^keyferry_leader 1$/m);
+    });
+  });
+
+  it('another Pod takes over at once when the leader is deleted, without a missing or repeated write', async (t) => {
+    using yardstick = new Yardstick();
+    const { metadata } = await leaderOf(cluster);
+    const path = `/api/v1/namespaces/${HOME}/pods/${metadata.name}`;
+    const { heldAfterMs, copiedAfterMs } = await takeover(cluster, 'deleted', () => cluster.api.delete(path));
+    t.diagnostic(`taken over after ${heldAfterMs.toFixed(0)} ms, first copy after ${copiedAfterMs.toFixed(0)} ms`);
+    assertWithin(heldAfterMs, GRACEFUL_MS, 'the takeover', yardstick.stretch);
+    await rolledOut(cluster);
+  });
+
+  it('another Pod takes over when the leader is killed, without a missing or repeated write', async (t) => {
+    using yardstick = new Yardstick();
+    const container = containerOf(await leaderOf(cluster));
+    const kill = (): Promise<unknown> => cluster.ctr('task', 'kill', '--signal=SIGKILL', container);
+    const { heldAfterMs, copiedAfterMs } = await takeover(cluster, 'killed', kill);
+    t.diagnostic(`taken over after ${heldAfterMs.toFixed(0)} ms, first copy after ${copiedAfterMs.toFixed(0)} ms`);
+    assertWithin(heldAfterMs, KILLED_MS, 'the takeover', yardstick.stretch);
+    await rolledOut(cluster);
+  });
+
+  it('uses less memory than the limit of the chart', async (t) => {
+    const used = cluster.peakMemory(containerOf(await leaderOf(cluster)));
+    t.diagnostic(`the leader has used ${(used / 2 ** 20).toFixed(0)} MiB`);
+    assert.ok(used < MEMORY_LIMIT, `${used} bytes`);
+  });
+
+  it('gets other values by helm upgrade, in a namespace with the Pod Security level restricted', async () => {
+    const labels = {
+      'pod-security.kubernetes.io/enforce': 'restricted',
+      'pod-security.kubernetes.io/warn': 'restricted',
+    };
+    await cluster.api.patch(`/api/v1/namespaces/${HOME}`, { metadata: { labels } });
+    const before = await podsOf(cluster);
+    const stderr = await install(cluster, { 'metrics.port': 9090, 'replicator.enabled': false });
+    assert.doesNotMatch(stderr, /PodSecurity/);
+    const pods = await rolledOut(cluster);
+    const names = new Set(before.map(({ metadata }) => metadata.name));
+    assert.ok(pods.every(({ metadata }) => !names.has(metadata.name)));
+    await cluster.api.createNamespaces(['project-c']);
+    await waitFor(() => cluster.api.find('/api/v1/namespaces/project-c/secrets/mirrored'));
+    await withPortForward(cluster, HOME, DEPLOYMENT, 9090, async (url) => {
+      assert.equal((await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(10_000) })).status, 200);
+    });
+  });
+
+  it('leaves the CRDs, the mirrors and the copies when it is uninstalled', async () => {
+    const { api } = cluster;
+    const { code, stderr } = await helm(['uninstall', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
+    assert.equal(code, 0, stderr);
+    await waitFor(async () => (await podsOf(cluster)).length === 0, { message: 'the Pods to end' });
+    assert.ok(await api.find('/apis/mirrors.kts.studio/v1alpha2/namespaces/source/secretmirrors/mirror'));
+    for (const copy of ['project-a/secrets/annotated', 'project-a/secrets/mirrored', 'project-c/secrets/mirrored']) {
+      assert.ok(await api.find(`/api/v1/namespaces/${copy}`), copy);
+    }
+    assert.equal((await api.list('/api/v1/namespaces/killed-to/secrets')).length, 60);
+  });
+});

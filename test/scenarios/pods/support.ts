@@ -1,0 +1,93 @@
+/** Keyferry as Pods of a real cluster: its installation, its Pods, and which of them leads. */
+import assert from 'node:assert/strict';
+
+import { missingForPods } from '../../servers/real-cluster/missing.ts';
+import { type RealCluster, startRealCluster } from '../../servers/real-cluster/cluster.ts';
+import type { Json } from '../../support/api.ts';
+import { ensureImage } from '../../support/image.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { CHART, helm, valueFlags } from '../chart/helm.ts';
+
+export const RELEASE = 'keyferry';
+export const HOME = 'keyferry';
+export const DEPLOYMENT = `deploy/${RELEASE}`;
+/** The kubelet probes every 10 s, and a rollout replaces one Pod after the other. */
+export const ROLLOUT_TIMEOUT_MS = 180_000;
+
+const image = missingForPods() === false ? await ensureImage() : undefined;
+
+/** Why these tests cannot run on this machine, or false. */
+export const skip = missingForPods() || (image !== undefined && 'missing' in image && image.missing);
+
+/** Starts a cluster whose containerd has the image of Keyferry. @param images more archives */
+export async function startCluster(images: readonly string[] = []): Promise<RealCluster> {
+  if (image === undefined || 'missing' in image) throw new Error('there is no image');
+  return startRealCluster([image.archive, ...images]);
+}
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** Installs or upgrades the chart, without waiting for the Pods. @returns what Helm wrote on stderr, such as the warnings of the API server */
+export async function install(cluster: RealCluster, values: Values = {}, namespace = HOME): Promise<string> {
+  const args = ['upgrade', '--install', RELEASE, CHART, `--namespace=${namespace}`, '--create-namespace'];
+  const { code, stderr } = await helm([...args, ...valueFlags(values)], cluster.kubeconfigPath);
+  assert.equal(code, 0, stderr);
+  return stderr;
+}
+
+/** Waits until all Pods of the last version of the Deployment are ready and no others are left. */
+export async function rolledOut(cluster: RealCluster, namespace = HOME): Promise<Json[]> {
+  return waitFor(
+    async () => {
+      const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${RELEASE}`;
+      const { metadata, spec, status } = await cluster.api.get(path);
+      if (status.observedGeneration !== metadata.generation || status.updatedReplicas !== spec.replicas) return false;
+      const pods = await podsOf(cluster, namespace);
+      return pods.length === spec.replicas && pods.every((pod) => isReady(pod)) && pods;
+    },
+    { timeoutMs: ROLLOUT_TIMEOUT_MS, message: `the Pods of ${namespace} to be ready` },
+  );
+}
+
+export function podsOf(cluster: RealCluster, namespace = HOME): Promise<Json[]> {
+  return cluster.api.list(`/api/v1/namespaces/${namespace}/pods`, {
+    labelSelector: `app.kubernetes.io/instance=${RELEASE}`,
+  });
+}
+
+export function isReady(pod: Json): boolean {
+  const conditions: { type: string; status: string }[] = pod.status?.conditions ?? [];
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+}
+
+/** The identity in the Lease: the name of a Pod, and another suffix for each start. `''` if there is none. */
+export async function holderOf(cluster: RealCluster, namespace = HOME): Promise<string> {
+  const lease = await cluster.api.find(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${RELEASE}`);
+  return lease?.spec?.holderIdentity ?? '';
+}
+
+/** The Pod that leads. */
+export async function leaderOf(cluster: RealCluster, namespace = HOME): Promise<Json> {
+  return waitFor(
+    async () => {
+      const [name] = (await holderOf(cluster, namespace)).split('_');
+      return (await podsOf(cluster, namespace)).find(({ metadata }) => metadata.name === name);
+    },
+    { message: 'a leader' },
+  );
+}
+
+/** The id of its container, as containerd and the cgroups name it. */
+export function containerOf(pod: Json): string {
+  return pod.status.containerStatuses[0].containerID.replace('containerd://', '');
+}
+
+/** A Secret whose copy the replicator makes in another namespace. */
+export function replicated(name: string, namespace: string, to: string, value = 'on'): Json {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace, annotations: { 'k8s-replicator/replicate-to': `${to}/${name}` } },
+    stringData: { password: value },
+  };
+}

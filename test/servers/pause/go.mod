@@ -1,0 +1,3 @@
+module keyferry.dev/test/pause
+
+go 1.24

@@ -1,0 +1,189 @@
+/**
+ * A Kubernetes with one node and real Pods: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, containerd and kubelet, in
+ * namespaces of their own. It has no DNS and no kube-proxy: of the Services, only `kubernetes` answers. NetworkPolicies have no effect.
+ *
+ * States: running → stopped. `startRealCluster` resolves when the node is ready.
+ */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import { TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { CertificateAuthority } from '../certificates.ts';
+import { ensureServer } from '../ensure.ts';
+import { Reaper } from '../reaper.ts';
+import type { ServerProcess } from '../server-process.ts';
+import { peakMemory } from './cgroups.ts';
+import { apiUrl, CONTAINERD_SOCKET, writeClusterFiles } from './files.ts';
+import { Namespace } from './namespace.ts';
+import { PAUSE_IMAGE, writeProgramImage } from './program-image.ts';
+import {
+  API_PORT,
+  API_SERVICE,
+  clusterFile,
+  containerdArgs,
+  kubeletArgs,
+  type Layout,
+  NODE,
+  realApiServerArgs,
+  realControllerManagerArgs,
+  realEtcdArgs,
+  schedulerArgs,
+} from './server-args.ts';
+
+/** Its start uses much processor time, and other tests run beside it. */
+const READY_TIMEOUT_MS = 180_000;
+const COMMAND_TIMEOUT_MS = 120_000;
+const LIMIT_BYTES = 32 * 1024 * 1024;
+const LOG_LINES = 15;
+
+export class RealCluster {
+  readonly url: string;
+  readonly caPem: string;
+  /** File for the admin. */
+  readonly kubeconfigPath: string;
+  /** A client as admin. */
+  readonly api: TestApi;
+  /** Holds all files of this cluster; removed by `stop`. */
+  readonly folder: string;
+  readonly namespace: Namespace;
+  readonly #servers: ServerProcess[] = [];
+  readonly #layout: Layout;
+
+  /** Use `startRealCluster`. */
+  constructor(namespace: Namespace, layout: Layout, caPem: string, adminToken: string) {
+    this.namespace = namespace;
+    this.folder = layout.folder;
+    this.url = apiUrl(layout);
+    this.caPem = caPem;
+    this.kubeconfigPath = clusterFile(layout, 'admin.yaml');
+    this.api = new TestApi({ url: this.url, caPem, token: adminToken });
+    this.#layout = layout;
+  }
+
+  /** Starts all servers. @param images archives for containerd */
+  async start(images: readonly string[]): Promise<void> {
+    await Promise.all([this.#startControlPlane(), this.#startContainerd(images)]);
+    await this.#spawn('kubelet', kubeletArgs(this.#layout));
+    await this.#until('the node to be ready', async () => {
+      const node = await this.api.find(`/api/v1/nodes/${NODE}`);
+      const conditions: { type: string; status: string }[] = node?.status?.conditions ?? [];
+      return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+    });
+  }
+
+  /** Makes an archive of an image known to containerd. */
+  async importImage(archive: string): Promise<void> {
+    await this.ctr('image', 'import', archive);
+  }
+
+  /** Runs containerd's client for the images and containers of Pods. @returns its stdout */
+  ctr(...args: readonly string[]): Promise<string> {
+    return this.namespace.run('ctr', `--address=${CONTAINERD_SOCKET}`, '--namespace=k8s.io', ...args);
+  }
+
+  /** Runs kubectl as admin. @throws Error with its output if it fails @returns its stdout */
+  async kubectl(...args: readonly string[]): Promise<string> {
+    const { command, env } = await this.kubectlCommand();
+    const options = { env, timeout: COMMAND_TIMEOUT_MS, maxBuffer: LIMIT_BYTES };
+    const { stdout } = await promisify(execFile)(command, args, options);
+    return stdout;
+  }
+
+  /** For running kubectl as a child process. */
+  async kubectlCommand(): Promise<{ readonly command: string; readonly env: NodeJS.ProcessEnv }> {
+    const env = { PATH: process.env['PATH'], HOME: this.folder, KUBECONFIG: this.kubeconfigPath };
+    return { command: await ensureServer('kubectl'), env };
+  }
+
+  /** The most memory that a container has used so far, in bytes. @param containerId of the Pod's status, without `containerd://` */
+  peakMemory(containerId: string): number {
+    return peakMemory(this.namespace.cgroup, containerId);
+  }
+
+  /** The ends of the logs of all servers. */
+  logs(): string {
+    return this.#servers.map((server) => `== ${server.name}\n${server.logTail(LOG_LINES)}`).join('\n');
+  }
+
+  /** Ends everything and removes its folder. */
+  async stop(): Promise<void> {
+    this.api.close();
+    await this.namespace.close();
+    await Promise.all(this.#servers.map((server) => server.kill()));
+    await Reaper.shared().removeFolder(this.folder);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #startControlPlane(): Promise<void> {
+    await this.#spawn('etcd', realEtcdArgs(this.#layout));
+    // It waits for etcd.
+    const apiServer = await this.#spawn('kube-apiserver', realApiServerArgs(this.#layout));
+    const isReady = async (): Promise<boolean> => {
+      const ready = await this.api.raw('GET', '/readyz', { timeoutMs: 5_000 });
+      return ready.status === 200 && (await this.api.find('/api/v1/namespaces/default')) !== undefined;
+    };
+    await apiServer.ready(isReady, READY_TIMEOUT_MS);
+    // In the place of kube-proxy.
+    const toService = ['-d', API_SERVICE, '-p', 'tcp', '--dport', '443'];
+    const toServer = ['-j', 'DNAT', '--to-destination', `${this.#layout.address}:${API_PORT}`];
+    await this.namespace.run('iptables', '-t', 'nat', '-A', 'PREROUTING', ...toService, ...toServer);
+    await this.#spawn('kube-controller-manager', realControllerManagerArgs(this.#layout));
+    await this.#spawn('kube-scheduler', schedulerArgs(this.#layout));
+  }
+
+  async #startContainerd(images: readonly string[]): Promise<void> {
+    const containerd = this.namespace.spawn('containerd', 'containerd', containerdArgs(this.#layout), this.folder);
+    this.#servers.push(containerd);
+    await containerd.ready(async () => (await this.ctr('version')) !== '', READY_TIMEOUT_MS);
+    const pause = path.join(this.folder, 'pause');
+    const archive = await writeProgramImage(PAUSE_IMAGE, await ensureServer('pause'), pause);
+    for (const image of [archive, ...images]) await this.importImage(image);
+  }
+
+  async #spawn(
+    name: 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet',
+    args: readonly string[],
+  ): Promise<ServerProcess> {
+    const server = this.namespace.spawn(name, await ensureServer(name), args, this.folder);
+    this.#servers.push(server);
+    return server;
+  }
+
+  /** @throws Error with the logs if a server has ended, or the condition is not met in time */
+  async #until(message: string, condition: () => Promise<boolean>): Promise<void> {
+    const check = async (): Promise<boolean> => this.#servers.some(({ running }) => !running) || (await condition());
+    await waitFor(check, { timeoutMs: READY_TIMEOUT_MS, message: () => `${message}\n${this.logs()}` });
+    const ended = this.#servers.find(({ running }) => !running);
+    if (ended !== undefined)
+      throw new Error(`${ended.name} ended while the test waited for ${message}\n${this.logs()}`);
+  }
+}
+
+/**
+ * Starts a cluster. `missingForPods` must have found nothing.
+ * @param images - archives of images that its Pods use
+ * @throws Error with the ends of the logs if a server did not start
+ */
+export async function startRealCluster(images: readonly string[] = []): Promise<RealCluster> {
+  const folder = await Reaper.shared().temporaryFolder('keyferry-real-cluster-');
+  const namespace = await Namespace.open(folder);
+  let cluster: RealCluster | undefined;
+  try {
+    const layout: Layout = { folder, address: namespace.link.inside, cgroup: namespace.cgroup };
+    const ca = await CertificateAuthority.create('keyferry-test-ca');
+    const adminToken = randomBytes(16).toString('hex');
+    await writeClusterFiles(layout, ca, adminToken);
+    cluster = new RealCluster(namespace, layout, ca.certPem, adminToken);
+    await cluster.start(images);
+    return cluster;
+  } catch (error) {
+    await (cluster === undefined ? namespace.close() : cluster.stop());
+    throw error;
+  }
+}
