@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import type { IsRead } from '../copy/model/observed.ts';
-import { OVERWRITTEN_MARK } from '../copy/plan/desired.ts';
+import { OVERWRITTEN_MARK } from '../copy/plan/plan-write.ts';
 import { PLACE_ANNOTATION } from '../copy/plan/marks.ts';
 
 /**

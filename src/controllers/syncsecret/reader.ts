@@ -2,10 +2,9 @@
  * The SyncSecrets for `status` and `plan`, in a tenant cluster and in the management cluster. One that is propagated has its copy in the
  * other cluster, which the commands do not read: its status says what came of it. Any other one has its Secret here.
  */
-import { KeyLists } from '../../copy/model/key-lists.ts';
+import { KeyLists, observe, type Observed } from '../../copy/model/observed.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
 import type {

@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { userCause } from '../../copy/model/cause.ts';
-import type { Cause } from '../../copy/model/cause.ts';
-import { type Claim, type Outcome, PENDING, RELEASED } from '../../copy/model/claim.ts';
-import { LeaveShape } from '../../copy/model/leave-shape.ts';
+import { userCause, type Cause } from '../../copy/model/cause.ts';
+import { type Claim, type Outcome, PENDING, RELEASED, LeaveShape } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import { KeyLists } from '../../copy/model/key-lists.ts';
+import { KeyLists } from '../../copy/model/observed.ts';
 import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext } from '../common/context.ts';

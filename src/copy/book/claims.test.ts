@@ -5,9 +5,8 @@ import { describe, it } from 'node:test';
 import { asKey } from '../../../test/support/keys.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { userCause } from '../model/cause.ts';
-import type { Claim } from '../model/claim.ts';
+import { type Claim, LeaveShape } from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
-import { LeaveShape } from '../model/leave-shape.ts';
 import type { RuleSet, RuleState } from '../model/rule-set.ts';
 import { Claims } from './claims.ts';
 

@@ -2,16 +2,16 @@
  * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine keeps them up to
  * date from watches; a short command fills them once from lists.
  */
-import type { Claim } from '../model/claim.ts';
+import { type Claim, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
-import { UNPREPARED } from '../model/unprepared-shape.ts';
 import type { Evaluation, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
 import type { OrphanAction } from '../plan/facts.ts';
 import { ownerByMark, placedOwner } from '../plan/marks.ts';
+import { nobodyCause } from '../model/cause.ts';
 
 /** How up to date the claims of a rule are. */
 export interface RuleLookup {
@@ -127,6 +127,15 @@ export class Claims {
     return rules.orphanPolicy(rule, observed, true);
   }
 }
+
+const WAIT: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  ...nobodyCause(PENDING.reason, 'the finalizer of the rule is being written'),
+};
+
+/** The desired state of the targets of a rule that is not prepared: unchanged, until its finalizer is on the server. */
+const UNPREPARED: Shape = { id: 'unprepared', desiredState: () => WAIT, heldVersion: () => undefined };
 
 function unprepared(claim: Claim): Claim {
   return { ...claim, shape: UNPREPARED };

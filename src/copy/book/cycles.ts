@@ -20,7 +20,8 @@ import { userCause } from '../model/cause.ts';
 import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { ClaimBook } from './claim-book.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import type { Contest, Facts } from '../plan/facts.ts';
+import type { Facts } from '../plan/facts.ts';
+import type { Contest } from '../plan/facts.ts';
 import { winnerOf } from '../plan/contest.ts';
 
 export interface CyclesOptions {

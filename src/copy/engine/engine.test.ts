@@ -3,14 +3,12 @@ import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '..
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { userCause } from '../model/cause.ts';
+import { userCause, type Cause } from '../model/cause.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
-import type { Cause } from '../model/cause.ts';
-import type { Claim, Owner } from '../model/claim.ts';
-import { LeaveShape } from '../model/leave-shape.ts';
+import { type Claim, type Owner, LeaveShape } from '../model/claim.ts';
 import { observe } from '../model/observed.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';

@@ -18,12 +18,11 @@ import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../
 import type { Backend, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';
-import { type Cause, sameCause } from '../model/cause.ts';
+import { type Cause, sameCause, failureOf, isPassing } from '../model/cause.ts';
 import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
-import { failureOf, isPassing } from '../model/failure.ts';
 import type { FactSource } from '../plan/decide.ts';
 import type { RuleReadiness, RuleReconciler } from './rule-reconciler.ts';
-import { worstOutcome } from '../plan/worst-outcome.ts';
+import { worstOutcome } from '../plan/contest.ts';
 import { SourceRouter } from './sources.ts';
 import { TargetQueues } from './target-queues.ts';
 

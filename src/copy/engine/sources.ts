@@ -1,9 +1,8 @@
 /** Reads sources of all backends. */
 import type { Backend, SourceProvider } from './backend.ts';
 import type { SourceView } from '../model/claim.ts';
-import type { Content } from '../model/content.ts';
+import type { Content, Fingerprint } from '../model/content.ts';
 import { backendOf, type ResourceKey } from '../model/keys.ts';
-import type { Fingerprint } from '../model/fingerprint.ts';
 
 export interface SourceReader {
   /** The state of a source, without I/O. */

@@ -2,10 +2,10 @@
  * A claim is data: the owner desires that a target holds the content of a source, in a given shape. Controllers make claims from rules;
  * the engine reconciles the targets and records the outcomes.
  */
-import { type Cause, nobodyCause, sameCause } from './cause.ts';
-import type { ResourceKey, RuleKey } from './keys.ts';
+import { type Cause, nobodyCause, sameCause, userCause } from './cause.ts';
+import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
 import type { OwnerReference } from '../../kube/api.ts';
-import type { Observed } from './observed.ts';
+import { type Observed, contentVersion } from './observed.ts';
 
 export interface Owner {
   readonly key: RuleKey;
@@ -94,6 +94,9 @@ export type DesiredState =
       readonly remark?: Waiting | Failed;
     };
 
+/** What a target has to be. */
+export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
+
 /** A controller's pure function for the desired state of targets. Claims of a rule with the same shape share one object. */
 export interface Shape {
   /** Shapes with the same id desire the same state. */
@@ -149,4 +152,45 @@ export function sameOutcome(a: Outcome, b: Outcome): boolean {
 /** The claim has no final outcome: it was not tried yet, or a watch will report soon. */
 export function isUnderWay(outcome: Outcome): boolean {
   return outcome.state === 'pending' || (outcome.state === 'waiting' && outcome.for === 'watch');
+}
+
+/** The desired state of the copies of a rule that is not valid: unchanged, with a reason. */
+export class LeaveShape implements Shape {
+  readonly id: string;
+  readonly #desired: DesiredState;
+
+  constructor(cause: Cause) {
+    this.id = `leave ${cause.reason} ${cause.message}`;
+    this.#desired = { kind: 'fail', ...cause };
+  }
+
+  desiredState(): DesiredState {
+    return this.#desired;
+  }
+
+  heldVersion(): undefined {
+    return undefined;
+  }
+}
+
+/** Claims that keep the copies of a rule unchanged. */
+export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, cause: Cause): Claim[] {
+  const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape(cause) } as const;
+  return Array.from(targets, (target) => ({ ...leave, target }));
+}
+
+/**
+ * The view of a source in a cluster: the same for the operator and for the short commands.
+ * @param observed `undefined`: there is no such object, as far as is known
+ * @param isKnown whether an object that exists would be known
+ */
+export function sourceView(source: ResourceKey, observed: Observed | undefined, isKnown: () => boolean): SourceView {
+  if (observed !== undefined) {
+    const { labels, annotations } = observed;
+    return { state: 'present', version: contentVersion(observed), labels, annotations };
+  }
+  if (!isKnown()) return { state: 'unknown' };
+  const { kind, namespace, name } = parseResourceKey(source);
+  const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
+  return { state: 'missing', ...userCause(`No${kind}`, message) };
 }

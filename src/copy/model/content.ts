@@ -17,6 +17,16 @@ export interface ContentPiece {
 /** Memory of a content besides its bytes: objects, buffers, digest and cache entry. Measured: 850. */
 const OVERHEAD_BYTES = 1024;
 
+/** The part of a content that stays in memory when its values are dropped: enough to compare it with another one. */
+export interface Fingerprint {
+  /** Equal for equal data of any type. Never leaves the process. */
+  readonly digest: string;
+  /** As `Observed.ownKeys`. */
+  readonly keys: string;
+  /** '' for a kind without types. */
+  readonly type: string;
+}
+
 export class Content {
   /** The version of the source that this is the content of. */
   readonly version: string;
@@ -24,10 +34,11 @@ export class Content {
   readonly type: string;
   /** Fields that are not empty, in the order of the kind, and always its first field. */
   readonly pieces: readonly ContentPiece[];
-  /** Equal for equal data of any type. Never leaves the process. */
+  /** @see Fingerprint */
   readonly digest: string;
-  /** As `Observed.ownKeys`. */
   readonly keys: string;
+  /** One object for all copies. */
+  readonly fingerprint: Fingerprint;
   readonly keyCount: number;
   /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
   readonly weight: number;
@@ -50,6 +61,7 @@ export class Content {
       bytes += json.length;
     }
     this.digest = hash.digest('base64');
+    this.fingerprint = { digest: this.digest, keys, type };
     this.weight = bytes + OVERHEAD_BYTES;
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { Claim, Owner, SourceView } from '../model/claim.ts';
-import type { Fingerprint } from '../model/fingerprint.ts';
+import type { Fingerprint } from '../model/content.ts';
 import type { Observed } from '../model/observed.ts';
 import { ClaimBook } from '../book/claim-book.ts';
 import { decide, type FactSource, type TargetReader } from './decide.ts';

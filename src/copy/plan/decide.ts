@@ -10,7 +10,7 @@
  * decisions together.
  */
 import type { SourceView } from '../model/claim.ts';
-import type { Fingerprint } from '../model/fingerprint.ts';
+import type { Fingerprint } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from '../book/claims.ts';

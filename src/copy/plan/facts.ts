@@ -1,9 +1,8 @@
 /** The input and the output of `plan`. */
 import type { Entry } from '../book/claim-book.ts';
 import type { Cause } from '../model/cause.ts';
-import type { Claim, ClaimMode, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
-import type { DesiredObject } from './desired.ts';
-import type { Fingerprint } from '../model/fingerprint.ts';
+import type { Claim, ClaimMode, DesiredObject, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
+import type { Fingerprint } from '../model/content.ts';
 import type { RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 

@@ -5,14 +5,21 @@ import * as fc from 'fast-check';
 
 import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
-import type { Claim, ClaimMode, DesiredState, Shape, SourceView } from '../model/claim.ts';
-import { PENDING } from '../model/claim.ts';
+import {
+  type Claim,
+  type ClaimMode,
+  type DesiredState,
+  type Shape,
+  type SourceView,
+  PENDING,
+  type DesiredObject,
+} from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { PLACE_ANNOTATION } from './marks.ts';
 import { type Observed, ownersText } from '../model/observed.ts';
 import type { Facts, OrphanAction, Plan } from './facts.ts';
-import type { Fingerprint } from '../model/fingerprint.ts';
-import { type DesiredObject, OVERWRITTEN_MARK } from './desired.ts';
+import type { Fingerprint } from '../model/content.ts';
+import { OVERWRITTEN_MARK } from './plan-write.ts';
 import { plan, KEPT_AS_SOURCE } from './plan.ts';
 import { winnerOf } from './contest.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';

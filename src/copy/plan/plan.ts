@@ -6,15 +6,13 @@
  * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that the target's mark
  *   names is gone, or no longer claims the target.
  */
-import { nobodyCause, userCause } from '../model/cause.ts';
-import { OTHER_OWNER } from '../model/failure.ts';
+import { nobodyCause, userCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import { fillerOf, isReleased, winnerOf } from './contest.ts';
+import { fillerOf, isReleased, winnerOf, conflictWithRule, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from './marks.ts';
-import { conflictWithRule, outcomeOf } from './outcomes.ts';
 import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };

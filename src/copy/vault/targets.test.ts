@@ -7,7 +7,6 @@ import type { Claim, Shape, SourceView } from '../model/claim.ts';
 import { ClaimBook } from '../book/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
-import { fingerprintOf } from '../model/fingerprint.ts';
 import type { VaultAccess, VaultConnection } from './access/access.ts';
 import type { VaultCredentials } from './access/credentials.ts';
 import { VaultError } from '../../vault/errors.ts';
@@ -65,7 +64,7 @@ test('an entry is written again if it was recreated, though it has the same vers
     book,
     sources: {
       view: () => view,
-      fingerprint: () => fingerprintOf(content),
+      fingerprint: () => content.fingerprint,
       load: async () => await Promise.resolve(content),
     },
     cycles: { viewsOn: () => () => undefined },
@@ -149,7 +148,7 @@ test('the rule that holds an entry keeps it; a free entry goes to the oldest rul
     book,
     sources: {
       view: (source) => (sourceless.has(source ?? '') ? absent : present),
-      fingerprint: () => fingerprintOf(content),
+      fingerprint: () => content.fingerprint,
       load: async () => await Promise.resolve(content),
     },
     cycles: { viewsOn: () => () => undefined },

@@ -13,14 +13,13 @@ import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/kv/values.ts';
 import { causeOf, operatorCause, userCause } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
-import { type ClaimBook, type Entry } from '../book/claim-book.ts';
+import type { ClaimBook, Entry } from '../book/claim-book.ts';
+import { winnerOf, outcomeOf, outcomesOf } from '../plan/contest.ts';
 import type { Contest } from '../plan/facts.ts';
 import type { Content } from '../model/content.ts';
 import { type Cycles, type Flows, flowsOf } from '../book/cycles.ts';
 import { type EntryKey, loginKey, type RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import { winnerOf } from '../plan/contest.ts';
-import { outcomeOf, outcomesOf } from '../plan/outcomes.ts';
 import { planWithoutWrite } from '../plan/plan-write.ts';
 import type { TargetWriter } from '../engine/backend.ts';
 import type { SourceReader } from '../engine/sources.ts';
@@ -28,7 +27,7 @@ import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from
 import { VaultAuthMissingError } from './access/auth-missing.ts';
 import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
 import { NotKnownYetError, type VaultCredentials } from './access/credentials.ts';
-import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
+import type { VaultAuthRef, VaultLocations, VaultLocation } from './locations.ts';
 
 export interface VaultTargetsOptions {
   readonly book: ClaimBook;

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { userCause } from '../../../copy/model/cause.ts';
-import { PENDING } from '../../../copy/model/claim.ts';
-import { LeaveShape } from '../../../copy/model/leave-shape.ts';
+import { PENDING, LeaveShape } from '../../../copy/model/claim.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { Deletions, type DeletionStep } from './deletion.ts';
 import { asKey } from '../../../../test/support/keys.ts';

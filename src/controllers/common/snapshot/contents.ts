@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../../copy/cluster/objects/get-object.ts';
-import { Content } from '../../../copy/model/content.ts';
+import { Content, type Fingerprint } from '../../../copy/model/content.ts';
 import {
   isEntryKey,
   type ObjectKey,
@@ -14,7 +14,6 @@ import {
 } from '../../../copy/model/keys.ts';
 import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
 import { versionOf } from '../../../copy/model/observed.ts';
-import { type Fingerprint, fingerprintOf } from '../../../copy/model/fingerprint.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
 import { type Changes, KINDS } from './inventory.ts';
@@ -137,7 +136,7 @@ export class Contents {
     const { resourceVersion } = object.metadata;
     const kind = this.#kindOf(key);
     const version = versionOf(object.metadata, kind);
-    const fingerprint = fingerprintOf(Content.ofObject(kind, object, version));
+    const fingerprint = Content.ofObject(kind, object, version).fingerprint;
     return { resourceVersion, version, fingerprint, immutable: object['immutable'] === true };
   }
 

@@ -1,14 +1,13 @@
 /** The objects of a cluster as lists showed them at one time: metadata of Secrets, ConfigMaps and namespaces, and the rules of controllers. */
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
-import type { SourceView } from '../../../copy/model/claim.ts';
-import { sourceView } from '../../../copy/model/source-view.ts';
+import { type SourceView, sourceView } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Listed, ListOptions } from '../../../kube/list-each.ts';
-import { type Collection, type Lister, type Reach } from './list-permitted.ts';
+import type { Collection, Lister, Reach } from './list-permitted.ts';
 import type { RuleCollection } from './reader.ts';
 
 /** All are listed. The status names kinds that the replicator does not run for. */

@@ -15,7 +15,7 @@ import {
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { Claims } from '../../../copy/book/claims.ts';
 import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../../copy/plan/decide.ts';
-import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
+import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/queue/slices.ts';

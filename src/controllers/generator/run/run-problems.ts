@@ -1,6 +1,6 @@
 /** The words for an author about a failure of Vault or of the API server. */
 import { vaultFault, type VaultLogin } from '../../../copy/vault/access/access.ts';
-import { failureOf } from '../../../copy/model/failure.ts';
+import { failureOf } from '../../../copy/model/cause.ts';
 import { missingCredential } from '../../../copy/vault/access/auth-missing.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
 import { isVaultError, type VaultErrorKind } from '../../../vault/errors.ts';

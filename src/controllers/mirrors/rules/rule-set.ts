@@ -2,9 +2,8 @@
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import type { Claim, Owner, SourceView } from '../../../copy/model/claim.ts';
+import { type Claim, type Owner, type SourceView, leavingClaims } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
-import { leavingClaims } from '../../../copy/model/leave-shape.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';

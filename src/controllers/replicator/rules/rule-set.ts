@@ -8,7 +8,7 @@
  * or clears a copy.
  */
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import type { Claim, Owner } from '../../../copy/model/claim.ts';
+import { type Claim, type Owner, leavingClaims } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
   parseRuleKey,
@@ -18,7 +18,6 @@ import {
   ruleKeyOfKind,
 } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
-import { leavingClaims } from '../../../copy/model/leave-shape.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';

@@ -2,7 +2,7 @@
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
-import type { KeyLists } from '../../../copy/model/key-lists.ts';
+import type { KeyLists } from '../../../copy/model/observed.ts';
 import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
 

@@ -15,8 +15,7 @@ import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { OnObjectChange } from '../../engine/backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
-import { KeyLists } from '../../model/key-lists.ts';
-import { observe, type Observed, type ObserveOptions } from '../../model/observed.ts';
+import { KeyLists, observe, type Observed, type ObserveOptions } from '../../model/observed.ts';
 
 /** The bit of one feed. */
 type FeedBit = number;

@@ -11,18 +11,15 @@ import { isOlder } from '../../../kube/resource-version.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { OnObjectChange, SourceProvider } from '../../engine/backend.ts';
 import { operatorCause } from '../../model/cause.ts';
-import type { SourceView } from '../../model/claim.ts';
-import { Content } from '../../model/content.ts';
+import { type SourceView, sourceView } from '../../model/claim.ts';
+import { Content, type Fingerprint } from '../../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from '../watch/object-watches.ts';
-import { KeyLists } from '../../model/key-lists.ts';
+import { KeyLists, contentVersion, type Observed, versionOf } from '../../model/observed.ts';
 import { parseResourceKey, resourceKey, type ObjectKey } from '../../model/keys.ts';
 import { type Kind, objectPath } from '../../model/kind.ts';
-import { contentVersion, type Observed, versionOf } from '../../model/observed.ts';
-import { sourceView } from '../../model/source-view.ts';
 import type { Held } from '../../plan/facts.ts';
 import { getObject } from './get-object.ts';
 import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
-import { type Fingerprint, fingerprintOf } from '../../model/fingerprint.ts';
 
 /** Size of the cache of contents, bytes: for copies that are still to be written. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
@@ -273,7 +270,7 @@ export class KubeStore implements SourceProvider {
     // Deleted while it was read: its fingerprint would never be dropped.
     if (this.index.find(key) === undefined) return;
     const versions = getOrCreate(this.#fingerprints, key, () => new Map());
-    versions.set(content.version, fingerprintOf(content));
+    versions.set(content.version, content.fingerprint);
     for (const oldest of versions.keys()) {
       if (versions.size <= FINGERPRINTS_KEPT) break;
       versions.delete(oldest);

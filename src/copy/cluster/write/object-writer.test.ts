@@ -13,7 +13,7 @@ import { SECRET } from '../../model/kind.ts';
 import { KubeStore } from '../objects/store.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { observe, type Observed } from '../../model/observed.ts';
-import type { DesiredObject } from '../../plan/desired.ts';
+import type { DesiredObject } from '../../model/claim.ts';
 
 const MARK = 'example.com/owner';
 const LABEL = 'example.com/copy';

@@ -2,18 +2,23 @@
  * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot overwrite, an update and a
  * delete name the version that they were planned for.
  */
-import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../../../kube/api.ts';
-import { METADATA_ONLY } from '../../../kube/api.ts';
+import {
+  type KubeObject,
+  type KubeRequest,
+  type KubeResponse,
+  type ObjectMeta,
+  METADATA_ONLY,
+} from '../../../kube/api.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
-import type { FieldPatch } from '../../model/claim.ts';
+import type { FieldPatch, DesiredObject } from '../../model/claim.ts';
 import type { Content, ContentPiece } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
 import { collectionPath, isForbiddenType, type Kind, objectPath } from '../../model/kind.ts';
 import type { KubeStore, ReadObject } from '../objects/store.ts';
 import { FIELD_MANAGER, LAST_APPLIED, type Observed } from '../../model/observed.ts';
-import { type DesiredObject, hasOwners } from '../../plan/desired.ts';
+import { hasOwners } from '../../plan/plan-write.ts';
 import { withoutDetails, redactApiError } from '../objects/redact-api-error.ts';
 
 const QUERY = { fieldManager: FIELD_MANAGER };

@@ -4,7 +4,8 @@ import type { ObjectMeta } from '../../../kube/api.ts';
 import { Content } from '../../model/content.ts';
 import { SECRET } from '../../model/kind.ts';
 import { isOverwritten, FullResponseBudget, withOverwrittenMark } from './overwritten.ts';
-import { OVERWRITTEN_MARK, type DesiredObject } from '../../plan/desired.ts';
+import { OVERWRITTEN_MARK } from '../../plan/plan-write.ts';
+import type { DesiredObject } from '../../model/claim.ts';
 
 const content = (text: string, type = 'Opaque'): Content =>
   Content.ofFields(SECRET, { data: { a: Buffer.from(text).toString('base64') } }, type, '1');

@@ -8,11 +8,11 @@
  * carries `OVERWRITTEN_MARK`: then its metadata do not show its data, also after a restart.
  */
 import { userCause } from '../../model/cause.ts';
-import type { Outcome } from '../../model/claim.ts';
+import type { Outcome, DesiredObject } from '../../model/claim.ts';
 import type { Content } from '../../model/content.ts';
 import type { Written } from './object-writer.ts';
 import { type Observed, observe } from '../../model/observed.ts';
-import { matches, OVERWRITTEN_MARK, type DesiredObject } from '../../plan/desired.ts';
+import { matches, OVERWRITTEN_MARK } from '../../plan/plan-write.ts';
 
 export const OVERWRITTEN: Outcome = {
   state: 'error',

@@ -14,12 +14,12 @@ import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../../kube
 import { ByteCache } from '../../../runtime/byte-cache.ts';
 import type { Claim } from '../../model/claim.ts';
 import type { Content } from '../../model/content.ts';
-import { failureOf } from '../../model/failure.ts';
+import { failureOf } from '../../model/cause.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import type { KubeStore } from '../objects/store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../../model/observed.ts';
-import type { DesiredObject } from '../../plan/desired.ts';
+import type { DesiredObject } from '../../model/claim.ts';
 
 /** Limit of all old copies: eight writes at once, each with the largest Secret that etcd accepts (1.5 MiB). */
 const KEPT_BYTES = 12 * 1024 * 1024;

@@ -1,16 +1,13 @@
 /** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
-import { nobodyCause, operatorCause, userCause } from '../../model/cause.ts';
+import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/cause.ts';
 import type { Claim, Outcome } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
-import { isPassing } from '../../model/failure.ts';
 import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
 import { contentVersion, type Observed } from '../../model/observed.ts';
-import { winnerOf } from '../../plan/contest.ts';
+import { winnerOf, isHandOver, outcomeOf } from '../../plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../../plan/facts.ts';
-import { isHandOver } from '../../plan/hand-over.ts';
-import { outcomeOf } from '../../plan/outcomes.ts';
 import {
   recordOverwritten,
   recordWrite,

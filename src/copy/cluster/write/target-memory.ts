@@ -13,9 +13,8 @@
 import { orAborted } from '../../../runtime/abort.ts';
 import { systemClock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
-import type { Content } from '../../model/content.ts';
+import { type Content, type Fingerprint } from '../../model/content.ts';
 import type { ObjectKey } from '../../model/keys.ts';
-import { type Fingerprint, fingerprintOf } from '../../model/fingerprint.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
 
 export interface Memory extends RepairMemory {
@@ -54,7 +53,7 @@ export class TargetMemory {
     content: Content,
     { type, immutable }: { readonly type: string; readonly immutable: boolean },
   ): void {
-    this.storeHeld(target, version, fingerprintOf(content), immutable);
+    this.storeHeld(target, version, content.fingerprint, immutable);
     if (type !== '') this.edit(target).type = type;
   }
 

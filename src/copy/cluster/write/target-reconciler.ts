@@ -3,14 +3,13 @@
  */
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
-import { failureOf } from '../../model/failure.ts';
+import { failureOf } from '../../model/cause.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import type { Entry } from '../../book/claim-book.ts';
 import type { Flows } from '../../book/cycles.ts';
 import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
 import type { Facts } from '../../plan/facts.ts';
-import { isHandOver, shouldGiveUpTakeover } from '../../plan/hand-over.ts';
-import { outcomesOf } from '../../plan/outcomes.ts';
+import { isHandOver, shouldGiveUpTakeover, outcomesOf } from '../../plan/contest.ts';
 import {
   type ActionResult,
   LATER_MS,

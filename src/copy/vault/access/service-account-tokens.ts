@@ -10,7 +10,7 @@ import { isObjectGone } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 import { CredentialUnavailableError } from '../../../vault/errors.ts';
-import { isPassing } from '../../model/failure.ts';
+import { isPassing } from '../../model/cause.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import type { ObjectRef } from '../locations.ts';
 

@@ -15,8 +15,7 @@ import { normalizePath } from '../../../vault/path.ts';
 import type { QueueFigures, SourceProvider } from '../../engine/backend.ts';
 import { causeOf } from '../../model/cause.ts';
 import type { SourceView } from '../../model/claim.ts';
-import type { Content } from '../../model/content.ts';
-import type { Fingerprint } from '../../model/fingerprint.ts';
+import type { Content, Fingerprint } from '../../model/content.ts';
 import { type EntryKey, type RuleKey, serverOf } from '../../model/keys.ts';
 import {
   LONGEST_WAIT_MS,

@@ -16,7 +16,6 @@ import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../../vaul
 import { VaultError } from '../../../vault/errors.ts';
 import type { SourceView } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
-import { fingerprintOf } from '../../model/fingerprint.ts';
 import type { VaultConnection } from '../access/access.ts';
 import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
 import { withEarlyEnd } from '../leases/lease-plan.ts';
@@ -159,7 +158,7 @@ export class UnitReader {
     }
     this.#dropLease(unit);
     const content = version === undefined || this.#isCounted(unit, made) ? this.#withCountedVersion(unit, made) : made;
-    unit.fingerprint = { version: content.version, fingerprint: fingerprintOf(content) };
+    unit.fingerprint = { version: content.version, fingerprint: content.fingerprint };
     unit.view = presentView(content.version);
     this.#options.contents.set(contentKey(unit, content.version), content, content.weight);
     return undefined;
@@ -206,7 +205,7 @@ export class UnitReader {
 
   #setLease(unit: Unit, lease: Lease): void {
     unit.lease = lease;
-    unit.fingerprint = { version: leaseVersion(lease.leaseId), fingerprint: fingerprintOf(lease.content) };
+    unit.fingerprint = { version: leaseVersion(lease.leaseId), fingerprint: lease.content.fingerprint };
     this.#updateView(unit, lease);
   }
 

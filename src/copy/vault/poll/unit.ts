@@ -13,7 +13,7 @@
  * - Dynamic credentials are present as long as their lease is live (`leases.ts`).
  */
 import type { SourceView } from '../../model/claim.ts';
-import type { Fingerprint } from '../../model/fingerprint.ts';
+import type { Fingerprint } from '../../model/content.ts';
 import type { EntryKey, RuleKey } from '../../model/keys.ts';
 import type { VaultTrouble } from '../access/access.ts';
 import type { EarlyEnds } from '../leases/lease-plan.ts';

@@ -5,8 +5,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 
 import { ApiError, apiErrorOf, ConnectionError } from '../../kube/errors.ts';
-import type { Cause, Fault } from './cause.ts';
-import { failureOf } from './failure.ts';
+import { type Cause, type Fault, failureOf } from './cause.ts';
 
 /** Names that no tenant may learn. */
 const INTERNAL = /internal/i;

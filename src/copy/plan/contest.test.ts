@@ -1,14 +1,21 @@
-/** The outcome of a claim by the outcome of its target. */
+/** The outcome of a claim by the outcome of its target, and of a rule by those of its claims. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { userCause } from '../model/cause.ts';
-import { type ClaimMode, type Outcome, type OutcomeState, PENDING } from '../model/claim.ts';
-import { LeaveShape } from '../model/leave-shape.ts';
+import {
+  type ClaimMode,
+  type Outcome,
+  type OutcomeState,
+  PENDING,
+  LeaveShape,
+  RELEASED,
+  SYNCED,
+} from '../model/claim.ts';
 import type { RuleKey } from '../model/keys.ts';
 import type { Entry } from '../book/claim-book.ts';
 import type { Facts } from './facts.ts';
-import { outcomesOf } from './outcomes.ts';
+import { outcomesOf, worstOutcome } from './contest.ts';
 import { asKey } from '../../../test/support/keys.ts';
 
 const RULE: RuleKey = asKey('mirrors:a/a');
@@ -47,4 +54,25 @@ test('a target that could not be read is not released', () => {
 
 test('a target that another rule creates is released', () => {
   assert.equal(released('unknown', undefined, failed, entryOf(asKey('mirrors:a/b'), 'own')), 'released');
+});
+
+const worst = (...outcomes: Outcome[]): string | undefined =>
+  worstOutcome(outcomes.map((outcome) => Object.assign(entryOf(RULE, 'own'), { outcome })))?.reason;
+
+const CONFLICT: Outcome = { state: 'conflict', ...userCause('Conflict', '') };
+const WAITS: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
+const LOOKS: Outcome = { state: 'waiting', for: 'watch', ...userCause('Unknown', '') };
+
+test('a failure counts more than a conflict, than waiting, than work under way', () => {
+  assert.equal(worst(SYNCED, LOOKS, WAITS, CONFLICT, failed), 'Forbidden');
+  assert.equal(worst(failed, CONFLICT, WAITS, LOOKS, SYNCED), 'Forbidden');
+  assert.equal(worst(SYNCED, WAITS, CONFLICT), 'Conflict');
+  assert.equal(worst(LOOKS, WAITS, SYNCED), 'NoSecret');
+  assert.equal(worst(SYNCED, LOOKS), 'Pending');
+  assert.equal(worst(PENDING, SYNCED), 'Pending');
+});
+
+test('a rule without claims, or with all of them done, is ready', () => {
+  assert.equal(worst(), undefined);
+  assert.equal(worst(SYNCED, RELEASED), undefined);
 });
