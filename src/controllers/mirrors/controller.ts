@@ -4,7 +4,6 @@ import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
-import type { Steps } from '../../runtime/queue/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import type { RuleEvent } from '../common/rules/rule-statuses.ts';
@@ -113,13 +112,14 @@ class MirrorsController implements Controller {
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
       monotonic: () => clock.monotonic(),
-      isNamespacePending: () => this.#changes.isBusy,
+      isNamespacePending: (rule) => this.#changes.isPending(rule),
       now: () => clock.now(),
     });
-    this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
-      for (const rule of yield* rules.rulesFor(name)) engine.enqueueRule(rule, initial ? 'low' : 'normal');
-      rules.recount();
-      if (!there) patterns.deleteNamespace(name);
+    this.#changes = new NamespaceChanges({
+      engine,
+      clock,
+      rulesFor: (namespace) => rules.rulesFor(namespace),
+      onCount: () => rules.recount(),
     });
   }
 

@@ -1,6 +1,7 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
 import { someOf } from '../../runtime/text/some-of.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { occursIn, reaches } from '../common/namespaces/selection.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -100,11 +101,9 @@ async function crdNotes(api: KubeApi, signal: AbortSignal | undefined): Promise<
 function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {
   const { namespace = '', name } = mirror.metadata;
   const object: Place = { kind: SECRET_MIRROR_KIND, namespace, name };
-  const { matchers, problems } = effectiveSpec(mirror, patterns);
+  const { namespaces: selection, problems } = effectiveSpec(mirror, patterns);
   const findings: Finding[] = problems.map((text) => ({ verdict: 'manual', object, text }));
-  const partly = namespaces.filter((one) => {
-    return !matchers.some((pattern) => pattern.matches(one)) && matchers.some((pattern) => pattern.occursIn(one));
-  });
+  const partly = namespaces.filter((one) => !reaches(selection, one) && occursIn(selection, one));
   if (partly.length > 0) {
     const text = `its patterns match only a part of ${someOf(partly, MOST_NAMED)}: write .* around them, or set --mirrors-regex=search`;
     findings.push({ verdict: 'difference', object, text });

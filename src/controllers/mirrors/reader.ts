@@ -35,7 +35,7 @@ import {
   type SecretMirror,
   type VaultBlock,
 } from './api.ts';
-import { misreadPatterns } from '../common/namespaces/misread-patterns.ts';
+import { misreadPatterns, occursIn } from '../common/namespaces/selection.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { MirrorRules } from './rules/rule-set.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './rules/shape.ts';
@@ -159,7 +159,7 @@ class MirrorReader implements RuleReader {
     const spec = this.#specOf(owner);
     if (spec === undefined) return 'the original may have retained it';
     const { namespace, name } = parseResourceKey(key);
-    const isFound = spec.sourceName === name && spec.matchers.some((one) => one.occursIn(namespace));
+    const isFound = spec.sourceName === name && occursIn(spec.namespaces, namespace);
     return isFound ? 'the original searches patterns in names' : (this.ruleSet.refusalOf(owner) ?? spec.problems[0]);
   }
 
@@ -173,7 +173,7 @@ class MirrorReader implements RuleReader {
     }
     const { namespace, name } = parseResourceKey(key);
     if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
-    if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
+    if (occursIn(spec.namespaces, namespace)) {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
     return 'no longer selected by its SecretMirror';

@@ -1,15 +1,13 @@
 /** The replicator controller: watches annotated objects of its kinds, and reconciles all of them periodically. */
 import type { Controller } from '../../copy/engine/controller.ts';
-import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Timer } from '../../runtime/clock.ts';
-import type { Steps } from '../../runtime/queue/slices.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation } from './rules/annotations.ts';
-import { Batcher } from './batcher.ts';
 import { replicatorHealth } from './health.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 import { REPLICATED_KINDS, ReplicatorRules, type ReplicatorRulesOptions } from './rules/rule-set.ts';
@@ -36,17 +34,12 @@ export const replicator: ControllerEntry = {
 /** The source component of its events. */
 const EVENT_COMPONENT = 'k8s-replicator';
 
-/** How long the rules that new namespaces concern wait for more namespaces, ms. The first of a burst does not wait. */
-const NAMESPACES_BATCH_MS = 250;
-
 class ReplicatorController implements Controller {
   readonly reconciler: ReplicatorReconciler;
   readonly #rules: ReplicatorRules;
   readonly #context: ControllerContext;
   readonly #kinds: readonly Kind[];
   readonly #changes: NamespaceChanges;
-  /** Rules that new namespaces concern. */
-  readonly #concerned: Batcher<RuleKey>;
   #resync: Timer | undefined;
 
   constructor(context: ControllerContext) {
@@ -73,17 +66,13 @@ class ReplicatorController implements Controller {
         const subject = { apiVersion, kind, namespace, name, uid };
         recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
       },
-      isNamespacePending: () => this.#changes.isBusy,
+      isNamespacePending: (rule) => this.#changes.isPending(rule),
     });
-    const concerned = new Batcher<RuleKey>(clock, NAMESPACES_BATCH_MS, (rule) => engine.enqueueRule(rule));
-    this.#concerned = concerned;
-    this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
-      const found = yield* rules.rulesFor(name);
-      for (const rule of found) rules.outdated(rule);
-      if (initial) for (const rule of found) engine.enqueueRule(rule, 'low');
-      else concerned.add(found);
-      rules.recount();
-      if (!there) rules.deleteNamespace(name);
+    this.#changes = new NamespaceChanges({
+      engine,
+      clock,
+      rulesFor: (namespace) => rules.rulesFor(namespace),
+      onCount: () => rules.recount(),
     });
   }
 
@@ -113,7 +102,6 @@ class ReplicatorController implements Controller {
   stop(): void {
     this.#resync?.cancel();
     this.#changes.stop();
-    this.#concerned.stop();
   }
 
   /** Enqueues all rules and targets periodically, as the original does. In a settled cluster this causes no write. */

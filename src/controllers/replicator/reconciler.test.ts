@@ -34,7 +34,7 @@ const unused = (): never => assert.fail('must not be called');
 
 test('an existing rule counts as evaluated only if no namespace was added or deleted since', async () => {
   const { signal } = new AbortController();
-  let isNamespacePending = false;
+  let pending: RuleKey | undefined;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
   const answer = { status: 200, headers: {}, body };
   const rules = new ReplicatorRules({
@@ -49,7 +49,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     rules,
     observed: unused,
     recordEvent: unused,
-    isNamespacePending: () => isNamespacePending,
+    isNamespacePending: (rule) => rule === pending,
   });
   const evaluate = (): string | undefined => finish(rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
@@ -58,12 +58,11 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   };
   const version = evaluate();
   assert.equal(await isEvaluated(version), true);
-  rules.outdated(RULE);
+  pending = RULE;
   assert.equal(await isEvaluated(version), false);
-  evaluate();
+  assert.equal(await isEvaluated(evaluate()), false);
+  pending = undefined;
   assert.equal(await isEvaluated(version), true);
-  isNamespacePending = true;
-  assert.equal(await isEvaluated(version), false);
 });
 
 test('the version of a rule changes when its mark becomes valid or invalid', () => {

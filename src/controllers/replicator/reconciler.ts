@@ -24,8 +24,8 @@ export interface ReplicatorReconcilerOptions {
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
-  /** Some rules are not enqueued yet after a namespace was added or deleted. */
-  readonly isNamespacePending: () => boolean;
+  /** Whether the rule may reach a namespace that was added or deleted since its evaluation. */
+  readonly isNamespacePending: (rule: RuleKey) => boolean;
 }
 
 export class ReplicatorReconciler implements RuleReconciler {
@@ -39,10 +39,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     this.#options = options;
     const { rules } = options;
     this.rules = rules;
-    this.getLive = liveRules(
-      async (rule, signal) => await this.#readVersion(rule, signal),
-      (rule) => rules.isOutdated(rule) || options.isNamespacePending(),
-    );
+    this.getLive = liveRules(async (rule, signal) => await this.#readVersion(rule, signal), options.isNamespacePending);
   }
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here

@@ -1,54 +1,89 @@
 /**
- * Finds the rules that match an added or deleted namespace. It works in slices, because it may try thousands of patterns.
+ * Finds the rules that reach an added or deleted namespace, and enqueues them.
  *
- * State: the namespaces that wait, in the order of their events. While any wait (`isBusy`), no copy may be deleted as an orphan: an
- * object that is already in a new namespace (a restored backup) may be a copy of a rule that is not evaluated yet.
+ * Hundreds of namespaces can be created at once, and each evaluation of a rule covers all namespaces. So the rules that are found wait for more
+ * namespaces, except those of the first namespace in a burst. The search works in slices, because it may try thousands of patterns.
+ *
+ * State: the namespaces to search for, in the order of their events; and the rules that wait, while a timer runs. Invariant: `isPending` is true
+ * for a rule from the event until the rule is enqueued. Until then no copy of the rule may be deleted as an orphan: an object that is already
+ * in a new namespace (a restored backup) may be one of its copies.
  */
-import type { Slices, Steps } from '../../../runtime/queue/slices.ts';
 import type { OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
+import type { Engine } from '../../../copy/engine/engine.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { Clock, Timer } from '../../../runtime/clock.ts';
+import type { Steps } from '../../../runtime/queue/slices.ts';
 
-/** Finds the rules that match a namespace and enqueues them. */
-type EnqueueRules = (...change: Parameters<OnNamespace>) => Steps<void>;
+/** How long the rules wait for more namespaces, ms. */
+const BATCH_MS = 250;
+
+export interface NamespaceChangesOptions {
+  readonly engine: Pick<Engine, 'enqueueRule' | 'slices'>;
+  readonly clock: Clock;
+  readonly rulesFor: (namespace: string) => Steps<Iterable<RuleKey>>;
+  /** The number of namespaces has changed. */
+  readonly onCount: () => void;
+}
 
 export class NamespaceChanges {
-  readonly #slices: Slices;
-  readonly #enqueueRules: EnqueueRules;
-  readonly #waiting: Parameters<OnNamespace>[] = [];
-  #busy = false;
-  #stopped = false;
+  readonly #options: NamespaceChangesOptions;
+  readonly #namespaces: Parameters<OnNamespace>[] = [];
+  readonly #rules = new Set<RuleKey>();
+  #timer: Timer | undefined;
+  #isSearching = false;
+  #isStopped = false;
 
-  constructor(slices: Slices, enqueueRules: EnqueueRules) {
-    this.#slices = slices;
-    this.#enqueueRules = enqueueRules;
+  constructor(options: NamespaceChangesOptions) {
+    this.#options = options;
   }
 
-  /** Some rules are not enqueued yet. */
-  get isBusy(): boolean {
-    return this.#busy;
+  /** Whether the rule may reach a namespace that it was not evaluated for, and is not enqueued yet. */
+  isPending(rule: RuleKey): boolean {
+    return this.#isSearching || this.#rules.has(rule);
   }
 
-  /** If the work takes less than one slice, it is done when this returns. */
+  /** If the search takes less than one slice, the search is done when this returns. */
   add(...change: Parameters<OnNamespace>): void {
-    if (this.#stopped) return;
-    this.#waiting.push(change);
-    if (!this.#busy) void this.#work();
+    if (this.#isStopped) return;
+    this.#namespaces.push(change);
+    if (!this.#isSearching) void this.#search();
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#waiting.length = 0;
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    this.#namespaces.length = 0;
+    this.#rules.clear();
   }
 
-  async #work(): Promise<void> {
-    this.#busy = true;
+  async #search(): Promise<void> {
+    this.#isSearching = true;
     try {
-      for (let next = 0; next < this.#waiting.length; next += 1) {
-        const change = this.#waiting[next];
-        if (change !== undefined) await this.#slices.run(this.#enqueueRules(...change));
+      for (let next = 0; next < this.#namespaces.length; next += 1) {
+        const change = this.#namespaces[next];
+        if (change !== undefined) await this.#options.engine.slices.run(this.#searchFor(...change));
       }
     } finally {
-      this.#waiting.length = 0;
-      this.#busy = false;
+      this.#namespaces.length = 0;
+      this.#isSearching = false;
     }
+  }
+
+  *#searchFor(...[name, , initial]: Parameters<OnNamespace>): Steps<void> {
+    const { engine, rulesFor, onCount } = this.#options;
+    for (const rule of yield* rulesFor(name)) {
+      if (initial) engine.enqueueRule(rule, 'low');
+      else this.#rules.add(rule);
+    }
+    if (this.#timer === undefined) this.#enqueue();
+    onCount();
+  }
+
+  #enqueue(): void {
+    this.#timer = undefined;
+    if (this.#rules.size === 0) return;
+    this.#timer = this.#options.clock.setTimeout(() => this.#enqueue(), BATCH_MS, { unref: true });
+    for (const rule of this.#rules) this.#options.engine.enqueueRule(rule);
+    this.#rules.clear();
   }
 }

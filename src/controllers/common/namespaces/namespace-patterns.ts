@@ -6,62 +6,24 @@
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../../../runtime/byte-cache.ts';
-import { MatchCache, type MatchResults } from './match-cache.ts';
 
 export type RegexMode = 'full' | 'search';
 
-export type Pattern = NamespacePattern | { readonly error: string };
-
 /** A valid pattern. */
-export class NamespacePattern {
-  readonly #test: (namespace: string) => boolean;
-  readonly #search: (namespace: string) => boolean;
-  readonly #results: MatchResults | undefined;
-  readonly #prefix: string;
+export interface NamespacePattern {
   /** Number of instructions. The cost of compiling and matching is proportional to it. */
   readonly size: number;
-  /** The only name it matches, if the pattern is a plain name. */
+  /** The only name that matches, if the pattern is a plain name. */
   readonly literal: string | undefined;
-
-  /**
-   * @param test follows the regex mode; `search` matches any part of the name
-   * @param options.prefix of every name that `test` accepts
-   */
-  constructor(
-    test: (namespace: string) => boolean,
-    search: (namespace: string) => boolean,
-    size: number,
-    {
-      results,
-      prefix = '',
-      literal,
-    }: { readonly results?: MatchResults; readonly prefix?: string; readonly literal?: string } = {},
-  ) {
-    this.#test = test;
-    this.#search = search;
-    this.#results = results;
-    this.#prefix = prefix;
-    this.size = size;
-    this.literal = literal;
-  }
-
-  /** Whether the namespace matches. The result is cached until the namespace is deleted. */
-  matches(namespace: string): boolean {
-    // Before the cache: most pairs end here, and need no memory for a result.
-    if (!namespace.startsWith(this.#prefix)) return false;
-    return this.#results === undefined ? this.#test(namespace) : this.#results.of(namespace, this.#test);
-  }
-
-  /** Whether the pattern matches any part of the name, as in the original mirrors operator. Not cached. */
-  occursIn(namespace: string): boolean {
-    return this.#search(namespace);
-  }
-
+  /** Whether the namespace matches, in the regex mode. The result is cached. */
+  matches(namespace: string): boolean;
   /** As `matches`, for a name that may not be an existing namespace. Not cached. */
-  matchesName(name: string): boolean {
-    return name.startsWith(this.#prefix) && this.#test(name);
-  }
+  matchesName(name: string): boolean;
+  /** Whether the pattern matches any part of the name, as in the original mirrors operator. Not cached. */
+  occursIn(namespace: string): boolean;
 }
+
+export type Pattern = NamespacePattern | { readonly error: string };
 
 /**
  * Maximum number of instructions of all patterns of one rule. RE2 is linear in the product of name and pattern, and repetitions
@@ -135,9 +97,6 @@ const PATTERNS_BYTES = 4 * 1024 * 1024;
 /** Maximum overhead of a pattern besides its text, measured. */
 const BYTES_PER_PATTERN = 600;
 
-/** Size of the cache of match results, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 patterns with 1,000 namespaces. */
-const MATCHES_BYTES = 4 * 1024 * 1024;
-
 /**
  * Size of the cache of compiled programs, bytes. The programs of one rule can take 10 MiB, and any user can write rules. An evicted
  * program is compiled again for the next namespace that has the prefix of the pattern and no cached result.
@@ -168,12 +127,69 @@ function always(): boolean {
   return true;
 }
 
+/** Size of the cache of match results, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 patterns with 1,000 namespaces. */
+const MATCHES_BYTES = 4 * 1024 * 1024;
+/** Overhead of an array besides its bits, bytes, measured. */
+const ARRAY_BYTES = 200;
+/** Six times the namespaces of a very large cluster. So many names take 3 MB. */
+const MAX_SLOTS = 32_768;
+const MAX_ARRAY_BYTES = MAX_SLOTS / 4 + ARRAY_BYTES;
+
+/**
+ * Match results of patterns and namespaces, with two bits for each pair (is the result known, does the namespace match), because there may be
+ * thousands of both. A result never becomes wrong, because it depends on two texts alone. So deleted namespaces stay until the cache is full.
+ *
+ * State: each namespace has a slot, and each pattern an array of bits by slot. Invariant: a slot belongs to one namespace as long as an array has
+ * bits for that slot. So slots and arrays are dropped together, and never between the look-up of a slot and its use.
+ */
+class MatchCache {
+  readonly #slots = new Map<string, number>();
+  readonly #bits = new Map<string, Uint8Array>();
+  #bytes = 0;
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The cached result, else that of `match`. */
+  of(pattern: string, namespace: string, match: (namespace: string) => boolean): boolean {
+    if (this.#slots.size >= MAX_SLOTS || this.#bytes > MATCHES_BYTES - MAX_ARRAY_BYTES) this.#clear();
+    let slot = this.#slots.get(namespace);
+    if (slot === undefined) this.#slots.set(namespace, (slot = this.#slots.size));
+    const [at, shift] = [slot >> 2, (slot & 3) * 2];
+    let bits = this.#bits.get(pattern);
+    const known = ((bits?.[at] ?? 0) >> shift) & 3;
+    if (known !== 0) return known === 3;
+    const isMatch = match(namespace);
+    if (bits === undefined || at >= bits.length) bits = this.#grow(pattern, bits, at);
+    bits[at] = (bits[at] ?? 0) | ((isMatch ? 3 : 1) << shift);
+    return isMatch;
+  }
+
+  /** Gives the array of a pattern room for the byte `at`. */
+  #grow(pattern: string, bits: Uint8Array | undefined, at: number): Uint8Array {
+    let length = Math.max(16, bits?.length ?? 0);
+    while (length <= at) length *= 2;
+    const grown = new Uint8Array(length);
+    grown.set(bits ?? []);
+    this.#bytes += length - (bits?.length ?? -ARRAY_BYTES);
+    this.#bits.set(pattern, grown);
+    return grown;
+  }
+
+  #clear(): void {
+    this.#slots.clear();
+    this.#bits.clear();
+    this.#bytes = 0;
+  }
+}
+
 /** Compiles patterns once for all rules, and caches their match results. */
 export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
   readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
-  readonly #matches = new MatchCache(MATCHES_BYTES);
+  readonly #matches = new MatchCache();
 
   constructor(mode: RegexMode) {
     this.#mode = mode;
@@ -186,11 +202,6 @@ export class PatternCache {
       this.#patterns.set(source, pattern, 2 * source.length + BYTES_PER_PATTERN);
     }
     return pattern;
-  }
-
-  /** A namespace was deleted. */
-  deleteNamespace(namespace: string): void {
-    this.#matches.delete(namespace);
   }
 
   get size(): number {
@@ -218,22 +229,27 @@ export class PatternCache {
 
   #compile(source: string): Pattern {
     if (this.#mode === 'full' && LITERAL.test(source)) {
-      return new NamespacePattern(
-        (namespace) => namespace === source,
-        (namespace) => namespace.includes(source),
-        1,
-        { literal: source },
-      );
+      const matches = (name: string): boolean => name === source;
+      const occursIn = (name: string): boolean => name.includes(source);
+      return { size: 1, literal: source, matches, matchesName: matches, occursIn };
     }
-    if (MATCH_ALL.has(source)) return new NamespacePattern(always, always, 1);
+    if (MATCH_ALL.has(source)) {
+      return { size: 1, literal: undefined, matches: always, matchesName: always, occursIn: always };
+    }
     if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'too complex' };
     try {
       const size = this.#program(source).programSize();
-      const search = (namespace: string): boolean => this.#program(source).test(namespace);
-      const results = this.#matches.results();
-      if (this.#mode === 'search') return new NamespacePattern(search, search, size, { results });
-      const full = (namespace: string): boolean => this.#program(source).testExact(namespace);
-      return new NamespacePattern(full, search, size, { results, prefix: prefixOf(source) });
+      const prefix = this.#mode === 'full' ? prefixOf(source) : '';
+      const occursIn = (name: string): boolean => this.#program(source).test(name);
+      const test = this.#mode === 'full' ? (name: string) => this.#program(source).testExact(name) : occursIn;
+      return {
+        size,
+        literal: undefined,
+        // The prefix comes first: most pairs end there, and need no memory for a result.
+        matches: (name) => name.startsWith(prefix) && this.#matches.of(source, name, test),
+        matchesName: (name) => name.startsWith(prefix) && test(name),
+        occursIn,
+      };
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

@@ -22,8 +22,8 @@ export interface MirrorReconcilerOptions extends Omit<MirrorStatusOptions, 'clie
   readonly synced: () => Promise<unknown>;
   /** A mirror was deleted. */
   readonly onGone: (mirror: string) => void;
-  /** A namespace was added or deleted, and some mirrors are not evaluated with it yet. */
-  readonly isNamespacePending?: () => boolean;
+  /** Whether the mirror may reach a namespace that was added or deleted since its evaluation. */
+  readonly isNamespacePending?: (rule: RuleKey) => boolean;
 }
 
 export class MirrorReconciler implements RuleReconciler {
@@ -40,7 +40,7 @@ export class MirrorReconciler implements RuleReconciler {
     const client = new RuleClient({ api, kind: SECRET_MIRRORS, store });
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
-      () => options.isNamespacePending?.() === true,
+      (rule) => options.isNamespacePending?.(rule) === true,
     );
     this.#preparation = new MirrorPreparation({ client, mirrors: store, specs: options.rules.specs });
     this.#status = new MirrorStatusUpdate({ ...options, client });

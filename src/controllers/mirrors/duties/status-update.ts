@@ -20,7 +20,7 @@ import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.t
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import type { MirrorRules } from '../rules/rule-set.ts';
-import { misreadPatterns } from '../../common/namespaces/misread-patterns.ts';
+import { misreadPatterns } from '../../common/namespaces/selection.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from '../rules/shape.ts';

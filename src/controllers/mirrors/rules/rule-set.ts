@@ -8,6 +8,7 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { type NamespaceSelection, reachedIn, rulesReaching } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, TargetQuota } from '../../common/rules/target-quota.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from '../api.ts';
@@ -57,14 +58,13 @@ export class MirrorRules implements RuleSet {
     return this.#refusals.get(rule);
   }
 
-  /** The mirrors that select a namespace. */
-  *rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    const rules: RuleKey[] = [];
-    for (const [rule, mirror] of this.#options.mirrors.all()) {
-      if (this.specs.get(mirror).namespaces.has(namespace)) rules.push(rule);
-      yield;
-    }
-    return rules;
+  /** The mirrors that reach a namespace. */
+  rulesFor(namespace: string): Steps<readonly RuleKey[]> {
+    return rulesReaching(namespace, this.#selections());
+  }
+
+  *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
+    for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specs.get(mirror).namespaces];
   }
 
   /** The Secrets that a mirror copies from. */
@@ -182,14 +182,9 @@ export class MirrorRules implements RuleSet {
     source: ResourceKey | undefined,
   ): Steps<ResourceKey[]> {
     const { namespaces, secretKey } = this.#options;
-    const targets: ResourceKey[] = [];
-    for (const namespace of namespaces.names()) {
-      yield;
-      if (sourceName === undefined || !selected.has(namespace)) continue;
-      const target = secretKey(namespace, sourceName);
-      if (target !== source) targets.push(target);
-    }
-    return targets;
+    if (sourceName === undefined) return [];
+    const reached = yield* reachedIn(selected, namespaces);
+    return reached.map((namespace) => secretKey(namespace, sourceName)).filter((target) => target !== source);
   }
 
   /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */

@@ -14,9 +14,14 @@ import type { VaultAddresses } from '../../../vault/client/addresses.ts';
 import { isForbiddenType } from '../../../copy/model/kind.ts';
 import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
-import { type SuspectPattern, suspectPattern, unservedNamespace } from '../../common/namespaces/misread-patterns.ts';
 import { nameProblems } from '../../common/namespaces/names.ts';
-import { NamespaceSet } from '../../common/namespaces/namespace-set.ts';
+import {
+  type NamespaceSelection,
+  selectionOf,
+  type SuspectPattern,
+  suspectPattern,
+  unservedNamespace,
+} from '../../common/namespaces/selection.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
 
 export interface EffectiveSpec {
@@ -31,9 +36,7 @@ export interface EffectiveSpec {
   /** Location of a Vault destination; `undefined` also if its block has problems. */
   readonly destinationLocation: VaultLocation | undefined;
   /** The namespaces of the copies; invalid patterns are ignored. */
-  readonly namespaces: NamespaceSet;
-  /** The valid patterns in the order of the spec. */
-  readonly matchers: readonly NamespacePattern[];
+  readonly namespaces: NamespaceSelection;
   readonly patterns: readonly string[];
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
@@ -141,8 +144,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     destinationType,
     destinationVault: destination?.vault,
     destinationLocation,
-    namespaces: NamespaceSet.of(matchers),
-    matchers,
+    namespaces: selectionOf(matchers),
     patterns: list,
     suspects,
     deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),

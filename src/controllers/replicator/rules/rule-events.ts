@@ -47,7 +47,7 @@ export function unservedEvents(named: Iterable<string>, served: readonly string[
   return [{ type: 'Warning', reason: 'NotServed', message }];
 }
 
-/** @param messages see `misreadIn` */
+/** @param messages see `misreadPatterns` */
 export function misreadEvents(messages: readonly string[]): readonly ReplicatorEvent[] {
   return messages.map((message) => ({ type: 'Warning', reason: 'MisreadPattern', message }));
 }

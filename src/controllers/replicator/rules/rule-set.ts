@@ -22,16 +22,23 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { MAX_PATTERNS } from '../../common/namespaces/namespace-patterns.ts';
-import { NamespaceSet } from '../../common/namespaces/namespace-set.ts';
+import { misreadPatterns, type NamespaceSelection, rulesReaching, unionOf } from '../../common/namespaces/selection.ts';
 import { TargetQuota } from '../../common/rules/target-quota.ts';
 import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
-import { NamespaceIndex } from './namespace-index.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
 import { PushShape } from './push-shape.ts';
 import { misreadEvents, type ReplicatorEvent, unservedEvents } from './rule-events.ts';
-import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn } from './rule.ts';
-import { misreadIn, namedIn, namespacesOf, type Targets, targetsIn } from './targets.ts';
+import {
+  isRule,
+  pushedBy,
+  readRule,
+  type RuleSettings,
+  ruleVersion,
+  type Targets,
+  targetsIn,
+  unknownOn,
+} from './rule.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 
@@ -40,8 +47,6 @@ export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as con
 
 /** Targets in one step of an evaluation: less than a millisecond of work. */
 const STEP = 100;
-
-const NO_NAMES: ReadonlySet<string> = new Set();
 
 export interface ReplicatorRulesOptions {
   /** Name of the cluster. */
@@ -61,12 +66,11 @@ export class ReplicatorRules implements RuleSet {
   readonly name = REPLICATOR_CONTROLLER;
   readonly #options: ReplicatorRulesOptions;
   readonly #kinds: ReadonlyMap<string, Kind>;
-  readonly #namespaceIndex = new NamespaceIndex();
+  /** The namespaces that the rules with copies select, as of their last evaluation. */
+  readonly #selections = new Map<RuleKey, NamespaceSelection>();
   /** Why rules are not applied: an annotation is invalid, or they have too many targets. */
   readonly #refusals = new Map<RuleKey, Refusal>();
   readonly #quota: TargetQuota;
-  /** Rules that select an added or deleted namespace and are not evaluated since. */
-  readonly #outdated = new Set<RuleKey>();
   /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
@@ -79,31 +83,14 @@ export class ReplicatorRules implements RuleSet {
     });
   }
 
-  /** The rules that select a namespace. */
-  rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
-    return this.#namespaceIndex.rulesFor(namespace);
-  }
-
-  /**
-   * A namespace that the rule selects was added or deleted. Until the rule is evaluated again, no copy may be deleted as its orphan: an
-   * object that is already in a new namespace (a restored backup) may be one of its copies.
-   */
-  outdated(rule: RuleKey): void {
-    this.#outdated.add(rule);
-  }
-
-  /** @see outdated */
-  isOutdated(rule: RuleKey): boolean {
-    return this.#outdated.has(rule);
+  /** The rules that reach a namespace. */
+  rulesFor(namespace: string): Steps<readonly RuleKey[]> {
+    return rulesReaching(namespace, this.#selections);
   }
 
   /** The number of namespaces has changed, and the limits of targets with it. */
   recount(): void {
     this.#quota.recount();
-  }
-
-  deleteNamespace(namespace: string): void {
-    this.#options.settings.patterns.deleteNamespace(namespace);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
@@ -145,12 +132,11 @@ export class ReplicatorRules implements RuleSet {
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
     const { settings, observed: getObserved, cluster } = this.#options;
-    this.#outdated.delete(rule);
     const { kind, place } = this.parse(rule);
     const observed = getObserved(kind, place.namespace, place.name);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
-      this.#namespaceIndex.set(rule, []);
+      this.#selections.delete(rule);
       this.#quota.release(rule);
       this.#shapes.delete(rule);
       this.#refusals.delete(rule);
@@ -164,7 +150,7 @@ export class ReplicatorRules implements RuleSet {
         ? yield* this.#targetsWithinLimits(rule, place, owner, replication.targets)
         : undefined;
     if (pushed === undefined) {
-      this.#namespaceIndex.set(rule, []);
+      this.#selections.delete(rule);
       this.#quota.release(rule);
     }
     const nothing = { owner, version, claims: [], sources: [] };
@@ -202,8 +188,8 @@ export class ReplicatorRules implements RuleSet {
     targets: Targets,
   ): Steps<ReadonlySet<string> | Refusal> {
     // Set before the search: a namespace that is added during the search then starts another evaluation.
-    const interest = namespacesOf(targets);
-    this.#namespaceIndex.set(rule, interest);
+    const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
+    this.#selections.set(rule, selection);
     const found = yield* targetsIn(targets, place, this.#options.namespaces);
     if ('reason' in found) {
       this.#quota.release(rule);
@@ -211,10 +197,7 @@ export class ReplicatorRules implements RuleSet {
     }
     if (this.#quota.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
     // New namespaces change the number of targets only through patterns: names already count.
-    this.#namespaceIndex.set(
-      rule,
-      interest.map(({ patterns }) => new NamespaceSet(NO_NAMES, patterns)),
-    );
+    this.#selections.set(rule, { ...selection, names: new Set() });
     const { limit } = this.#quota;
     const problem = `the annotated objects in namespace ${place.namespace} have more than ${limit} targets in total; older objects take precedence`;
     return illFormed(...targets.annotation, problem);
@@ -246,8 +229,10 @@ export class ReplicatorRules implements RuleSet {
     const { annotations = {} } = observed(kind, place.namespace, place.name) ?? {};
     const replication = readRule(settings, place, annotations);
     if (replication?.kind !== 'push') return [];
-    const unserved = served === undefined ? [] : unservedEvents(namedIn(replication.targets), served);
-    return [...unserved, ...misreadEvents(misreadIn(settings, annotations, namespaces.names()))];
+    const { groups, suspects } = replication.targets;
+    const { names } = unionOf(groups.map((group) => group.namespaces));
+    const unserved = served === undefined ? [] : unservedEvents(names, served);
+    return [...unserved, ...misreadEvents(misreadPatterns(suspects, namespaces.names()))];
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {

@@ -1,7 +1,16 @@
 /** Reads a rule from the annotations of an object. Pure. */
 import { userCause } from '../../../copy/model/cause.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
-import { RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import type { Steps } from '../../../runtime/queue/slices.ts';
+import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import {
+  type NamespaceSelection,
+  reachedIn,
+  type SuspectPattern,
+  suspectPattern,
+} from '../../common/namespaces/selection.ts';
+import { MAX_TARGETS } from '../../common/rules/target-quota.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -18,7 +27,6 @@ import {
   userNames,
 } from './annotations.ts';
 import type { PermissionRules, Place } from './permission.ts';
-import { readTargets, type Targets } from './targets.ts';
 
 export interface RuleSettings extends PermissionRules {
   readonly ignoreUnknown: boolean;
@@ -105,4 +113,106 @@ export function ruleVersion(settings: RuleSettings, uid: string, annotations: An
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
+}
+
+/** Copies of the same names in the same namespaces: `names × namespaces`. The product may be too large to be made. */
+export interface TargetGroup {
+  readonly names: readonly string[];
+  readonly namespaces: NamespaceSelection;
+}
+
+/** The targets of `replicate-to` and `replicate-to-namespaces` together. */
+export interface Targets {
+  /** The names without a namespace, in all namespaces of the object; and each name that has namespaces of its own (`<namespace or pattern>/<name>`). */
+  readonly groups: readonly TargetGroup[];
+  /** Number of targets without patterns, also in namespaces that do not exist; at most `MAX_TARGETS`. */
+  readonly named: number;
+  /** Patterns that look like a glob or a list. */
+  readonly suspects: readonly SuspectPattern[];
+  /** The annotation and its value, for the error if there are too many targets. */
+  readonly annotation: readonly [string, string];
+}
+
+/** @returns `undefined` if the object at `home` has no copies */
+export function readTargets(
+  names: AnnotationNames,
+  cache: PatternCache,
+  home: Place,
+  annotations: Annotations,
+): Targets | Refusal | undefined {
+  const to = annotations[names.to];
+  const toNamespaces = annotations[names.toNamespaces];
+  if (to === undefined && toNamespaces === undefined) return undefined;
+  const rulePatterns = new RulePatterns(cache);
+  const suspects: SuspectPattern[] = [];
+  /** Adds a name or a pattern. @returns why the item is refused */
+  const select = (selection: MutableSelection, annotation: string, text: string, item: string): Refusal | undefined => {
+    if (isName(text)) {
+      selection.names.add(text);
+      return undefined;
+    }
+    const pattern = rulePatterns.add(text);
+    if ('error' in pattern) return illFormed(annotation, item, `invalid pattern: ${pattern.error}`);
+    selection.patterns.push(pattern);
+    const suspect = suspectPattern(`annotation ${annotation}`, text, pattern);
+    if (suspect !== undefined) suspects.push(suspect);
+    return undefined;
+  };
+  const plain: string[] = [];
+  const qualified = new Map<string, MutableSelection>();
+  for (const item of to === undefined ? [home.name] : new Set(listItems(to))) {
+    const [namespace = '', name, ...more] = item.split('/');
+    if (name === undefined) {
+      if (!isPathName(item)) return illFormed(names.to, item, 'must be a valid object name');
+      plain.push(item);
+      continue;
+    }
+    if (more.length > 0 || namespace === '') return illFormed(names.to, item, 'must be <namespace>/<name>');
+    if (!isPathName(name)) return illFormed(names.to, item, 'must be <namespace>/<name> with a valid object name');
+    const own = qualified.get(name) ?? { names: new Set(), patterns: [] };
+    qualified.set(name, own);
+    const refusal = select(own, names.to, namespace, item);
+    if (refusal !== undefined) return refusal;
+  }
+  const common: MutableSelection = { names: new Set(), patterns: [] };
+  for (const item of toNamespaces === undefined ? [home.namespace] : new Set(listItems(toNamespaces))) {
+    if (item.includes('/')) return illFormed(names.toNamespaces, item, 'must not contain a slash');
+    const refusal = select(common, names.toNamespaces, item, item);
+    if (refusal !== undefined) return refusal;
+  }
+  const groups: TargetGroup[] = plain.length === 0 ? [] : [{ names: plain, namespaces: common }];
+  for (const [name, namespaces] of qualified) groups.push({ names: [name], namespaces });
+  const named = groups.reduce((sum, group) => sum + group.names.length * group.namespaces.names.size, 0);
+  const annotation: Targets['annotation'] =
+    to === undefined ? [names.toNamespaces, toNamespaces ?? ''] : [names.to, to];
+  if (named > MAX_TARGETS) {
+    const product = plain.length * common.names.size;
+    const how = named > product ? '' : ` (${plain.length} names × ${common.names.size} namespaces)`;
+    return illFormed(...annotation, `${named} targets${how} are more than the limit of ${MAX_TARGETS} for one object`);
+  }
+  return { groups, named, suspects, annotation };
+}
+
+interface MutableSelection extends NamespaceSelection {
+  readonly names: Set<string>;
+  readonly patterns: NamespacePattern[];
+}
+
+/** The targets in existing namespaces, as `<namespace>/<name>`, without the source; a refusal for more than `MAX_TARGETS`. */
+export function* targetsIn(
+  { groups, annotation }: Targets,
+  home: Place,
+  there: Pick<Namespaces, 'has' | 'names'>,
+): Steps<ReadonlySet<string> | Refusal> {
+  const found = new Set<string>();
+  for (const { names, namespaces } of groups) {
+    for (const namespace of yield* reachedIn(namespaces, there)) {
+      for (const name of names) found.add(`${namespace}/${name}`);
+      if (found.size > MAX_TARGETS + 1)
+        return illFormed(...annotation, `selects more targets than the limit of ${MAX_TARGETS} for one object`);
+      yield;
+    }
+  }
+  found.delete(`${home.namespace}/${home.name}`);
+  return found;
 }

@@ -5,9 +5,8 @@ import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
 import { isFrozen } from './bookkeeping.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';
-import { pushedBy, readRule } from './rule.ts';
+import { pushedBy, readRule, readTargets, targetsIn } from './rule.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import { readTargets, targetsIn } from './targets.ts';
 import { withinCpu } from '../../../../test/support/yardstick.ts';
 
 const names = annotationNames('k8s-replicator');
@@ -345,11 +344,8 @@ describe('targets of my-ns/me', () => {
         return;
       }
       // Literal targets count, also in namespaces that do not exist.
-      const named = [
-        ...(read?.namespaces.names ?? []),
-        ...Array.from(read?.pinned ?? [], (path) => path.split('/')[0]),
-      ];
-      const there = new Set([...NAMESPACES, ...named.map(String)]);
+      const named = read?.groups.flatMap(({ namespaces }) => [...namespaces.names]) ?? [];
+      const there = new Set([...NAMESPACES, ...named]);
       const found = read && finish(targetsIn(read, home, { names: () => there, has: (name) => there.has(name) }));
       assert.ok(found === undefined || !('reason' in found));
       const all = new Set(found);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PatternCache } from './namespace-patterns.ts';
-import { misreadPatterns, type SuspectPattern, suspectPattern } from './misread-patterns.ts';
+import { misreadPatterns, type SuspectPattern, suspectPattern } from './selection.ts';
 
 const NAMESPACES = ['default', 'team-a', 'team-b', 'db1'];
 

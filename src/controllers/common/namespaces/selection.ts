@@ -1,9 +1,74 @@
 /**
- * Finds patterns that match no namespace because they are a glob (`team-*`) or a list (`a,b`) instead of a regular expression. They
- * are still regular expressions, as in the originals; conditions and events report them. Pure.
+ * Which namespaces a rule reaches: the one answer for all who ask. Copying, deletion, `plan` and `explain` get it from the claims of an evaluation
+ * (`reachedIn`), and the search for the rules that a new namespace concerns from `rulesReaching`. Both ask `reaches`. Pure.
+ *
+ * A pattern that is a glob (`team-*`) or a list (`a,b`) instead of a regular expression matches no namespace. Such patterns are still regular
+ * expressions, as in the originals; conditions and events report them (`misreadPatterns`).
  */
+import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { Steps } from '../../../runtime/queue/slices.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import type { NamespacePattern } from './namespace-patterns.ts';
+
+/** The namespaces that a rule selects. */
+export interface NamespaceSelection {
+  readonly names: ReadonlySet<string>;
+  readonly patterns: readonly NamespacePattern[];
+}
+
+/** Patterns that are plain names become names, which need only a lookup. */
+export function selectionOf(patterns: readonly NamespacePattern[]): NamespaceSelection {
+  return {
+    names: new Set(patterns.flatMap(({ literal }) => literal ?? [])),
+    patterns: [...new Set(patterns.filter(({ literal }) => literal === undefined))],
+  };
+}
+
+/** The namespaces of any of these selections. */
+export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSelection {
+  return {
+    names: new Set(selections.flatMap(({ names }) => [...names])),
+    patterns: [...new Set(selections.flatMap(({ patterns }) => patterns))],
+  };
+}
+
+/** Whether a rule with this selection may have copies in the namespace. */
+export function reaches({ names, patterns }: NamespaceSelection, namespace: string): boolean {
+  return names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
+}
+
+/** The existing namespaces that the selection reaches. One step for each name or namespace, because there may be thousands. */
+export function* reachedIn(
+  selection: NamespaceSelection,
+  there: Pick<Namespaces, 'has' | 'names'>,
+): Steps<readonly string[]> {
+  const candidates = selection.patterns.length === 0 ? selection.names : there.names();
+  const reached: string[] = [];
+  for (const namespace of candidates) {
+    if (there.has(namespace) && reaches(selection, namespace)) reached.push(namespace);
+    yield;
+  }
+  return reached;
+}
+
+/** The rules that reach a namespace. One step for each rule. */
+export function* rulesReaching(
+  namespace: string,
+  rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
+): Steps<readonly RuleKey[]> {
+  const found: RuleKey[] = [];
+  for (const [rule, selection] of rules) {
+    if (reaches(selection, namespace)) found.push(rule);
+    yield;
+  }
+  return found;
+}
+
+/** Whether a name or pattern of the selection occurs in the name of the namespace, which was enough for the original mirrors operator. */
+export function occursIn({ names, patterns }: NamespaceSelection, namespace: string): boolean {
+  return [...names].some((name) => namespace.includes(name)) || patterns.some((one) => one.occursIn(namespace));
+}
 
 /** A pattern that looks like a glob or a list. */
 export interface SuspectPattern {

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { asKey } from '../../../../test/support/keys.ts';
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { Slices } from '../../../runtime/queue/slices.ts';
+import { NamespaceChanges } from './namespace-changes.ts';
+
+/** A change of the namespace `ab` concerns the rules `a` and `b`. */
+class Scene {
+  readonly clock = new ManualClock();
+  readonly enqueued: string[] = [];
+  counts = 0;
+  readonly changes = new NamespaceChanges({
+    engine: {
+      slices: new Slices(this.clock),
+      enqueueRule: (rule, priority = 'normal') => this.enqueued.push(`${rule} ${priority}`),
+    },
+    clock: this.clock,
+    rulesFor: function* (namespace) {
+      yield;
+      return [...namespace].map((rule) => asKey<RuleKey>(rule));
+    },
+    onCount: () => {
+      this.counts += 1;
+    },
+  });
+
+  async add(...namespaces: readonly string[]): Promise<void> {
+    for (const namespace of namespaces) this.changes.add(namespace, true, false);
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+
+  /** The rules that were enqueued since the last call. */
+  take(): string[] {
+    return this.enqueued.splice(0);
+  }
+
+  isPending(rule: string): boolean {
+    return this.changes.isPending(asKey(rule));
+  }
+}
+
+test('the rules of a single namespace are enqueued at once, and those of a burst together, each once', async () => {
+  const scene = new Scene();
+  await scene.add('ab');
+  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+  for (let event = 0; event < 50; event += 1) await scene.add('bc');
+  assert.deepEqual(scene.take(), []);
+  await scene.clock.advance(250);
+  assert.deepEqual(scene.take(), ['b normal', 'c normal']);
+  await scene.add('a');
+  assert.deepEqual(scene.take(), []);
+  await scene.clock.advance(250);
+  assert.deepEqual(scene.take(), ['a normal']);
+  await scene.clock.advance(250);
+  await scene.add('d');
+  assert.deepEqual(scene.take(), ['d normal']);
+  assert.equal(scene.counts, 53);
+  await scene.add('e');
+  scene.changes.stop();
+  await scene.clock.advance(1000);
+  await scene.add('f');
+  assert.deepEqual(scene.take(), []);
+});
+
+test('a rule is pending from the event of its namespace until the rule is enqueued', async () => {
+  const scene = new Scene();
+  assert.equal(scene.isPending('a'), false);
+  await scene.add('a');
+  assert.deepEqual([scene.take(), scene.isPending('a')], [['a normal'], false]);
+  scene.changes.add('b', true, false);
+  assert.equal(scene.isPending('a'), true, 'the search is under way, so any rule may be found');
+  await scene.add();
+  assert.deepEqual([scene.take(), scene.isPending('a'), scene.isPending('b')], [[], false, true]);
+  await scene.clock.advance(250);
+  assert.deepEqual([scene.take(), scene.isPending('b')], [['b normal'], false]);
+});
+
+test('the rules of a namespace from a list are enqueued at once with low priority', async () => {
+  const scene = new Scene();
+  scene.changes.add('ab', true, true);
+  scene.changes.add('c', true, true);
+  await scene.add();
+  assert.deepEqual(scene.take(), ['a low', 'b low', 'c low']);
+});
