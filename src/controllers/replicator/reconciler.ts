@@ -7,7 +7,7 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { RuleProgress, RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
-import { liveRules } from '../common/rules/live-rules.ts';
+import { liveRules } from '../common/rules/rule-client.ts';
 import type { Place } from './rules/permission.ts';
 import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
 import type { ReplicatorRules } from './rules/rule-set.ts';

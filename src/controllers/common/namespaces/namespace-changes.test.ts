@@ -14,12 +14,12 @@ class Scene {
   readonly changes = new NamespaceChanges({
     engine: {
       slices: new Slices(this.clock),
-      enqueueRule: (rule, priority = 'normal') => this.enqueued.push(`${rule} ${priority}`),
+      enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
     },
     clock: this.clock,
     rulesFor: function* (namespace) {
       yield;
-      return [...namespace].map((rule) => asKey<RuleKey>(rule));
+      return namespace.split('').map((rule) => asKey<RuleKey>(rule));
     },
     onCount: () => {
       this.counts += 1;

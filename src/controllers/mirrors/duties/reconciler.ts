@@ -1,49 +1,93 @@
 /**
- * What the operator does for SecretMirrors: it prepares a mirror (`preparation.ts`), registers the entries in Vault that it uses, and writes its
- * status (`status-update.ts`). What a mirror means is in `rule-set.ts`.
+ * What the operator does for SecretMirrors: it adds the finalizer and the defaults before anything is copied, registers the entries in Vault
+ * that a mirror uses, writes status and events, and removes the finalizer of a deleted mirror. What a mirror means is in `rule-set.ts`.
+ *
+ * A mirror that is being deleted:
+ *   waiting for its copies ──all deleted, or marked as retained──▶ revoking its leases ──done, or time limit──▶ finalizer removed
+ *     └──time limit──▶ the same; the remaining copies become orphans
  */
 import type { KubeApi } from '../../../kube/api.ts';
+import { isInvalid } from '../../../kube/errors.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import { type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/rule-reconciler.ts';
-import { liveRules } from '../../common/rules/live-rules.ts';
-import { RuleClient } from '../../common/rules/rule-client.ts';
-import { SECRET_MIRRORS, type SecretMirror } from '../api.ts';
-import { MirrorPreparation } from './preparation.ts';
+import { nobodyCause } from '../../../copy/model/cause.ts';
+import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
+import { misreadPatterns } from '../../common/namespaces/selection.ts';
+import { type DeletionOptions, Deletions, type FinalizerStep, finalizerStep } from '../../common/rules/finalizer.ts';
+import { liveRules, RuleClient } from '../../common/rules/rule-client.ts';
+import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.ts';
+import { ruleVersion } from '../../common/rules/rule-store.ts';
+import { SECRET_MIRROR_FINALIZER, SECRET_MIRRORS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
+import { type MirrorStore, type StoredMirror, withoutOurSpec } from '../rules/mirror-store.ts';
 import type { MirrorRules } from '../rules/rule-set.ts';
-import { type MirrorStatusOptions, MirrorStatusUpdate } from './status-update.ts';
+import { RetainShape } from '../rules/shape.ts';
+import { type EffectiveSpec, missingDefaults } from '../rules/spec.ts';
+import {
+  groupOutcomes,
+  namespaceList,
+  nextStatus,
+  sameStatus,
+  type StatusInput,
+  type StatusOutput,
+  summarizeDeletion,
+} from '../rules/status.ts';
+import type { MirrorVault } from './mirror-vault.ts';
 
-export interface MirrorReconcilerOptions extends Omit<MirrorStatusOptions, 'client'> {
+export interface MirrorReconcilerOptions extends DeletionOptions {
   readonly api: KubeApi;
+  readonly mirrors: MirrorStore;
+  readonly namespaces: Namespaces;
+  readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   readonly rules: MirrorRules;
-  /** Settles when the mirrors and all copies have been listed. */
-  readonly synced: () => Promise<unknown>;
+  readonly vault?: MirrorVault | undefined;
+  readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
+  /** All copies of a mirror are up to date. */
+  readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
   /** A mirror was deleted. */
   readonly onGone: (mirror: string) => void;
+  /** Settles when the mirrors and all copies have been listed. */
+  readonly synced: () => Promise<unknown>;
   /** Whether the mirror may reach a namespace that was added or deleted since its evaluation. */
   readonly isNamespacePending?: (rule: RuleKey) => boolean;
+  /** Wall clock, ms. */
+  readonly now: () => number;
 }
+
+/** The source of a mirror that is being deleted. */
+const NO_SOURCE: SourceView = { state: 'missing', ...nobodyCause('Deleted', 'the mirror is being deleted') };
 
 export class MirrorReconciler implements RuleReconciler {
   readonly rules: MirrorRules;
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: MirrorReconcilerOptions;
-  readonly #preparation: MirrorPreparation;
-  readonly #status: MirrorStatusUpdate;
+  readonly #client: RuleClient;
+  readonly #statuses: RuleStatuses<SecretMirror, SecretMirrorStatus>;
+  readonly #deletions: Deletions;
+  /** Uids of mirrors whose stored spec violates the CRD, so that the server refuses the defaults. */
+  readonly #refusedDefaults = new Map<RuleKey, string>();
 
   constructor(options: MirrorReconcilerOptions) {
     this.#options = options;
-    const { api, mirrors: store } = options;
     this.rules = options.rules;
-    const client = new RuleClient({ api, kind: SECRET_MIRRORS, store });
+    const { api, mirrors: store, recordEvent, now, isNamespacePending } = options;
+    const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRRORS, store }));
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
-      (rule) => options.isNamespacePending?.(rule) === true,
+      isNamespacePending,
     );
-    this.#preparation = new MirrorPreparation({ client, mirrors: store, specs: options.rules.specs });
-    this.#status = new MirrorStatusUpdate({ ...options, client });
+    this.#statuses = new RuleStatuses<SecretMirror, SecretMirrorStatus>({
+      client,
+      store,
+      isSame: sameStatus,
+      recordEvent,
+      now,
+    });
+    this.#deletions = new Deletions(options);
   }
 
   async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
@@ -52,36 +96,177 @@ export class MirrorReconciler implements RuleReconciler {
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {
-    return this.#preparation.needed(rule);
+    const mirror = this.#options.mirrors.get(rule);
+    const step = stepOf(mirror);
+    if (mirror === undefined || step !== 'apply') return step === 'add' ? 'first' : undefined;
+    const isIncomplete = this.#defaultsFor(rule, mirror) !== undefined;
+    return isIncomplete || withoutOurSpec(mirror.metadata.managedFields) !== undefined ? 'beside' : undefined;
+  }
+
+  #defaultsFor(rule: RuleKey, mirror: StoredMirror): Record<string, unknown> | undefined {
+    const isRefused = this.#refusedDefaults.get(rule) === mirror.metadata.uid;
+    return isRefused ? undefined : missingDefaults(mirror, this.rules.specs.get(mirror));
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await this.#preparation.prepare(rule, signal);
+    const { mirrors } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined) return;
+    const { uid } = mirror.metadata;
+    const spec = this.#defaultsFor(rule, mirror);
+    try {
+      await this.#client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, { spec }, signal);
+    } catch (error) {
+      // The spec of a mirror that was stored before the CRD had any validation may be refused as a whole; the finalizer is not.
+      if (!isInvalid(error) || spec === undefined) throw error;
+      this.#refusedDefaults.set(rule, uid);
+      await this.#client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, {}, signal);
+    }
+    await this.#disownDefaults(rule, signal);
+  }
+
+  /** A separate request, because the server makes the sender of a request the owner of the fields that it changes. */
+  async #disownDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { mirrors } = this.#options;
+    const mirror = mirrors.get(rule);
+    const managedFields = withoutOurSpec(mirror?.metadata.managedFields);
+    if (mirror === undefined || managedFields === undefined) return;
+    const { resourceVersion } = mirror.metadata;
+    try {
+      await this.#client.patch(mirror, { metadata: { resourceVersion, managedFields } }, signal);
+    } catch (error) {
+      // A mirror that the CRD refuses today is copied all the same; Keyferry stays the owner of its fields.
+      if (!isInvalid(error)) throw error;
+    }
   }
 
   evaluated(rule: RuleKey): void {
-    const { mirrors, rules, vault } = this.#options;
+    const { mirrors, vault } = this.#options;
     const mirror = mirrors.get(rule);
-    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) vault?.release(rule);
-    else vault?.use(rule, rules.specs.get(mirror));
+    if (mirror === undefined || isEnding(stepOf(mirror))) vault?.release(rule);
+    else vault?.use(rule, this.rules.specs.get(mirror));
   }
 
   /** @see RuleStatuses.reported */
   statusReported(rule: RuleKey, before: SecretMirror, after: SecretMirror): boolean {
-    return this.#status.reported(rule, before, after);
+    return this.#statuses.reported(rule, before, after);
   }
 
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    progress: RuleProgress,
+    { evaluated, failure, writes }: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const mirror = this.#options.mirrors.get(rule);
-    if (mirror !== undefined) return await this.#status.update(rule, mirror, [...entries], progress, signal);
-    this.#status.remove(rule);
-    this.#preparation.remove(rule);
-    this.#options.onGone(ruleName(rule));
-    return undefined;
+    const { mirrors, namespaces, viewOf, vault, onSynced, onGone } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined) {
+      this.#statuses.forget(rule);
+      this.#deletions.forget(rule);
+      this.#refusedDefaults.delete(rule);
+      onGone(ruleName(rule));
+      return undefined;
+    }
+    const step = stepOf(mirror);
+    // The claims are of an earlier version, or wait for the finalizer. The evaluation of this one will touch the status again.
+    const isOutdated = evaluated !== ruleVersion(mirror) || step === 'add';
+    if (isOutdated && (failure === undefined || isEnding(step))) return undefined;
+    const claims = [...entries];
+    if (isEnding(step)) return await this.#updateDeletion(rule, mirror, claims, signal);
+    const spec = this.rules.specs.get(mirror);
+    const key = this.rules.sourceOf(rule, mirror, spec);
+    const result = await this.#write(rule, mirror, claims, signal, {
+      source: viewOf(key),
+      trouble: key === undefined ? undefined : vault?.trouble(key),
+      failure,
+      misread: misreadPatterns(spec.suspects, namespaces.names()),
+      writes,
+    });
+    if (result === undefined) return undefined;
+    if (result.synced) onSynced(ruleName(rule), spec, result.namespaces);
+    return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
+
+  async #updateDeletion(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    claims: readonly Entry[],
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { vault } = this.#options;
+    const spec = this.rules.specs.get(mirror);
+    const remaining = claims.filter((entry) => !isReleased(entry));
+    const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
+    if (step.isDone) {
+      if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
+      const events = keptSourceEvents(claims);
+      if (step.isTimedOut) {
+        const { message } = summarizeDeletion(groupOutcomes(remaining, spec.destinationType), 'Pending');
+        const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
+        events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
+      }
+      this.#statuses.record(rule, mirror, events);
+      await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
+      return undefined;
+    }
+    await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
+    return step.remainingMs > 0 ? { requeueAfterMs: step.remainingMs } : undefined;
+  }
+
+  /** @returns `undefined` while nothing is known yet */
+  async #write(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    entries: readonly Entry[],
+    signal: AbortSignal,
+    facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
+  ): Promise<StatusOutput | undefined> {
+    const { vault, now } = this.#options;
+    const refusal = this.rules.refusalOf(rule);
+    const spec = this.rules.specs.get(mirror);
+    const result = nextStatus({
+      ...facts,
+      mirror,
+      spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
+      entries,
+      leases: vault?.leases.states(rule, entries),
+      previous: this.#statuses.latest(rule, mirror),
+      now: now(),
+    });
+    if (result === undefined) return undefined;
+    await this.#statuses.write(rule, mirror, result, signal);
+    return result;
+  }
+}
+
+function stepOf(mirror: SecretMirror | undefined): FinalizerStep | undefined {
+  return mirror && finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER);
+}
+
+/** Without its finalizer, too, a deleted mirror gives its copies back, as long as another finalizer holds the mirror. */
+function isEnding(step: FinalizerStep | undefined): boolean {
+  return step === 'cleanup' || step === 'none';
+}
+
+/** The copy of a mirror that is being deleted is deleted, or is marked as retained. */
+function isReleased({ claim, outcome }: Entry): boolean {
+  if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
+  return outcome.state === 'released';
+}
+
+/**
+ * Whether the finalizer may be removed after the time limit although this copy remains: its deletion was tried, so it becomes an orphan.
+ * A copy that must be retained but is not marked yet would be deleted as an orphan, against the mirror's deletePolicy.
+ */
+function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
+  return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
+}
+
+/** For copies that stay after their mirror is deleted, because they are sources of other copies. */
+function keptSourceEvents(entries: readonly Entry[]): RuleEvent[] {
+  const kept = entries.filter(({ outcome }) => outcome.state === 'released' && outcome.kept === true);
+  if (kept.length === 0) return [];
+  const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
+  const message = `the copy in ${namespaceList([...namespaces].sort())} is kept while it is the source of other copies`;
+  return [{ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message }];
 }

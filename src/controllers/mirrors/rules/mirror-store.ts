@@ -1,7 +1,8 @@
-/** What is stored of a SecretMirror. */
+/** What is stored of a SecretMirror, and the managed fields that show whether Keyferry owns parts of its spec. */
+import type { ManagedFieldsEntry } from '../../../kube/api.ts';
+import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import { RuleStore, ruleVersion, type RuleStoreOptions } from '../../common/rules/rule-store.ts';
 import { MIRRORS_CONTROLLER, type SecretMirror } from '../api.ts';
-import { withoutOurSpec } from './spec-owner.ts';
 
 /** Maximum length of a stored list of patterns, characters: it can be as long as an object in etcd, and there may be thousands of mirrors. */
 export const MAX_LIST = 64 * 1024;
@@ -44,4 +45,27 @@ function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
 
 function lengthOf(list: readonly string[] | undefined): number {
   return list?.reduce((sum, text) => sum + text.length, 0) ?? 0;
+}
+
+const SPEC = 'f:spec';
+
+/**
+ * The managed fields of a mirror without Keyferry's fields in its spec. In server-side apply the writer of a field owns the field, and a user who
+ * later applies another value gets a conflict. So Keyferry gives up the defaults right after it has written them.
+ * @returns `undefined` if there are none; also if the result would be empty, because the API server ignores an empty list
+ */
+export function withoutOurSpec(
+  managedFields: readonly ManagedFieldsEntry[] | undefined,
+): readonly ManagedFieldsEntry[] | undefined {
+  if (managedFields?.some(isOurSpec) !== true) return undefined;
+  const rest = managedFields.flatMap((entry) => {
+    if (!isOurSpec(entry)) return [entry];
+    const { [SPEC]: _, ...fieldsV1 } = entry.fieldsV1 ?? {};
+    return Object.keys(fieldsV1).length === 0 ? [] : [{ ...entry, fieldsV1 }];
+  });
+  return rest.length === 0 ? undefined : rest;
+}
+
+function isOurSpec({ manager, subresource = '', fieldsV1 }: ManagedFieldsEntry): boolean {
+  return manager === FIELD_MANAGER && subresource === '' && fieldsV1?.[SPEC] !== undefined;
 }

@@ -5,15 +5,23 @@
  */
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
-import type { SourceView } from '../../../copy/model/claim.ts';
+import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/model/claim.ts';
+import { parseResourceKey } from '../../../copy/model/keys.ts';
+import { clipped } from '../../../runtime/text/clipped.ts';
 import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { someOf } from '../../../runtime/text/some-of.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import { type Condition, nextCondition, sameConditions } from '../../common/rules/condition.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
-import { NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
+import {
+  type DestinationType,
+  type MirrorStatus,
+  NEVER_SYNCED,
+  type SecretMirror,
+  type SecretMirrorStatus,
+} from '../api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from '../duties/lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';
-import { summarize, summarizeDeletion, groupOutcomes, type Summary } from './summary.ts';
 
 export interface StatusInput {
   readonly mirror: SecretMirror;
@@ -122,4 +130,164 @@ function ownConditions(status: SecretMirrorStatus): readonly Condition[] {
 
 function readyCondition(status: SecretMirrorStatus | undefined): Condition | undefined {
   return status?.conditions?.find(({ type }) => type === 'Ready');
+}
+
+/** Namespaces that are listed for one reason; the others are counted. */
+const NAMED = 5;
+/** Reasons that are listed in a message; the namespaces of the others are counted. */
+const MAX_REASONS = 5;
+/** Longest text of one reason: the message of a server may have any length. */
+const MAX_DETAIL = 2048;
+/** Longest message for spec problems. A condition message may have 32,768 characters, and a spec may have a thousand problems. */
+const MAX_PROBLEMS = 16_384;
+
+/** Errors that become the reason of the condition. All others become `SyncError`, as in the original. */
+const OWN_REASONS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten']);
+
+/** Targets with the same outcome. */
+interface Group {
+  readonly state: OutcomeState;
+  readonly reason: string;
+  readonly message: string;
+  readonly namespaces: string[];
+}
+
+export interface OutcomeGroups {
+  readonly total: number;
+  /** Sorted by their first namespace. */
+  readonly groups: readonly Group[];
+  /** @see isUnderWay in copy/model/claim.ts */
+  readonly isUnderWay: boolean;
+  /** Some targets wait for their source. */
+  readonly waitsForSource: boolean;
+}
+
+export interface Summary {
+  readonly mirrorStatus: MirrorStatus;
+  readonly reason: string;
+  readonly message: string;
+  readonly synced: boolean;
+  readonly event?: RuleEvent;
+}
+
+export function summarize(
+  outcomes: OutcomeGroups,
+  spec: EffectiveSpec,
+  { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
+): Summary {
+  if (spec.problems.length > 0)
+    return notReady('Error', 'InvalidSpec', clipped(spec.problems.join('; '), MAX_PROBLEMS));
+  if (failure !== undefined) {
+    return notReady(
+      'Error',
+      'SyncError',
+      `cannot prepare the SecretMirror (finalizer, defaults): ${failure.reason}: ${failure.message}`,
+    );
+  }
+  if (source.state === 'failed') return notReady('Error', source.reason, source.message);
+  if (trouble !== undefined) {
+    const message = `${trouble.message}; existing copies are unchanged`;
+    return notReady(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
+  }
+  return spec.destinationType === 'vault' ? summarizeVaultEntry(outcomes, source) : summarizeCopies(outcomes, source);
+}
+
+/** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
+export function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summary {
+  const errors = groupsOf(outcomes, 'error');
+  const waits = groupsOf(outcomes, 'waiting');
+  const parts = [...listed('cannot delete the copy in', errors, withReason), ...listed('waiting in', waits)];
+  const message = `being deleted: ${parts.join('; ')}`;
+  return errors.length > 0 ? notReady('Error', 'SyncError', message) : notReady(before, 'Terminating', message);
+}
+
+/** Not synced, with a Warning event. */
+function notReady(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
+  return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
+}
+
+/** The destination is an entry in Vault. */
+function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summary {
+  if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
+  const [failed] = groupsOf(outcomes, 'error');
+  if (failed !== undefined) return notReady('Error', failed.reason, failed.message);
+  const [waiting] = groupsOf(outcomes, 'waiting');
+  if (waiting !== undefined) return notReady('Pending', waiting.reason, waiting.message);
+  const [conflict] = groupsOf(outcomes, 'conflict');
+  if (conflict !== undefined) return { ...notReady('Active', conflict.reason, conflict.message), synced: true };
+  return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
+}
+
+function summarizeCopies(outcomes: OutcomeGroups, source: SourceView): Summary {
+  const errors = groupsOf(outcomes, 'error');
+  const conflicts = groupsOf(outcomes, 'conflict');
+  const waits = source.state === 'present' ? groupsOf(outcomes, 'waiting') : [];
+  const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits)];
+  const [failed] = errors;
+  if (failed !== undefined) {
+    const hasOwnReason = OWN_REASONS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
+    const reason = hasOwnReason ? failed.reason : 'SyncError';
+    const describe = (lead: string): string => [...listed(lead, errors, withReason), ...rest].join('; ');
+    const event = { type: 'Warning', reason, message: describe('unable to sync some objects:') } as const;
+    return { ...notReady('Error', reason, describe('cannot sync')), event };
+  }
+  if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
+  const first = conflicts[0] ?? waits[0];
+  if (first !== undefined) {
+    // As in the original, targets of other owners and targets that wait do not change `mirrorStatus`.
+    return { ...notReady('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
+  }
+  const { total } = outcomes;
+  const message =
+    total === 0
+      ? '0 copies: no other namespace matches spec.destination.namespaces'
+      : `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
+  return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
+}
+
+function groupsOf({ groups }: OutcomeGroups, state: OutcomeState): Group[] {
+  return groups.filter((group) => group.state === state);
+}
+
+function withReason({ reason, message }: Group): string {
+  return `${reason}: ${message}`;
+}
+
+/** Lists each reason with its namespaces. @returns one part of a message, or none if there are no groups */
+function listed(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
+  if (groups.length === 0) return [];
+  const named = groups.slice(0, MAX_REASONS);
+  const parts = named.map((group) => `${namespaceList(group.namespaces)}: ${clipped(detail(group), MAX_DETAIL)}`);
+  let more = 0;
+  for (const { namespaces } of groups.slice(MAX_REASONS)) more += namespaces.length;
+  if (more > 0) parts.push(`${more} more ${more === 1 ? 'namespace' : 'namespaces'} for other reasons`);
+  return [`${lead} ${parts.join('; ')}`];
+}
+
+export function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
+  const groups = new Map<string, Group>();
+  const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
+  for (const { claim, outcome } of entries) {
+    outcomes.total += 1;
+    outcomes.isUnderWay ||= isUnderWay(outcome);
+    outcomes.waitsForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
+    const { state, reason, message } = outcome;
+    const key = `${state} ${reason} ${message}`;
+    let group = groups.get(key);
+    if (group === undefined) groups.set(key, (group = { state, reason, message, namespaces: [] }));
+    group.namespaces.push(destination === 'vault' ? '' : parseResourceKey(claim.target).namespace);
+  }
+  const all = [...groups.values()];
+  for (const group of all) group.namespaces.sort();
+  all.sort(byFirstNamespace);
+  return { ...outcomes, groups: all };
+}
+
+function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''] }: Group): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+/** Lists the first `most` namespaces and counts the others. */
+export function namespaceList(namespaces: readonly string[], most = NAMED): string {
+  return `${namespaces.length === 1 ? 'namespace' : 'namespaces'} ${someOf(namespaces, most)}`;
 }

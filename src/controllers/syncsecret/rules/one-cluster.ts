@@ -19,7 +19,7 @@
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
-import { Deletions } from '../../common/rules/deletion.ts';
+import { Deletions } from '../../common/rules/finalizer.ts';
 import { OWN_FINALIZERS } from '../api.ts';
 import { UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretRule } from './rule.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { userCause } from '../../../copy/model/cause.ts';
 import { PENDING, LeaveShape } from '../../../copy/model/claim.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import { Deletions, type DeletionStep } from './deletion.ts';
+import { Deletions, type DeletionStep } from './finalizer.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 

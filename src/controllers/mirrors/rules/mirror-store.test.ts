@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { withoutOurSpec } from './spec-owner.ts';
+import { withoutOurSpec } from './mirror-store.ts';
 
 const theirs = { manager: 'kubectl', operation: 'Apply', fieldsV1: { 'f:spec': { 'f:deletePolicy': {} } } };
 const finalizer = { 'f:finalizers': { 'v:"mirrors.kts.studio/finalizer"': {} } };
