@@ -1,7 +1,7 @@
 /** Collections as kubectl prints them: the API server makes the cells (`Table` of meta.k8s.io/v1). */
 import type { KubeApi, ObjectMeta } from '../src/kube/api.ts';
 import { parseJson } from '../src/kube/json.ts';
-import { textTable } from '../src/commands/output/text-table.ts';
+import { textTable } from '../src/commands/output/text.ts';
 
 const AS_TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json';
 

@@ -9,8 +9,7 @@ import { findControllerCommand } from '../config/commands.ts';
 import { commandOfBinary, commandOfFlags } from '../config/originals.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
-import type { CliContext } from '../commands/actions.ts';
-import { EXIT_FAILED, EXIT_USAGE } from '../commands/output/exit-codes.ts';
+import { type CliContext, EXIT_FAILED, EXIT_USAGE } from '../commands/actions.ts';
 
 /** Runs one command line (without node and script) and returns the exit code. Never throws. */
 export async function runCli(context: CliContext, args: readonly string[]): Promise<number> {

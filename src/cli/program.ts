@@ -2,8 +2,7 @@
 import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
-import type { CliContext, Outcome } from '../commands/actions.ts';
-import { EXIT_DONE, EXIT_USAGE } from '../commands/output/exit-codes.ts';
+import { type CliContext, EXIT_DONE, EXIT_USAGE, type Outcome } from '../commands/actions.ts';
 import { addShortCommands, describe } from './short-commands.ts';
 
 const EXAMPLES = ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'];

@@ -3,17 +3,17 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Flag } from '../config/flags/flags.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/flags/reading-flags.ts';
-import type {
-  CliContext,
-  ClusterOptions,
-  DemoOptions,
-  Outcome,
-  PlanOptions,
-  StatusOptions,
+import {
+  type CliContext,
+  type ClusterOptions,
+  type DemoOptions,
+  EXIT_DONE,
+  type Outcome,
+  type PlanOptions,
+  type StatusOptions,
 } from '../commands/actions.ts';
 import { completionScript, SHELLS, type Shell } from './completion/scripts.ts';
 import { commandTree } from './completion/tree.ts';
-import { EXIT_DONE } from '../commands/output/exit-codes.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import { versionText } from './version-report.ts';
 

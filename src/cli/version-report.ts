@@ -1,5 +1,5 @@
 /** `keyferry version`. */
-import { reportText } from '../commands/output/report-text.ts';
+import { reportText } from '../commands/output/text.ts';
 import type { Build } from '../config/version.ts';
 
 /** The output of `keyferry version -o json`. The schema is docs/schemas/version.json. */

@@ -1,4 +1,4 @@
-/** The actions of the commands. They are passed in, so that tests can replace them. */
+/** The actions of the commands, and their exit codes. The actions are passed in, so that tests can replace them. */
 import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
 import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from '../config/version.ts';
@@ -80,3 +80,9 @@ export interface CliContext {
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
 }
+
+export const EXIT_DONE = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
+/** Of `plan` and `migrate`: a copy would be lost or refused. Of `migrate` also: something needs a decision. */
+export const EXIT_LOSS_OR_REFUSAL = 3;

@@ -1,17 +1,15 @@
 /** `keyferry explain`: why one object exists, whose it is, and when it was written, or why it does not exist. Writes nothing. */
-import { KINDS } from '../controllers/common/snapshot/inventory.ts';
-import { type Collection, listerOf } from '../controllers/common/snapshot/list-permitted.ts';
+import { type Collection, KINDS, listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../controllers/list.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { ExplainOptions } from './actions.ts';
 import { explanationOf } from './explain/explanation.ts';
-import { readStored } from './explain/stored-object.ts';
-import { subjectOf } from './explain/subject.ts';
-import { explanationText } from './explain/text.ts';
+import { readStored, subjectOf } from './explain/subject.ts';
+import { explanationText } from './explain/report.ts';
 import { type Progress, withProgress } from './output/progress.ts';
 import { requireSomeReach } from './output/reach-notes.ts';
-import { reportText } from './output/report-text.ts';
+import { reportText } from './output/text.ts';
 import type { Paint } from './output/styles.ts';
 
 interface ExplainContext {

@@ -3,11 +3,11 @@
  *
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
-import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
+import { listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { heldBy, orphansIn } from '../controllers/common/snapshot/leftovers.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
-import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
+import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
 import type { Change, Finding, Found, ProgramReader } from '../controllers/common/migration.ts';
 import { controllerReaders, programReaders } from '../controllers/list.ts';
 import type { ResourceKey } from '../copy/model/keys.ts';
@@ -15,15 +15,21 @@ import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
 import type { MigrateOptions } from './actions.ts';
-import { exitCodeOf, type MigrationFinding, type MigrationProgram, type MigrationReport } from './migrate/report.ts';
-import { refuseWhileRunning, runningPrograms } from './migrate/running.ts';
-import { startOf } from './migrate/start.ts';
-import { migrationText } from './migrate/text.ts';
-import { assumed, Writer } from './migrate/writes.ts';
+import {
+  exitCodeOf,
+  type MigrationFinding,
+  type MigrationProgram,
+  type MigrationReport,
+  migrationText,
+} from './migrate/report.ts';
+import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/writes.ts';
 import { type Progress, withProgress } from './output/progress.ts';
 import { requireReach } from './output/reach-notes.ts';
-import { reportText } from './output/report-text.ts';
+import { reportText } from './output/text.ts';
 import type { Paint } from './output/styles.ts';
+import type { Decision } from '../copy/plan/decide.ts';
+import type { PlannedTarget } from './plan/report.ts';
+import { rowsOn } from './plan/rows.ts';
 
 export interface MigrateContext {
   readonly api: KubeApi;
@@ -204,4 +210,58 @@ function leftoversOf({ controller }: ProgramReader, orphans: readonly OrphanStat
     if (system !== controller || verdict === undefined) return [];
     return { verdict, object: { kind, namespace, name }, text: `marked by ${owner}: ${reason}` };
   });
+}
+
+export interface Start {
+  /** Copies that would be made, deleted or get other data, and those that a rule does not get. */
+  readonly rows: readonly { readonly target: ResourceKey; readonly row: PlannedTarget }[];
+  /** Targets whose data would be replaced or lost, or that Keyferry would not touch. */
+  readonly different: ReadonlyMap<ResourceKey, string>;
+  /** Number of copies that keep their data. Some get labels and annotations of Keyferry. */
+  readonly unchanged: number;
+}
+
+type Rows = ReturnType<typeof rowsOn>;
+
+/** @throws the errors of `api.request` */
+export async function startOf(snapshot: Snapshot): Promise<Start> {
+  const targets = targetsIn(snapshot);
+  await snapshot.decide(targets);
+  const rows: { target: ResourceKey; row: PlannedTarget }[] = [];
+  const different = new Map<ResourceKey, string>();
+  let unchanged = 0;
+  for (const target of [...targets].toSorted()) {
+    const { plan } = snapshot.decisionOn(target);
+    const { main, losers } = withoutAdvice(snapshot, target, rowsOn(snapshot, target));
+    if (main.action === 'nothing' || keepsData(plan)) unchanged += 1;
+    else {
+      rows.push({ target, row: main });
+      if (main.action !== 'create' && main.action !== 'wait') different.set(target, main.reason);
+    }
+    for (const { row } of losers) rows.push({ target, row });
+  }
+  return { rows, different, unchanged };
+}
+
+/** Elsewhere a conflict with an object of others advises to delete it. Here it may be the source or the copy of another program. */
+function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, rows: Rows): Rows {
+  const observed = inventory.objects.get(target);
+  if (observed === undefined || claims.ownerOf(observed, target) !== undefined) return rows;
+  const reason = 'exists already and is not managed by Keyferry: it stays as it is';
+  const own = (row: PlannedTarget): PlannedTarget => (row.action === 'conflict' ? { ...row, reason } : row);
+  return { main: own(rows.main), losers: rows.losers.map(({ owner, row }) => ({ owner, row: own(row) })) };
+}
+
+/** The targets of all rules, and the copies whose rule does not claim them or does not exist. */
+function targetsIn({ rules, claims, inventory }: Snapshot): Set<ResourceKey> {
+  const targets = new Set<ResourceKey>();
+  for (const rule of rules.keys()) for (const { claim } of claims.book.of(rule)) targets.add(claim.target);
+  for (const [key, observed] of inventory.objects) {
+    if (claims.ownerOf(observed, key) !== undefined) targets.add(key);
+  }
+  return targets;
+}
+
+function keepsData(plan: Decision['plan']): boolean {
+  return plan.do === 'update' && !plan.withData;
 }

@@ -1,14 +1,12 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
-import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
+import { KINDS, listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { controllerReaders } from '../controllers/list.ts';
 import { parseResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
-import type { PlanOptions } from './actions.ts';
-import { EXIT_LOSS_OR_REFUSAL, EXIT_DONE } from './output/exit-codes.ts';
+import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
 import { reachNotes, requireReach } from './output/reach-notes.ts';
-import { readManifests } from './plan/files.ts';
+import { readManifests } from './plan/manifests.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import {
   hasLossOrRefusal,
@@ -18,11 +16,9 @@ import {
   type PlanReport,
 } from './plan/report.ts';
 import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
-import { copiesText } from './output/copies-text.ts';
-import { reportText } from './output/report-text.ts';
+import { copiesText, reportText, textTable } from './output/text.ts';
 import type { Cell, Paint } from './output/styles.ts';
 import { type Progress, withProgress } from './output/progress.ts';
-import { textTable } from './output/text-table.ts';
 
 export interface PlanContext {
   readonly api: KubeApi;

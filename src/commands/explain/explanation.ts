@@ -15,10 +15,8 @@ import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { rowsOn } from '../plan/rows.ts';
 import { reachNotes } from '../output/reach-notes.ts';
-import type { ExplainedClaim, Explanation, OtherRule } from './report.ts';
-import { lastWriteOf, type Stored, writersOf } from './stored-object.ts';
-import type { Subject } from './subject.ts';
-import { summaryOf, verdictOf } from './verdict.ts';
+import { type ExplainedClaim, type Explanation, type OtherRule, summaryOf, verdictOf } from './report.ts';
+import { lastWriteOf, type Stored, type Subject, writersOf } from './subject.ts';
 
 /** The states of rules and orphans in the namespaces that matter here. */
 interface States {

@@ -1,10 +1,14 @@
 /**
- * The output of `keyferry explain`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema is
- * docs/schemas/explain.json.
+ * The output of `keyferry explain`: its report, the verdict in one sentence, and the tables for people. JSON and YAML have exactly these
+ * fields; fields are added, but never changed or removed. The schema is docs/schemas/explain.json. Pure.
  */
 import type { RuleStatus, TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
 import type { PlannedAction } from '../plan/report.ts';
-import type { Writer } from './stored-object.ts';
+import type { Writer } from './subject.ts';
+import type { ClaimMode } from '../../copy/model/claim.ts';
+import { copiesText, TextParts } from '../output/text.ts';
+import { failureCell } from '../status/report.ts';
+import type { Cell, Paint, Style } from '../output/styles.ts';
 
 /**
  * - `copy`: a rule claims it, and it has the mark of that rule. `filled`: an object of a user, and a rule fills its data.
@@ -79,4 +83,154 @@ export interface Explanation {
   /** The rules that make copies of it. */
   readonly sourceOf: readonly { readonly rule: string; readonly copies: number }[];
   readonly notes: readonly string[];
+}
+
+export interface Findings {
+  /** `undefined`: the permissions of the caller do not show it. */
+  readonly exists: boolean | undefined;
+  /** The rule whose mark on the object counts. */
+  readonly markedBy: string | undefined;
+  /** The rules that claim it. */
+  readonly claims: readonly { readonly rule: string; readonly mode: ClaimMode }[];
+  readonly isRule: boolean;
+  readonly isSource: boolean;
+}
+
+export function verdictOf({ exists, markedBy, claims, isRule, isSource }: Findings): Verdict {
+  if (exists === undefined) return claims.length > 0 || !isRule ? 'unknown' : 'rule';
+  const isWanted = claims.some(({ mode }) => mode === 'own');
+  if (!exists) return isWanted ? 'missing' : 'absent';
+  // Also the copy of a rule that is being deleted.
+  if (claims.some(({ rule, mode }) => mode !== 'fill' && rule === markedBy)) return 'copy';
+  if (isWanted) return 'conflict';
+  if (markedBy !== undefined) return 'orphan';
+  if (claims.some(({ mode }) => mode === 'fill')) return 'filled';
+  if (isRule) return 'rule';
+  return isSource ? 'source' : 'unrelated';
+}
+
+type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> & {
+  readonly object: Pick<Explanation['object'], 'kind' | 'namespace' | 'name'>;
+  /** Why it has no rule, of an orphan. */
+  readonly orphanReason?: string | undefined;
+  /** Its kind is one of rules. */
+  readonly isRuleKind?: boolean;
+};
+
+/** The verdict in one sentence. */
+export function summaryOf(told: Told): string {
+  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason, isRuleKind = false } = told;
+  const it = `${object.kind} ${object.namespace}/${object.name}`;
+  const maker = owner ?? 'a rule';
+  const origin = source ?? 'its source';
+  switch (verdict) {
+    case 'copy':
+      return `${it} is a copy of ${origin}, which ${maker} makes.`;
+    case 'filled':
+      return `${it} belongs to its user, and ${maker} fills its data from ${origin}.`;
+    case 'conflict':
+      return `${it} is not the copy that ${maker} asks for: ${next?.reason ?? 'it belongs to another owner'}.`;
+    case 'missing':
+      return `${it} does not exist, although ${maker} asks for it as a copy of ${origin}: ${nextText(next)}.`;
+    case 'orphan':
+      return `${it} was a copy of ${maker}: ${orphanReason ?? nextText(next)}.`;
+    case 'rule':
+      return `${it} is a rule: ${rule === null ? 'its state is not known' : `${rule.state}, ${rule.reason}`}.`;
+    case 'source':
+      return `${it} is no copy. It is the source of ${sourceOf.map((one) => one.rule).join(', ')}.`;
+    case 'unrelated':
+      return `${it} is neither a copy nor a rule: no rule claims it, and it has no mark of Keyferry that counts.`;
+    case 'absent': {
+      if (isRuleKind) return `${it} does not exist.`;
+      const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
+      return `${it} does not exist, and no rule asks for it${near}.`;
+    }
+    case 'unknown':
+      return `Whether ${it} exists is not known: no permission to read it.`;
+    default:
+      return verdict satisfies never;
+  }
+}
+
+function nextText(next: Explanation['next']): string {
+  if (next === null) return 'nothing is known of it';
+  const will = { create: 'Keyferry will create it', delete: 'Keyferry will delete it' } as const;
+  return next.action === 'create' || next.action === 'delete' ? `${will[next.action]} (${next.reason})` : next.reason;
+}
+
+const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
+  copy: 'good',
+  filled: 'good',
+  conflict: 'bad',
+  missing: 'bad',
+  orphan: 'waiting',
+};
+
+/** With a line end. */
+export function explanationText(explanation: Explanation, paint: Paint): string {
+  const { verdict, summary, claims, others, rule, writers, notes } = explanation;
+  const style = STYLES[verdict];
+  const parts = new TextParts(paint);
+  parts.lines([style === undefined ? summary : paint(summary, style)]);
+  const facts = factsOf(explanation);
+  if (facts.length > 0) {
+    const width = Math.max(...facts.map(([name]) => name.length)) + 2;
+    parts.lines(facts.map(([name, text]) => `${paint(name, 'title')}${' '.repeat(width - name.length)}${text}`));
+  }
+  parts.table(
+    ['CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'STATE', 'WHY'],
+    claims.map((claim) => claimCells(claim)),
+  );
+  parts.table(
+    ['NOT CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'WHY'],
+    others.map(({ rule, source, destinations, why }) => [rule, source ?? '', listText(destinations), why]),
+  );
+  parts.table(
+    ['COPY', 'NAMESPACE', 'NAME', 'AT VERSION'],
+    (rule?.copies ?? []).map(({ kind, namespace, name, sourceVersion }) => [kind, namespace, name, sourceVersion]),
+  );
+  parts.table(
+    ['FAILING', 'NAMESPACE', 'NAME', 'WHY'],
+    (rule?.failing ?? []).map((target) => [target.kind, target.namespace, target.name, failureCell(target)]),
+  );
+  parts.table(
+    ['WRITTEN BY', 'AT', 'WHAT'],
+    writers.map(({ manager, time, wrote }) => [manager, time ?? 'unknown', wrote]),
+  );
+  parts.lines(notes);
+  return parts.toString();
+}
+
+function factsOf(explanation: Explanation): [string, string][] {
+  const { verdict, owner, source, heldVersion, sourceVersion, next, lastWritten, object, rule, sourceOf } = explanation;
+  const facts: [string, string | null][] = [
+    [verdict === 'conflict' || verdict === 'missing' ? 'Claimant' : 'Owner', owner],
+    ['Source', source],
+    ['Version', heldVersion === null ? null : versionText(heldVersion, sourceVersion)],
+    ['Next', next && `${next.action}: ${next.reason}`],
+    ['Created', object.created],
+    ['Written', owner === null || object.exists === false ? null : (lastWritten ?? 'never by Keyferry')],
+    ['Deletion', object.deleting ? 'is being deleted' : null],
+    ['Rule', rule && `${rule.state}, ${rule.reason}: ${rule.message}`],
+    ['Copies', rule && `from ${rule.source} to ${listText(rule.destinations)}`],
+    ['Last sync', rule && (rule.lastSyncTime ?? 'never')],
+    ...sourceOf.map(({ rule: user, copies }): [string, string] => ['Source of', `${copiesText(copies)} by ${user}`]),
+  ];
+  return facts.flatMap(([name, text]) => (text === null ? [] : [[name, text]]));
+}
+
+function versionText(held: string, current: string | null): string {
+  if (held === current) return `that of the source, ${held}`;
+  return current === null ? `of its source when it was written, ${held}` : `${held}; the source has ${current}`;
+}
+
+function claimCells({ rule, source, destinations, state, reason, message }: ExplainedClaim): Cell[] {
+  const cells = [rule, source ?? '', listText(destinations)];
+  if (state === 'synced' || state === 'released') return [...cells, { text: state, style: 'good' }, message];
+  const { text, style } = failureCell({ state, reason, message });
+  return [...cells, { text: state, style }, text];
+}
+
+function listText(list: readonly string[]): string {
+  return list.join(',') || 'none';
 }

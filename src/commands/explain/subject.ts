@@ -1,6 +1,19 @@
-/** The object that `keyferry explain` is about, as its arguments name it. */
-import type { Collection } from '../../controllers/common/snapshot/list-permitted.ts';
+/**
+ * The object that `keyferry explain` is about, as its arguments name it, and what the API server records of it besides its content: when it
+ * was created, and who wrote it last. No content is transferred.
+ */
+import type { Collection } from '../../controllers/common/snapshot/inventory.ts';
 import { quoted, UsageError } from '../../config/usage-error.ts';
+import { FIELD_MANAGER } from '../../copy/model/observed.ts';
+import {
+  type KubeApi,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  METADATA_ONLY,
+  type ObjectMeta,
+} from '../../kube/api.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
 
 export interface Subject {
   readonly collection: Collection;
@@ -25,4 +38,58 @@ export function subjectOf(kind: string, place: string, collections: readonly Col
     throw new UsageError(`bad name ${quoted(place)}: must be NAMESPACE/NAME`);
   }
   return { collection, namespace, name };
+}
+
+/** The last write of one client. */
+export interface Writer {
+  /** Its name in `metadata.managedFields`. */
+  readonly manager: string;
+  /** RFC 3339; `null`: the server did not record it. */
+  readonly time: string | null;
+  /** What it wrote: all but metadata and status is content. */
+  readonly wrote: 'content' | 'metadata' | 'status';
+}
+
+export type Stored =
+  | { readonly state: 'there'; readonly metadata: ObjectMeta }
+  | { readonly state: 'absent' }
+  /** The caller may not read it. */
+  | { readonly state: 'refused'; readonly message: string };
+
+/** Reads the metadata of an object. @throws the errors of `api.request`, except 403 and 404 */
+export async function readStored(
+  api: KubeApi,
+  { collection, namespace, name }: Subject,
+  signal: AbortSignal | undefined,
+): Promise<Stored> {
+  const { groupPath, olderGroupPaths = [], plural } = collection;
+  for (const group of [groupPath, ...olderGroupPaths]) {
+    const path = `${group}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
+    try {
+      const { body } = await api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
+      return { state: 'there', metadata: (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata };
+    } catch (error) {
+      if (isForbidden(error)) return { state: 'refused', message: error.message };
+      // The object does not exist, or the server does not serve this version of its kind.
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  return { state: 'absent' };
+}
+
+/** The last write of each client, the newest first. */
+export function writersOf({ managedFields = [] }: Pick<ObjectMeta, 'managedFields'>): Writer[] {
+  return managedFields
+    .map((entry) => ({ manager: entry.manager ?? 'unknown', time: entry.time ?? null, wrote: wroteBy(entry) }))
+    .toSorted((a, b) => ((a.time ?? '') < (b.time ?? '') ? 1 : -1));
+}
+
+/** When Keyferry last wrote the content or the metadata of a copy; `null`: never, or another program made it. */
+export function lastWriteOf(writers: readonly Writer[]): string | null {
+  return writers.find(({ manager, wrote }) => manager === FIELD_MANAGER && wrote !== 'status')?.time ?? null;
+}
+
+function wroteBy({ subresource, fieldsV1 = {} }: ManagedFieldsEntry): Writer['wrote'] {
+  if (subresource === 'status') return 'status';
+  return Object.keys(fieldsV1).some((field) => field !== 'f:metadata') ? 'content' : 'metadata';
 }

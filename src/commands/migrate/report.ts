@@ -1,11 +1,13 @@
 /**
- * The output of `keyferry migrate`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema
- * is docs/schemas/migrate.json.
+ * The output of `keyferry migrate`: its report, the exit code, and the tables for people. JSON and YAML have exactly these fields; fields are
+ * added, but never changed or removed. The schema is docs/schemas/migrate.json. Pure.
  */
-import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from '../output/exit-codes.ts';
+import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from '../actions.ts';
 import { hasLossOrRefusal, type PlannedTarget } from '../plan/report.ts';
-import type { MigratedProgram } from '../../config/migrated-programs.ts';
+import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
 import type { Place, Verdict } from '../../controllers/common/migration.ts';
+import { copiesText, TextParts } from '../output/text.ts';
+import type { Cell, Paint, Style } from '../output/styles.ts';
 
 export interface MigrationFinding {
   readonly verdict: Verdict;
@@ -52,4 +54,64 @@ export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'program
   const open = new Set<Verdict>(['manual', 'unsupported', 'leftover']);
   const needsHelp = findings.some(({ verdict, result }) => open.has(verdict) && result !== 'deleted');
   return needsHelp || hasLossOrRefusal({ targets, problems: [] }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
+}
+
+const STYLES: Readonly<Record<Verdict, Style>> = {
+  change: 'good',
+  manual: 'waiting',
+  difference: 'waiting',
+  leftover: 'waiting',
+  unsupported: 'bad',
+};
+
+/** @param isApplied `--apply` was given. @returns with a line end */
+export function migrationText(report: MigrationReport, isApplied: boolean, paint: Paint): string {
+  const { programs, targets, unchanged, notes } = report;
+  const parts = new TextParts(paint);
+  if (programs.length === 0) parts.lines([`No objects of these programs: ${MIGRATED_PROGRAMS.join(', ')}.`]);
+  for (const one of programs) {
+    parts.lines([paint(headOf(one), 'title'), ...one.running.map((name) => `It runs as Deployment ${name}.`)]);
+    parts.table(
+      ['VERDICT', 'KIND', 'NAMESPACE', 'NAME', 'WHAT'],
+      one.findings.map(({ object: { kind, namespace, name }, ...finding }) => {
+        return [verdictCell(finding), kind, namespace, name, whatOf(finding)];
+      }),
+    );
+  }
+  const rows = targets.map((target) => {
+    const { action, kind, namespace, name, rule, reason } = target;
+    const isBad = hasLossOrRefusal({ targets: [target], problems: [] });
+    return [isBad ? ({ text: action, style: 'bad' } as const) : action, kind, namespace, name, rule, reason];
+  });
+  if (rows.length > 0) parts.lines([paint('What Keyferry does when it starts:', 'title')]);
+  parts.table(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows);
+  parts.lines([...notes, ...endOf(programs, unchanged, isApplied)]);
+  return parts.toString();
+}
+
+function headOf({ program, rules, copies }: MigrationProgram): string {
+  return `${program}: ${rules} ${rules === 1 ? 'object requests' : 'objects request'} copies, ${copiesText(copies)}`;
+}
+
+type Shown = Omit<MigrationFinding, 'object'>;
+
+function verdictCell({ verdict, result }: Shown): Cell {
+  if (result === null) return { text: verdict, style: STYLES[verdict] };
+  return { text: result, style: result === 'written' || result === 'deleted' ? 'good' : 'bad' };
+}
+
+function whatOf({ text, error }: Shown): string {
+  return error === null ? text : `${text}: ${error}`;
+}
+
+function endOf(programs: readonly MigrationProgram[], unchanged: number, isApplied: boolean): string[] {
+  const lines: string[] = [];
+  if (unchanged > 0) lines.push(`${copiesText(unchanged)} ${unchanged === 1 ? 'keeps its' : 'keep their'} data.`);
+  for (const { program, findings } of programs) {
+    const changes = findings.filter(({ verdict }) => verdict === 'change').length;
+    if (isApplied || changes === 0) continue;
+    const text = changes === 1 ? 'the change' : `the ${changes} changes`;
+    lines.push(`To write ${text} of ${program}: keyferry migrate --from ${program} --apply`);
+  }
+  return lines;
 }

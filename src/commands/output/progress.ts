@@ -1,5 +1,5 @@
 /** What a command does now, as one line on standard error that goes away. Only on a terminal, and only if the work is long. */
-import type { Lister } from '../../controllers/common/snapshot/list-permitted.ts';
+import type { Lister } from '../../controllers/common/snapshot/inventory.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 
 /** Shorter work shows nothing, ms. */

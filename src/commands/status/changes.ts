@@ -5,7 +5,7 @@ import type {
   OrphanStatus,
   RuleStatus,
 } from '../../controllers/common/snapshot/status-report.ts';
-import { copiesText } from '../output/copies-text.ts';
+import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/styles.ts';
 import { hasProblem, type StatusReport, titleOf } from './report.ts';
 

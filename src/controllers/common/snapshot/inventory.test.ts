@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { Listed } from '../../../kube/list-each.ts';
-import { Inventory } from './inventory.ts';
-import type { Lister, Reach } from './list-permitted.ts';
+import { Inventory, type Lister, type Reach } from './inventory.ts';
 
 const namespace = (name: string): Listed => ({
   metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' },

@@ -4,8 +4,7 @@ import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
-import type { Inventory } from './inventory.ts';
-import type { Collection } from './list-permitted.ts';
+import type { Collection, Inventory } from './inventory.ts';
 import type { Snapshot, SnapshotOptions } from './snapshot.ts';
 import type { RuleState, RuleStatus } from './status-report.ts';
 

@@ -1,11 +1,12 @@
 /**
  * The rules, claims and decisions of a cluster at one time: the rule sets of all controllers, the claims and the decisions of the operator,
- * over lists of metadata. Content is read only where metadata do not decide. Nothing is written, and nothing is watched.
+ * over lists of metadata. Content is read only where metadata do not decide, for many targets at once. Nothing is written, and nothing is watched.
  */
 import type { ReadingConfig } from '../../../config/config.ts';
 import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
 import {
   controllerOf,
+  namespaceOf,
   parseResourceKey,
   parseRuleKey,
   type ResourceKey,
@@ -19,11 +20,11 @@ import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import type { Contents } from './contents.ts';
-import { factsFrom } from './facts.ts';
-import { type Changes, Inventory } from './inventory.ts';
-import { type Lister, listerOf } from './list-permitted.ts';
+import { Contents } from './contents.ts';
+import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
 import type { ControllerReader, RuleReader } from './reader.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
+import { immutableBy } from '../../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
@@ -177,4 +178,63 @@ export class Snapshot {
     }
     return rules;
   }
+}
+
+export function factsFrom(
+  inventory: Inventory,
+  claims: Claims,
+  {
+    api,
+    changes,
+    contents: kept,
+    controllers,
+    now,
+    signal,
+  }: Pick<SnapshotOptions, 'api' | 'changes' | 'contents' | 'controllers' | 'now' | 'signal'>,
+): { readonly source: FactSource; readonly reader: TargetReader } {
+  const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
+  const contents = kept ?? new Contents(api, signal, changes, kinds);
+  contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
+  const reader: TargetReader = {
+    state: (target) => {
+      const observed = inventory.objects.get(target);
+      const read = contents.of(target) ?? undefined;
+      // Another version than was listed: the target is being changed.
+      const held = read?.resourceVersion === observed?.resourceVersion ? read : undefined;
+      return {
+        presence: observed === undefined ? 'absent' : 'present',
+        observed,
+        goingAway: false,
+        held,
+        type: parseResourceKey(target).kind === SECRET.kind ? held?.fingerprint.type : '',
+        immutable: held?.immutable ?? (observed && immutableBy(observed)),
+        cannotUpdate: held?.immutable ?? false,
+      };
+    },
+    read: async (target) => await contents.read(target),
+  };
+  const source: FactSource = {
+    claims,
+    sources: {
+      view: (source) => inventory.view(source),
+      fingerprint: (source) => (source === undefined ? undefined : contents.of(source)?.fingerprint),
+      load: async (source) => ((await contents.read(source)) ? source : undefined),
+    },
+    hasNamespace: (name) => inventory.hasNamespace(name),
+    orphanActionOf: async (owner, target, observed) => {
+      const version = claims.versionOf(owner);
+      return await claims.orphanActionOf(owner, target, observed, {
+        isOutdated: () => version === undefined && !wouldBeListed(inventory, owner),
+        getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
+      });
+    },
+    now: () => now,
+  };
+  return { source, reader };
+}
+
+/** Whether the rule would be listed if it existed. Where its own kind cannot be listed, its reader reports no orphans. */
+function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
+  const kinds = [...inventory.reaches.keys()].filter((kind) => kind !== 'Namespace');
+  return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));
 }

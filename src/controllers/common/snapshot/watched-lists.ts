@@ -9,7 +9,7 @@ import { isNotFound } from '../../../kube/errors.ts';
 import type { Listed } from '../../../kube/list-each.ts';
 import { objectKey, Watcher, type WatchSink } from '../../../kube/watch/watcher.ts';
 import { orAborted } from '../../../runtime/abort.ts';
-import { type Collection, type Lister, type Reach, tryPermitted } from './list-permitted.ts';
+import { type Collection, type Lister, type Reach, tryPermitted } from './inventory.ts';
 
 interface WatchedList {
   /** When the watch was opened. */

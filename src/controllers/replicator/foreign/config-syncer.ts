@@ -1,6 +1,5 @@
 /** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
-import { EVERYWHERE } from './namespace-lists.ts';
-import type { Foreign, ForeignSource, Remark } from './requests.ts';
+import { EVERYWHERE, type Foreign, type ForeignSource, type Remark } from './requests.ts';
 
 const PREFIX = 'kubed.appscode.com/';
 const NAMES = {

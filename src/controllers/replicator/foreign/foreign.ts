@@ -12,12 +12,12 @@ import { leftoverOf } from '../../common/snapshot/leftovers.ts';
 import type { Change, Finding, Found, MigrationContext, ProgramReader } from '../../common/migration.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { permission } from '../rules/permission.ts';
-import { isListed } from './namespace-lists.ts';
 import {
   type Foreign,
   type ForeignCopy,
   ForeignRequests,
   type ForeignSource,
+  isListed,
   keyOf,
   kindAndName,
   placeOf,

@@ -3,9 +3,8 @@ import type { Annotations } from '../rules/annotations.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { foreignReader } from './foreign.ts';
 import type { ProgramReader } from '../../common/migration.ts';
-import { namespaceList } from './namespace-lists.ts';
+import { type Foreign, type ForeignSource, namespaceList, type Remark } from './requests.ts';
 import { otherKinds } from './other-kinds.ts';
-import type { Foreign, ForeignSource, Remark } from './requests.ts';
 
 const PREFIX = 'replicator.v1.mittwald.de/';
 const NAMES = {

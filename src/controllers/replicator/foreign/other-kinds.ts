@@ -1,5 +1,5 @@
 /** Objects of kinds that kubernetes-replicator copies and Keyferry does not. */
-import { listerOf } from '../../common/snapshot/list-permitted.ts';
+import { listerOf } from '../../common/snapshot/inventory.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import type { Finding } from '../../common/migration.ts';
 

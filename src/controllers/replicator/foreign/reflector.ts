@@ -1,7 +1,6 @@
 /** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
 import type { Annotations } from '../rules/annotations.ts';
-import { EVERYWHERE, intersection, namespaceList } from './namespace-lists.ts';
-import type { Foreign, ForeignSource, Remark } from './requests.ts';
+import { EVERYWHERE, type Foreign, type ForeignSource, intersection, namespaceList, type Remark } from './requests.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';
 const NAMES = {

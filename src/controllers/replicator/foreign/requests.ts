@@ -1,10 +1,13 @@
-/** What the objects of one other copier request, and which objects its rules reach or use. Pure. */
-import type { AnnotationNames } from '../rules/annotations.ts';
+/**
+ * What the objects of one other copier request, and which objects its rules reach or use; and its lists of namespaces as lists of the
+ * replicator. Pure.
+ */
+import { type AnnotationNames, isName } from '../rules/annotations.ts';
 import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
 import type { ProgramReader, Verdict } from '../../common/migration.ts';
-import { isListed } from './namespace-lists.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 
 /** What one object requests of the other program. */
 export interface ForeignSource {
@@ -121,4 +124,59 @@ function tooLong({ annotations }: Observed): ForeignSource | undefined {
     return { remarks: [{ verdict: 'manual', text: `${name}: ${problem}`, answer: 'toNamespaces' }] };
   }
   return undefined;
+}
+
+/** Every namespace. */
+export const EVERYWHERE = '.*';
+
+export interface NamespaceList {
+  /** As the replicator reads them. */
+  readonly items: readonly string[];
+  /** Items that the replicator would refuse, with the reason. */
+  readonly invalid: readonly string[];
+}
+
+const patterns = new PatternCache('full');
+
+/** Reads the list of another copier. An item that is a name only because of its dots stays a regular expression. */
+export function namespaceList(text: string): NamespaceList {
+  const items: string[] = [];
+  const invalid: string[] = [];
+  for (const part of text.split(',')) {
+    const item = part.trim();
+    if (item === '') continue;
+    const own = isName(item) && item.includes('.') ? `(?:${item})` : item;
+    const pattern = patterns.get(own);
+    if ('error' in pattern) invalid.push(`"${item}" is not a valid RE2 expression: ${pattern.error}`);
+    else if (!items.includes(own)) items.push(own);
+  }
+  return { items, invalid };
+}
+
+/** Whether a namespace is in a list of the replicator. */
+export function isListed(items: readonly string[], namespace: string): boolean {
+  return items.some((item) => {
+    if (isName(item)) return item === namespace;
+    const pattern = patterns.get(item);
+    return 'matchesName' in pattern && pattern.matchesName(namespace);
+  });
+}
+
+/**
+ * The namespaces that are in both lists, as one list.
+ * @returns `undefined` if no list can say it: two different regular expressions have no common one
+ */
+export function intersection(first: readonly string[], second: readonly string[]): readonly string[] | undefined {
+  if (first.includes(EVERYWHERE)) return second;
+  if (second.includes(EVERYWHERE)) return first;
+  const common = new Set(first.filter((item) => second.includes(item)));
+  for (const [one, other] of [
+    [first, second],
+    [second, first],
+  ] as const) {
+    for (const item of one) if (isName(item) && isListed(other, item)) common.add(item);
+  }
+  const expressions = (list: readonly string[]): string[] => list.filter((item) => !isName(item) && !common.has(item));
+  if (expressions(first).length > 0 && expressions(second).length > 0) return undefined;
+  return [...common];
 }

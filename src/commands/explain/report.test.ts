@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Findings, summaryOf, verdictOf } from './verdict.ts';
+import { type Findings, summaryOf, verdictOf } from './report.ts';
 
 const NONE: Findings = { exists: true, markedBy: undefined, claims: [], isRule: false, isSource: false };
 const own = (rule: string) => ({ rule, mode: 'own' }) as const;

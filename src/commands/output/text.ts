@@ -1,4 +1,5 @@
-/** Text tables in the layout of kubectl. */
+/** What a command prints: text tables in the layout of kubectl, and reports for programs. */
+import { stringify } from 'yaml';
 import { type Cell, type Paint, textOf, unpainted } from './styles.ts';
 
 /** A column is as wide as its longest cell plus this many blanks, at least `MIN_WIDTH`. */
@@ -59,4 +60,14 @@ export class TextParts {
 function oneLine(cell: string): string {
   const end = cell.search(/[\f\n\r]/);
   return end < 0 ? cell : `${cell.slice(0, end)}...`;
+}
+
+/** `1 copy`, `2 copies` */
+export function copiesText(count: number): string {
+  return count === 1 ? '1 copy' : `${count} copies`;
+}
+
+/** A report as text, with a line end. */
+export function reportText(report: object, format: 'json' | 'yaml'): string {
+  return format === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

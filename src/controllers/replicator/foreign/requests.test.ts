@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { array, assert as check, constantFrom, property } from 'fast-check';
-import { intersection, isListed, namespaceList } from './namespace-lists.ts';
+import { intersection, isListed, namespaceList } from './requests.ts';
 
 describe('lists of namespaces of other copiers', () => {
   it('are read as regular expressions of the replicator', () => {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { lastWriteOf, readStored, writersOf } from './stored-object.ts';
+import { lastWriteOf, readStored, writersOf } from './subject.ts';
 
 const SUBJECT = {
   collection: {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { textTable } from './text-table.ts';
+import { textTable } from './text.ts';
 
 describe('textTable', () => {
   it('pads by three blanks, at least to six columns, but not the last column', () => {
