@@ -56,11 +56,11 @@ function missingWords(page: string, sources: string): string[] {
   return spans.filter((word) => !new RegExp(`\\b(${word}|${word.replace(/^No/, '')})\\b`).test(sources));
 }
 
-/** Reasons that cause no event of the replicator: states without a problem, waits, other clusters, and other rules than annotations. */
+/** Reasons that cause no event of the replicator: states without a problem, waits, other clusters, entries of Vault, and other rules than annotations. */
 const NO_EVENTS: ReadonlySet<string> = new Set(
   (
     'Pending Synced Released SourceInUse NamespaceNotFound NamespaceTerminating SourceEmpty Terminating ' +
-    'ClusterUnreachable NotInstalled Unauthorized'
+    'ClusterUnreachable NotInstalled Unauthorized NoData'
   ).split(' '),
 );
 

@@ -15,14 +15,11 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from '../book/claims.ts';
 import { type Cycles, type Flows, flowsOf } from '../book/cycles.ts';
-import type { Facts, Need, OrphanAction, Plan } from './facts.ts';
+import type { Contest, Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
 /** The state of a target in the caches. */
-export type TargetState = Pick<
-  Facts,
-  'presence' | 'observed' | 'goingAway' | 'held' | 'type' | 'immutable' | 'isCustom' | 'cannotUpdate' | 'takeoverFailed'
->;
+export type TargetState = Omit<Facts, keyof Contest | 'usedBy' | 'fingerprintOf' | 'orphanAction'>;
 
 export interface TargetReader {
   state(target: ResourceKey): TargetState;
@@ -118,7 +115,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   return {
     ...state,
     entries: claims.book.on(target),
-    markedBy: state.observed && claims.ownerOf(state.observed, target),
+    markedBy: state.unmarked ? state.unmarked.holder : state.observed && claims.ownerOf(state.observed, target),
     viewOf: (claim) => inCycle(claim) ?? sources.view(claim.source),
     now: now(),
     usedBy: claims.book.userOf(target),
@@ -127,7 +124,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   };
 }
 
-/** The flows into a target in a cluster, without I/O. Without cycles, because these are derived from flows. */
+/** The flows into a target, without I/O. Without cycles, because these are derived from flows. */
 export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
   const facts = factsOf(target, source, reader);
   return flowsOf({ ...facts, viewOf: (claim) => source.sources.view(claim.source) });

@@ -19,14 +19,24 @@ export type OrphanAction = 'delete' | 'keep';
 /** The facts that decide which of several claims on a target wins. */
 export interface Contest {
   readonly entries: readonly Entry[];
-  /** The rule whose mark on the target counts. @see ownerByMark */
+  /** The rule whose mark on the target counts (@see ownerByMark), or that holds an unmarked target. */
   readonly markedBy: RuleKey | undefined;
   readonly viewOf: (claim: Claim) => SourceView;
   /** Wall clock, ms. */
   readonly now: number;
 }
 
+/**
+ * A target without metadata, which can carry no mark (an entry of Vault). Any rule may write such a target, and Keyferry never deletes it. The rule
+ * whose content it had when Keyferry last wrote or read it holds it, until a restart.
+ */
+export interface Unmarked {
+  readonly holder: RuleKey | undefined;
+}
+
 export interface Facts extends Contest {
+  /** `undefined`: the target is an object of a cluster. */
+  readonly unmarked?: Unmarked | undefined;
   /** `unknown`: not in the caches, but it may exist. */
   readonly presence: 'present' | 'absent' | 'unknown';
   readonly observed: Observed | undefined;

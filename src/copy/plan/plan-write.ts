@@ -63,6 +63,24 @@ export function planWrite(
   return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };
 }
 
+const NO_DATA: Plan = {
+  do: 'wait',
+  for: 'content',
+  ...userCause('NoData', 'no data in source secret; nothing is written'),
+};
+
+/** A target without metadata: only its content is compared. `held` is the content of the last write until the target was read. */
+export function planUnmarked(facts: Facts, claim: Claim, view: SourceView): Plan {
+  const desired = claim.shape.desiredState(view, undefined, facts.now);
+  if (desired.kind !== 'be') return planWithoutWrite(desired);
+  const fingerprint = facts.fingerprintOf(claim);
+  if (fingerprint === undefined) return { do: 'need', fact: 'source', claim };
+  if (fingerprint.keys === '') return NO_DATA;
+  const isHeld = facts.held?.fingerprint.digest === fingerprint.digest;
+  if (!isHeld) return { do: 'update', claim, desired, withData: true };
+  return facts.presence === 'unknown' ? { do: 'need', fact: 'target' } : { do: 'nothing' };
+}
+
 const IMMUTABLE_CHANGED = userCause(
   'Immutable',
   'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',

@@ -495,6 +495,50 @@ for (const [rules, rows] of Object.entries(TABLE)) {
   });
 }
 
+describe('the plan for a target without metadata (an entry of Vault)', () => {
+  const held = { version: '1', fingerprint: FINGERPRINT };
+  const planFor = (given: Partial<Facts>): Plan =>
+    plan(facts({ unmarked: { holder: undefined }, presence: 'unknown', entries: [A], ...given }));
+
+  it('is to read the content of the source first', () => {
+    assert.equal(textOf(planFor({ fingerprintOf: () => undefined })), 'need source');
+  });
+
+  it('is to write what this process has not written, without reading the target', () => {
+    assert.equal(planFor({}).do, 'update');
+    const other = { ...held, fingerprint: { ...FINGERPRINT, digest: 'other' } };
+    assert.equal(planFor({ held: other }).do, 'update');
+  });
+
+  it('is to look whether the target still has what this process wrote, and then nothing', () => {
+    assert.deepEqual(planFor({ held }), { do: 'need', fact: 'target' });
+    assert.deepEqual(planFor({ held, presence: 'present' }), { do: 'nothing' });
+    assert.equal(planFor({ presence: 'present' }).do, 'update');
+  });
+
+  it('is to wait while the source does not exist or is empty', () => {
+    const missing = planFor({ viewOf: () => MISSING });
+    assert.ok(missing.do === 'wait' && missing.for === 'source');
+    const empty = planFor({ fingerprintOf: () => ({ ...FINGERPRINT, keys: '' }) });
+    assert.ok(empty.do === 'wait' && empty.for === 'content' && empty.reason === 'NoData');
+  });
+
+  it('is for the rule that holds the target, else for the oldest', () => {
+    const entries = [A, B];
+    const by = (holder: string | undefined): string | undefined => {
+      const markedBy: RuleKey | undefined = holder === undefined ? undefined : asKey(holder);
+      const decision = planFor({ entries, markedBy, unmarked: { holder: markedBy } });
+      return 'claim' in decision ? decision.claim.owner.key : undefined;
+    };
+    assert.deepEqual([by(undefined), by('mirrors:b')], ['mirrors:a', 'mirrors:b']);
+  });
+
+  it('is nothing without a claim, whoever held the target: it is never deleted', () => {
+    const markedBy: RuleKey = asKey('mirrors:gone');
+    assert.equal(planFor({ entries: [], markedBy, unmarked: { holder: markedBy } }).do, 'nothing');
+  });
+});
+
 describe('the message', () => {
   it('for a clone has the annotation with the other place', () => {
     const observed = object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' });

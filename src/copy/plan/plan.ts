@@ -13,7 +13,7 @@ import type { Observed } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf, conflictWithRule, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from './marks.ts';
-import { planWrite } from './plan-write.ts';
+import { planUnmarked, planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
 /** Keyferry has deleted the target, and no watch has confirmed it yet. */
@@ -71,6 +71,7 @@ function planTarget(facts: Facts): Plan {
 function planOwned(facts: Facts, claim: Claim): Plan {
   const { observed } = facts;
   const view = facts.viewOf(claim);
+  if (facts.unmarked !== undefined) return planUnmarked(facts, claim, view);
   if (observed === undefined) {
     // A create cannot overwrite an object, so one that is not in the caches is safe.
     return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');

@@ -139,9 +139,8 @@ export class VaultBackend implements Backend {
     });
     this.targets = new VaultTargets({
       ...common,
-      book: engine.book,
+      claims: engine.claims,
       sources: engine.sources,
-      cycles: engine.cycles,
       now: () => clock.now(),
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,

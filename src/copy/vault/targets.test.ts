@@ -61,13 +61,12 @@ test('an entry is written again if it was recreated, though it has the same vers
   const locations = new VaultLocations(() => undefined);
   locations.set(RULE, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
   const targets = new VaultTargets({
-    book,
+    claims: { book, ownerOf: () => undefined, cycles: { viewsOn: () => () => undefined } },
     sources: {
       view: () => view,
       fingerprint: () => content.fingerprint,
       load: async () => await Promise.resolve(content),
     },
-    cycles: { viewsOn: () => () => undefined },
     locations,
     access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
     credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
@@ -145,13 +144,12 @@ test('the rule that holds an entry keeps it; a free entry goes to the oldest rul
     locations.set(asKey(`mirrors:default/${name}`), []);
   };
   const targets = new VaultTargets({
-    book,
+    claims: { book, ownerOf: () => undefined, cycles: { viewsOn: () => () => undefined } },
     sources: {
       view: (source) => (sourceless.has(source ?? '') ? absent : present),
       fingerprint: () => content.fingerprint,
       load: async () => await Promise.resolve(content),
     },
-    cycles: { viewsOn: () => () => undefined },
     locations,
     access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
     credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,

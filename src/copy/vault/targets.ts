@@ -1,10 +1,10 @@
 /**
  * Reconciles entries in Vault as targets: compares, and writes one version if the content differs.
  *
- * An entry in Vault has no mark, so it is never deleted, and any rule may write it. Of several claims one wins as in a cluster (`winnerOf`), where
- * the rule that last wrote or compared the entry holds it. After a restart nothing shows who held it.
+ * `decide` plans an entry as any target (`planUnmarked`). An entry has no mark: the rule that last wrote or compared it holds it. After a restart
+ * nothing shows who held it.
  *
- * The digest and version of the last write or read (`lastWrite`) save reading: while both are unchanged, one read of the metadata every poll
+ * The fingerprint and version of the last write or read (`lastWrite`) save reading: while both are unchanged, one read of the metadata every poll
  * period is enough. `lastWrite` may be lost at any time; then the entry is read and compared.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -12,15 +12,15 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/kv/values.ts';
 import { causeOf, operatorCause, userCause } from '../model/cause.ts';
-import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
-import type { ClaimBook, Entry } from '../book/claim-book.ts';
+import type { Outcome } from '../model/claim.ts';
+import type { Entry } from '../book/claim-book.ts';
 import { winnerOf, outcomeOf, outcomesOf } from '../plan/contest.ts';
-import type { Contest } from '../plan/facts.ts';
-import type { Content } from '../model/content.ts';
-import { type Cycles, type Flows, flowsOf } from '../book/cycles.ts';
+import { decide, type FactSource, factsOf, flowsIn, type TargetReader } from '../plan/decide.ts';
+import type { Facts } from '../plan/facts.ts';
+import type { Content, Fingerprint } from '../model/content.ts';
+import type { Flows } from '../book/cycles.ts';
 import { type EntryKey, loginKey, type RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import { planWithoutWrite } from '../plan/plan-write.ts';
 import type { TargetWriter } from '../engine/backend.ts';
 import type { SourceReader } from '../engine/sources.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access/access.ts';
@@ -29,17 +29,13 @@ import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.t
 import { NotKnownYetError, type VaultCredentials } from './access/credentials.ts';
 import type { VaultAuthRef, VaultLocations, VaultLocation } from './locations.ts';
 
-export interface VaultTargetsOptions {
-  readonly book: ClaimBook;
+export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> {
   readonly sources: SourceReader;
-  readonly cycles: Pick<Cycles, 'viewsOn'>;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
   readonly credentials: VaultCredentials;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  /** Wall clock, ms. */
-  readonly now: () => number;
   /** The outcome of a claim changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
   /** A version was written. `addr` is the server's. */
@@ -48,8 +44,7 @@ export interface VaultTargetsOptions {
 
 /** The content of a target when it was last written or read. */
 export interface LastWrite {
-  /** Of the source's content. */
-  readonly digest: string;
+  readonly fingerprint: Fingerprint;
   /** Of the source. */
   sourceVersion: string;
   /** Of the entry. @see versionOf */
@@ -70,11 +65,12 @@ interface Memory {
   credentialChanged?: boolean;
 }
 
-/** The result of a run. `requeueAfterMs`: if it is not the poll period. */
-interface Verdict {
-  readonly outcome: Outcome;
-  readonly wrote?: boolean;
-  readonly requeueAfterMs?: number;
+/** One run for an entry. */
+interface Run {
+  readonly target: EntryKey;
+  readonly location: VaultLocation;
+  readonly memory: Memory;
+  readonly signal: AbortSignal;
 }
 
 /** Wait for the content of the source, ms. */
@@ -82,16 +78,19 @@ const LATER_MS = 1000;
 
 export class VaultTargets implements TargetWriter {
   readonly #options: VaultTargetsOptions;
+  readonly #facts: FactSource;
   readonly #memory = new Map<EntryKey, Memory>();
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
+    // The last two are for objects that carry marks.
+    this.#facts = { ...options, hasNamespace: () => true, orphanActionOf: () => Promise.resolve('keep') };
   }
 
   /** One run of the target loop. @throws VaultError, to be called again */
   async reconcile(target: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const { locations, random } = this.#options;
-    const winner = winnerOf(this.#contestOn(target));
+    const { locations } = this.#options;
+    const winner = winnerOf(this.#known(target));
     const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
     if (winner === undefined || location === undefined) {
       this.#release(target);
@@ -99,17 +98,29 @@ export class VaultTargets implements TargetWriter {
     }
     const memory = this.#follow(target, location.auth);
     memory.credentialChanged = false;
+    const run: Run = { target, location, memory, signal };
     try {
-      const verdict = await this.#write(target, winner, location, memory, signal);
-      if (verdict === undefined) return { requeueAfterMs: LATER_MS };
-      if (verdict.outcome.state === 'synced') memory.holder = winner.claim.owner.key;
-      this.#settle(target, verdict.outcome, verdict.wrote ?? false);
-      const pollMs = locations.pollMs(target);
-      // Without users the engine requests another run.
-      return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * random()) } : undefined;
+      const reader = readerOf(memory, () => this.#isUntouched(run));
+      const { facts, plan } = await decide(target, this.#facts, reader, signal);
+      if (plan.do === 'later' || winnerOf(facts) !== winner) return { requeueAfterMs: LATER_MS };
+      const wrote = plan.do === 'update' ? await this.#write(run, winner) : false;
+      if (wrote === undefined) return { requeueAfterMs: LATER_MS };
+      const outcome = plan.do === 'update' ? undefined : outcomeOf(plan);
+      if (outcome === undefined) memory.holder = winner.claim.owner.key;
+      const view = facts.viewOf(winner.claim);
+      // Another version of the source may have the same content.
+      if (plan.do === 'nothing' && memory.lastWrite !== undefined && view.state === 'present')
+        memory.lastWrite.sourceVersion = view.version;
+      this.#settle(target, outcome, wrote);
+      return this.#nextPoll(target);
     } catch (error) {
       // The watch of the credential starts the next run.
       if (error instanceof NotKnownYetError) return undefined;
+      if (error instanceof ValueConversionError) {
+        const message = `Error syncing to vault: ${error.message}`;
+        this.#settle(target, { state: 'error', ...userCause('VaultError', message) });
+        return this.#nextPoll(target);
+      }
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
       delete memory.lastWrite;
       const trouble = troubleOf(error, location, 'syncing to');
@@ -118,7 +129,6 @@ export class VaultTargets implements TargetWriter {
         this.#settle(
           target,
           trouble.pending ? { state: 'waiting', for: 'target', ...why } : { state: 'error', ...why },
-          false,
         );
       }
       if (memory.credentialChanged) return { requeueAfterMs: 0 };
@@ -129,16 +139,14 @@ export class VaultTargets implements TargetWriter {
 
   /** @see TargetWriter.flowsInto */
   flowsInto(target: EntryKey): Flows {
-    const viewOf = (claim: Claim): SourceView => this.#options.sources.view(claim.source);
-    // Without cycles, because these are derived from flows.
-    return flowsOf({ ...this.#contestOn(target), viewOf, observed: undefined });
+    return flowsIn(target, this.#facts, readerOf(this.#memory.get(target)));
   }
 
   /** Only for errors of the source: `reconcile` has reported those of Vault. */
   failed(target: EntryKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
-    this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) }, false);
+    this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) });
   }
 
   /** The credential of a target may have changed: a run that failed before may succeed now. */
@@ -183,60 +191,50 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** Writes the entry if it differs. @returns `undefined` while the content of the source is not loaded */
-  async #write(
-    target: EntryKey,
-    winner: Entry,
-    location: VaultLocation,
-    memory: Memory,
-    signal: AbortSignal,
-  ): Promise<Verdict | undefined> {
-    const { access, cycles, locations, now, onWrite, sources } = this.#options;
-    const { claim } = winner;
-    const { source } = claim;
-    const view = cycles.viewsOn(target)(claim) ?? sources.view(source);
-    const desired = claim.shape.desiredState(view, undefined, now());
-    if (desired.kind !== 'be') return { outcome: outcomeOf(planWithoutWrite(desired)) ?? PENDING };
-    if (source === undefined) return { outcome: PENDING };
-    const { entries } = await access.open(target, location, signal);
-    // Another rule may write the same entry by another path, or make a cycle with it. The claims show it after a new evaluation.
-    if (locations.learn(location, await entries.resolve(location.path, signal))) return undefined;
-    const { lastWrite } = memory;
-    const isSynced = async (digest: string | undefined, version: string): Promise<boolean> => {
-      if (lastWrite === undefined || digest !== lastWrite.digest) return false;
-      if (!(await isUntouched(await access.open(target, location, signal), location, lastWrite, signal))) return false;
-      lastWrite.sourceVersion = version;
-      return true;
-    };
-    const known = sources.fingerprint(source)?.digest;
-    if (view.state === 'present' && (await isSynced(known, view.version))) return { outcome: SYNCED };
-    const content = await sources.load(source, signal);
-    if (content === undefined) return undefined;
-    // Another version of the source may have the same content.
-    if (content.digest !== known && (await isSynced(content.digest, content.version))) return { outcome: SYNCED };
-    if (content.keyCount === 0) {
-      const message = 'no data in source secret; nothing is written';
-      return { outcome: { state: 'waiting', for: 'content', ...userCause('NoData', message) } };
-    }
-    let values: VaultValues;
-    try {
-      values = toVaultValues(content.values(SECRET), location.encoding);
-    } catch (error) {
-      if (!(error instanceof ValueConversionError)) throw error;
-      const message = `Error syncing to vault: ${error.message}`;
-      return { outcome: { state: 'error', ...userCause('VaultError', message) } };
-    }
+  /** @returns `undefined` if Vault has shown that the entry has another key. Then its rules are evaluated again. */
+  async #connect(target: EntryKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection | undefined> {
+    const { access, locations } = this.#options;
     const connection = await access.open(target, location, signal);
-    const { encoding } = location;
-    const nestedInKv1 = encoding === 'base64';
+    return locations.learn(location, await connection.entries.resolve(location.path, signal)) ? undefined : connection;
+  }
+
+  /** Whether the entry still has the version of the last write. False if that version may not be distinct. `undefined`: see `#connect`. */
+  async #isUntouched({ target, location, memory, signal }: Run): Promise<boolean | undefined> {
+    const connection = await this.#connect(target, location, signal);
+    if (connection === undefined) return undefined;
+    const { encoding, path } = location;
+    const { lastWrite } = memory;
+    if (lastWrite?.distinctVersion === undefined || lastWrite.encoding !== encoding) return false;
+    const { head } = await connection.entries.readVersion(path, signal);
+    return head.state === 'found' && versionOf(head) === lastWrite.distinctVersion;
+  }
+
+  /**
+   * Writes the entry if it differs.
+   * @returns whether a version was written; `undefined` while the content of the source is not loaded, or see `#connect`
+   */
+  async #write({ target, location, memory, signal }: Run, winner: Entry): Promise<boolean | undefined> {
+    const { now, onWrite, sources } = this.#options;
+    const { source } = winner.claim;
+    const content = source && (await sources.load(source, signal));
+    if (content === undefined) return undefined;
+    const connection = await this.#connect(target, location, signal);
+    if (connection === undefined) return undefined;
+    const { encoding, path } = location;
+    const values = toVaultValues(content.values(SECRET), encoding);
     const askedAt = now();
-    const update = await connection.entries.update(location.path, () => values, signal, { nestedInKv1 });
-    const { digest, version: sourceVersion } = content;
+    const nestedInKv1 = encoding === 'base64';
+    const update = await connection.entries.update(path, () => values, signal, { nestedInKv1 });
     const versions = { entryVersion: versionOf(update), distinctVersion: distinctVersionOf(update, askedAt) };
-    memory.lastWrite = { digest, sourceVersion, ...versions, encoding };
-    const { written } = update;
-    if (written) onWrite(target, connection.session.addr, winner);
-    return { outcome: SYNCED, wrote: written };
+    memory.lastWrite = { fingerprint: content.fingerprint, sourceVersion: content.version, ...versions, encoding };
+    if (update.written) onWrite(target, connection.session.addr, winner);
+    return update.written;
+  }
+
+  /** Without users the engine requests another run. */
+  #nextPoll(target: EntryKey): RunResult | undefined {
+    const pollMs = this.#options.locations.pollMs(target);
+    return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * this.#options.random()) } : undefined;
   }
 
   #follow(target: EntryKey, auth: VaultAuthRef): Memory {
@@ -256,22 +254,16 @@ export class VaultTargets implements TargetWriter {
     this.#options.access.close(target);
   }
 
-  #contestOn(target: EntryKey): Contest {
-    const { book, cycles, sources, now } = this.#options;
-    const inCycle = cycles.viewsOn(target);
-    return {
-      entries: book.on(target),
-      markedBy: this.#memory.get(target)?.holder,
-      viewOf: (claim) => inCycle(claim) ?? sources.view(claim.source),
-      now: now(),
-    };
+  /** The facts without I/O. */
+  #known(target: EntryKey): Facts {
+    return factsOf(target, this.#facts, readerOf(this.#memory.get(target)));
   }
 
-  #settle(target: EntryKey, outcome: Outcome, wrote: boolean): void {
-    const contest = this.#contestOn(target);
-    const winner = winnerOf(contest);
-    for (const [entry, own] of outcomesOf({ ...contest, presence: 'present' }, outcome)) {
-      const changed = this.#options.book.settle(entry, own);
+  #settle(target: EntryKey, outcome: Outcome | undefined, wrote = false): void {
+    const facts = this.#known(target);
+    const winner = winnerOf(facts);
+    for (const [entry, own] of outcomesOf(facts, outcome)) {
+      const changed = this.#options.claims.book.settle(entry, own);
       const wroteForIt = wrote && entry === winner;
       if (changed || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
     }
@@ -288,14 +280,27 @@ function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | un
   }
 }
 
-/** Whether the entry still has the held version. Always false where that version may not be distinct. */
-async function isUntouched(
-  { entries }: VaultConnection,
-  { path, encoding }: VaultLocation,
-  lastWrite: LastWrite,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (lastWrite.distinctVersion === undefined || lastWrite.encoding !== encoding) return false;
-  const { head } = await entries.readVersion(path, signal);
-  return head.state === 'found' && versionOf(head) === lastWrite.distinctVersion;
+/**
+ * What this process knows of an entry.
+ * @param look whether Vault still has the content of the last write; `undefined`: that cannot be said now
+ */
+function readerOf({ holder, lastWrite }: Memory = {}, look?: () => Promise<boolean | undefined>): TargetReader {
+  let isRead = false;
+  let held = lastWrite && { version: lastWrite.entryVersion ?? '', fingerprint: lastWrite.fingerprint };
+  return {
+    state: () => ({
+      presence: isRead ? 'present' : 'unknown',
+      observed: undefined,
+      unmarked: { holder },
+      goingAway: false,
+      held,
+      cannotUpdate: false,
+    }),
+    read: async () => {
+      const isHeld = await look?.();
+      isRead = isHeld !== undefined;
+      if (isHeld !== true) held = undefined;
+      return isRead;
+    },
+  };
 }
