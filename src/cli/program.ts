@@ -1,9 +1,23 @@
 /** The command line for the library: commands, options, help. */
-import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
+import { Command, CommanderError, Option, type ParseOptionsResult, InvalidArgumentError } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
-import { type CliContext, EXIT_DONE, EXIT_USAGE, type Outcome } from '../commands/actions.ts';
-import { addShortCommands, describe } from './short-commands.ts';
+import {
+  type CliContext,
+  type ClusterOptions,
+  type DemoOptions,
+  EXIT_DONE,
+  EXIT_USAGE,
+  type Outcome,
+  type PlanOptions,
+  type StatusOptions,
+} from '../commands/actions.ts';
+import type { Flag } from '../config/flags/flags.ts';
+import { UsageError } from '../config/usage-error.ts';
+import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/flags/reading-flags.ts';
+import { completionScript, SHELLS, type Shell, commandTree } from './completion.ts';
+import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
+import { versionText } from './version-report.ts';
 
 const EXAMPLES = ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'];
 
@@ -92,4 +106,232 @@ function runnerCommand(
     if (config === undefined) target.help();
     else await finish(context.actions.run(config));
   });
+}
+
+const STATUS_EXAMPLES = [
+  'keyferry status',
+  'keyferry status --failed',
+  'keyferry status -w --failed',
+  'keyferry status -n default -o wide',
+  'keyferry status -A -o yaml',
+  "keyferry status -o json | jq '.rules[].failing[]'",
+  'keyferry status --mirrors-regex=search',
+  'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry status --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry status --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
+  'keyferry status --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const PLAN_EXAMPLES = [
+  'keyferry plan mirror.yaml',
+  'keyferry plan --all mirror.yaml',
+  'keyferry plan -R manifests/',
+  'kustomize build . | keyferry plan -',
+  'keyferry plan mirror.yaml -o json',
+  'keyferry plan mirror.yaml --mirrors-regex=search',
+  'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry plan secret.yaml --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
+  'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const EXPLAIN_EXAMPLES = [
+  'keyferry explain secret team-a/mysecret',
+  'keyferry explain secretmirror default/mysecret-mirror',
+  'keyferry explain externalsecret default/app -o yaml',
+  'keyferry explain secret team-a/mysecret --mirrors-regex=search',
+  'keyferry explain configmap team-a/settings --replicator-allow-all --replicator-run-replicators=configmap',
+  'keyferry explain secret team-a/tls --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry explain syncsecret default/app --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
+  'keyferry explain syncsecret default/app --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const MIGRATE_EXAMPLES = [
+  'keyferry migrate',
+  'keyferry migrate --from reflector',
+  'keyferry migrate --from reflector --apply',
+  'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
+  'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
+  'keyferry migrate --mirrors-regex=search',
+  'keyferry migrate --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry migrate --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry migrate --from kubelb --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
+  'keyferry migrate --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const COMPLETION_EXAMPLES = [
+  'source <(keyferry completion bash)',
+  'keyferry completion zsh > "${fpath[1]}/_keyferry"',
+  'keyferry completion fish > ~/.config/fish/completions/keyferry.fish',
+];
+
+/** @param finish takes the exit code of the action */
+export function addShortCommands(
+  program: Command,
+  { actions, build, stdout }: Pick<CliContext, 'actions' | 'build' | 'stdout'>,
+  finish: (outcome: Outcome) => Promise<void>,
+): void {
+  /** An action without a cluster. */
+  const print = async (text: string): Promise<void> => {
+    stdout(text);
+    await finish(Promise.resolve(EXIT_DONE));
+  };
+  command(program, 'crds', 'print all CustomResourceDefinitions as YAML', [
+    'keyferry crds | kubectl apply --server-side -f -',
+  ]).action(() => finish(actions.crds()));
+  readingCommand(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES, [
+    'table',
+    'wide',
+    'json',
+    'yaml',
+  ])
+    .option(
+      '-n, --namespace <name>',
+      'only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
+    )
+    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
+    .option('--failed', 'only objects with problems, with every failing namespace', false)
+    .option('-w, --watch', 'print changes as they come, until Ctrl-C', false)
+    .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
+      finish(
+        actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
+      ),
+    );
+  readingCommand(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)
+    .argument('<files...>', 'manifests or folders of manifests; - for standard input')
+    .option('-R, --recursive', 'read folders recursively', false)
+    .option('--all', 'show unchanged objects, too', false)
+    .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
+    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
+  readingCommand(
+    program,
+    'explain',
+    'show why an object exists, whose it is and when it was written, or why it does not exist',
+    EXPLAIN_EXAMPLES,
+  )
+    .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
+    .argument('<place>', 'NAMESPACE/NAME')
+    .action((kind: string, place: string, flags: OutputFlags) =>
+      finish(actions.explain({ ...withReadingConfig(flags), kind, place })),
+    );
+  readingCommand(
+    program,
+    'migrate',
+    'show what the objects of other copiers need, so that Keyferry takes them over',
+    MIGRATE_EXAMPLES,
+  )
+    .addOption(
+      new Option('--from <program>', 'only the objects of this program (default: of all)').choices(MIGRATED_PROGRAMS),
+    )
+    .option('--apply', 'write the changes; needs --from', false)
+    .option('--delete-leftovers', 'also delete the copies with the verdict leftover; needs --apply', false)
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',
+    )
+    .action(({ from, apply, deleteLeftovers, ...flags }: MigrateFlags) => {
+      if (apply && from === undefined)
+        throw new UsageError('--apply needs --from: changes are written for one program at a time');
+      if (deleteLeftovers && !apply) throw new UsageError('--delete-leftovers needs --apply');
+      return finish(actions.migrate({ ...withReadingConfig(flags), from, apply, deleteLeftovers }));
+    });
+  withOutput(
+    command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
+      'keyferry version',
+      'keyferry version -o json',
+    ]),
+  ).action(({ output }: Pick<OutputFlags, 'output'>) => print(versionText(build, output)));
+  command(program, 'completion', 'print a script that completes command lines in a shell', COMPLETION_EXAMPLES)
+    .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
+    .action((shell: Shell) => print(completionScript(commandTree(program), shell)));
+  withCluster(
+    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
+      'keyferry demo --once',
+      'keyferry demo --once --kubeconfig ~/.kube/config',
+    ]),
+    'use this cluster (default: local servers that the demo starts)',
+  )
+    .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
+    .action((options: DemoOptions) => finish(actions.demo(options)));
+}
+
+interface OutputFlags<Output = PlanOptions['output']> extends ClusterOptions, ReadingFlags {
+  readonly output: Output;
+}
+
+interface PlanFlags extends OutputFlags {
+  readonly recursive: boolean;
+  readonly all: boolean;
+}
+
+interface StatusFlags extends OutputFlags<StatusOptions['output']> {
+  readonly namespace?: string;
+  readonly allNamespaces?: boolean;
+  readonly failed: boolean;
+  readonly watch: boolean;
+}
+
+interface MigrateFlags extends OutputFlags {
+  readonly from?: MigratedProgram;
+  readonly apply: boolean;
+  readonly deleteLeftovers: boolean;
+}
+
+/** A command that evaluates rules as the operator does. */
+function readingCommand(
+  program: Command,
+  name: string,
+  summary: string,
+  examples: readonly string[],
+  formats?: readonly string[],
+): Command {
+  return withOutput(withReading(withCluster(command(program, name, summary, examples))), formats);
+}
+
+function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {
+  return target.addOption(new Option('-o, --output <format>', 'output format').choices(formats).default('table'));
+}
+
+/** The options that define how rules are read. */
+function withReading(target: Command): Command {
+  for (const flag of Object.values(readingFlags)) target.addOption(readingOption(flag));
+  return target;
+}
+
+function readingOption({ name, isBool, hint, help, initial, choices, parse, isList }: Flag<unknown>): Option {
+  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, help);
+  option.default(initial, Array.isArray(initial) ? (initial.length === 0 ? 'none' : 'all') : undefined);
+  if (isBool) return option;
+  if (choices !== undefined) return option.choices(choices);
+  let earlier: string | undefined;
+  return option.argParser((text: string) => {
+    earlier = isList === true && earlier !== undefined ? `${earlier},${text}` : text;
+    try {
+      return parse(earlier);
+    } catch (error) {
+      throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    }
+  });
+}
+
+function withCluster(
+  target: Command,
+  which = 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)',
+): Command {
+  return target
+    .option('--kubeconfig <path>', which)
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)');
+}
+
+function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {
+  return describe(program.command(name), summary, examples);
+}
+
+/** Adds the description, and examples in the help. */
+export function describe(target: Command, summary: string, examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  ${example}`).join('\n');
+  return target
+    .description(summary)
+    .helpOption('-h, --help', 'print help')
+    .addHelpText('after', `\nExamples:\n${lines}`);
 }

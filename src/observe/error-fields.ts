@@ -5,6 +5,7 @@
  * Node's argument checks quote the argument. These quotations are removed here. Other fields of an error (`input`, `body`,
  * `response`, …) are never read.
  */
+import { clipped } from '../runtime/text/clipped.ts';
 
 /** The printable fields of an error. All texts are capped. */
 export interface ErrorFields {
@@ -35,14 +36,15 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   const status = field(thrown, 'status');
   const reason = field(thrown, 'reason');
   const message = messageOf(thrown);
-  const cause = newCauses(thrown, message, linkText);
+  const cause = newCauses(thrown, message, true);
   const stack = withStack ? framesOf(thrown) : '';
   return {
     type: typeOf(thrown),
     message,
-    ...(typeof code === 'string' || typeof code === 'number' ? { code: capped(code) } : {}),
+    ...(typeof code === 'number' ? { code } : {}),
+    ...(typeof code === 'string' ? { code: clipped(code, MAX_SHORT) } : {}),
     ...(typeof status === 'number' ? { status } : {}),
-    ...(typeof reason === 'string' && /^\w+$/.test(reason) ? { reason: cap(reason, MAX_SHORT) } : {}),
+    ...(typeof reason === 'string' && /^\w+$/.test(reason) ? { reason: clipped(reason, MAX_SHORT) } : {}),
     ...(cause === '' ? {} : { cause }),
     ...(stack === '' ? {} : { stack }),
   };
@@ -51,27 +53,24 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
 /** One line for a terminal: the message, and those of the causes that are not part of it. Without the types of errors, which only programmers know. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
-  const causes = thrown instanceof Error ? newCauses(thrown, message, (link) => link.message) : '';
+  const causes = thrown instanceof Error ? newCauses(thrown, message, false) : '';
   return causes === '' ? message : `${message} (${causes})`;
 }
 
-/** The causes that are not part of the message. An error that wraps another one often quotes its message, without the type. */
-function newCauses(error: Error, message: string, textOf: (link: CauseLink) => string): string {
-  const links = causeLinks(error).filter((link) => !message.includes(link.message));
-  return cap(links.map(textOf).join(' ← '), MAX_MESSAGE);
-}
-
-/** Shortens a text to `max` characters; the last one is `…` if something is missing. */
-export function cap(text: string, max: number): string {
-  return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
-}
-
-function capped(code: string | number): string | number {
-  return typeof code === 'number' ? code : cap(code, MAX_SHORT);
+/** The causes that are not part of the message, outermost first. An error that wraps another one often quotes its message, without the type. */
+function newCauses(error: Error, message: string, withType: boolean): string {
+  const texts: string[] = [];
+  let { cause } = error;
+  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++) {
+    const text = messageOf(cause);
+    if (!message.includes(text)) texts.push(withType ? `${typeOf(cause)}: ${text}` : text);
+    cause = cause.cause;
+  }
+  return clipped(texts.join(' ← '), MAX_MESSAGE);
 }
 
 function typeOf(error: Error): string {
-  return cap(typeof error.name === 'string' && error.name !== '' ? error.name : 'Error', MAX_SHORT);
+  return clipped(typeof error.name === 'string' && error.name !== '' ? error.name : 'Error', MAX_SHORT);
 }
 
 function messageOf(error: Error): string {
@@ -82,39 +81,19 @@ function messageOf(error: Error): string {
   }
   const code = field(error, 'code');
   if (typeof code === 'string' && code.startsWith('ERR_INVALID_')) {
-    return cap(message.replace(/[.;,]? Received[\s\S]*$/, ''), MAX_MESSAGE);
+    return clipped(message.replace(/[.;,]? Received[\s\S]*$/, ''), MAX_MESSAGE);
   }
   // A refused connection to a name with several addresses is an AggregateError without a message.
   if (message === '' && error instanceof AggregateError) {
     const inner: unknown = error.errors[0];
     if (inner instanceof Error && inner !== error) return messageOf(inner);
   }
-  return cap(message, MAX_MESSAGE);
-}
-
-interface CauseLink {
-  readonly type: string;
-  readonly message: string;
-}
-
-/** Outermost first. */
-function causeLinks(error: Error): CauseLink[] {
-  const links: CauseLink[] = [];
-  let cause: unknown = error.cause;
-  while (cause instanceof Error && links.length < MAX_CAUSES) {
-    links.push({ type: typeOf(cause), message: messageOf(cause) });
-    cause = cause.cause;
-  }
-  return links;
-}
-
-function linkText({ type, message }: CauseLink): string {
-  return `${type}: ${message}`;
+  return clipped(message, MAX_MESSAGE);
 }
 
 function framesOf(error: Error): string {
   const lines = typeof error.stack === 'string' ? error.stack.split('\n') : [];
-  return cap(lines.filter((line) => /^ {4}at /.test(line)).join('\n'), MAX_STACK);
+  return clipped(lines.filter((line) => /^ {4}at /.test(line)).join('\n'), MAX_STACK);
 }
 
 function field(error: Error, name: 'code' | 'status' | 'reason'): unknown {

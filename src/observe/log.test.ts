@@ -11,7 +11,7 @@ const CANARY = 'c4n4ry-s3cr3t-v4lu3';
 
 function capture(level: LogLevel): { log: Log; lines: () => Record<string, unknown>[]; raw: () => string } {
   const written: string[] = [];
-  const log = createLog({ level, destination: { write: (line: string) => void written.push(line) } });
+  const log = createLog({ level, write: (line: string) => void written.push(line) });
   return {
     log,
     raw: () => written.join(''),

@@ -1,8 +1,7 @@
-/** The replies of the status server, and the routes of every process. */
+/** The replies of the status server, the routes of every process, and the checks that the probes run. */
 import { setTimeout } from 'node:timers/promises';
-
-import { type Checks, runChecks } from './checks.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { errorText } from './error-fields.ts';
 
 export interface RouteRequest {
   readonly path: string;
@@ -14,6 +13,28 @@ export interface Reply {
   readonly contentType: string;
   readonly body: string;
 }
+
+export interface CheckResult {
+  readonly ok: boolean;
+  /** Names and ages, never values. */
+  readonly message?: string;
+}
+
+export interface Check {
+  /** Short and stable: `watch-synced/local/Secret/copies`. */
+  readonly name: string;
+  readonly check: () => CheckResult;
+  /** It is shown, and the probe does not depend on it. */
+  readonly isInformational?: boolean;
+}
+
+interface NamedResult extends CheckResult {
+  readonly name: string;
+  readonly isInformational: boolean;
+}
+
+/** The checks of one probe, read at each request. No checks: the probe succeeds. */
+export type Checks = () => readonly Check[];
 
 /** Answers a GET; for HEAD the body is left out by the server. Something thrown becomes a 500 and a log line. */
 export type RouteHandler = (request: RouteRequest) => Reply | Promise<Reply>;
@@ -34,11 +55,7 @@ export function jsonReply(status: number, value: unknown): Reply {
 /** `/metrics` */
 export function metricsRoutes(metrics: Metrics): Routes {
   return {
-    '/metrics': async () => ({
-      status: 200,
-      contentType: metrics.registry.contentType,
-      body: await metrics.text(),
-    }),
+    '/metrics': async () => ({ status: 200, contentType: metrics.registry.contentType, body: await metrics.text() }),
   };
 }
 
@@ -87,4 +104,17 @@ function probe(name: string, checks: Checks, request: RouteRequest): Reply {
   else if (shown.length > 0) lines.push(`${name} check passed`);
   else lines.push('ok');
   return textReply(ok ? 200 : 503, `${lines.join('\n')}\n`);
+}
+
+/** Runs the checks. A check that throws has failed. */
+export function runChecks(checks: Checks): NamedResult[] {
+  return checks().map(resultOf);
+}
+
+function resultOf({ name, check, isInformational = false }: Check): NamedResult {
+  try {
+    return { name, isInformational, ...check() };
+  } catch (error) {
+    return { name, isInformational, ok: false, message: errorText(error) };
+  }
 }

@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import type { Check } from './checks.ts';
+import { type Check, jsonReply, metricsRoutes, probeRoutes, textReply, type Routes } from './routes.ts';
 import { formatAddress, parseListenAddress } from './listen-address.ts';
 import { createLog } from './log.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import { jsonReply, metricsRoutes, probeRoutes, textReply, type Routes } from './routes.ts';
 import { ListenError, StatusServer } from './status-server.ts';
 import { nullLog } from '../../test/support/null-log.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
@@ -169,7 +168,7 @@ describe('status server', () => {
 
   it('answers 500 and logs when a handler throws; the answer has no details', async () => {
     const lines: string[] = [];
-    const log = createLog({ level: 'error', destination: { write: (line: string) => void lines.push(line) } });
+    const log = createLog({ level: 'error', write: (line: string) => void lines.push(line) });
     await using server = new StatusServer(log);
     const { port } = await open(server, { '/x': () => Promise.reject(new Error('inside')) });
     const answer = await call(port, '/x');

@@ -2,8 +2,7 @@
 import type { KubeApi } from '../kube/api.ts';
 import type { EventInput } from '../kube/event-correlator.ts';
 import { EventRecorder } from '../kube/events.ts';
-import type { LogFields } from '../observe/log-fields.ts';
-import type { Log } from '../observe/log.ts';
+import type { LogFields, Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';
 

@@ -16,11 +16,9 @@ import type { RuleReadiness } from '../copy/engine/rule-reconciler.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/access/environment-token.ts';
 import type { KubeApi } from '../kube/api.ts';
-import type { CheckResult } from '../observe/checks.ts';
-import type { Reply } from '../observe/routes.ts';
+import type { CheckResult, Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
-import type { Metrics } from '../observe/metrics/metrics.ts';
-import type { RuleSnapshot } from '../observe/metrics/rule-metrics.ts';
+import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/addresses.ts';
@@ -207,11 +205,7 @@ export class Operator {
       }),
     );
     metrics.rules.add(() => Array.from(this.#manager.ruleReadiness(), ruleSnapshot));
-    metrics.payloadCacheBytes.add(() =>
-      engine.backends.map(({ cachedBytes }) => {
-        return { labels: {}, value: cachedBytes };
-      }),
-    );
+    metrics.payloadCacheBytes.add(() => engine.backends.map(({ cachedBytes }) => cachedBytes));
   }
 }
 

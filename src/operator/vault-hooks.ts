@@ -1,7 +1,7 @@
 /** Log lines and metrics of the Vault backend. */
 import { controllerOf } from '../copy/model/keys.ts';
 import type { VaultBackendOptions } from '../copy/vault/backend.ts';
-import { BoundedLabel, MAX_VAULTS } from '../observe/metrics/bounded-label.ts';
+import { BoundedLabel, MAX_VAULTS } from '../observe/metrics/metric-registry.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { SessionEvent } from '../vault/session/session-events.ts';

@@ -12,9 +12,7 @@ export class GeneratorMetrics {
     this.#results = registry.counter('keyferry_generator_results_total', 'Results written to ExternalSecrets.', [
       'reason',
     ]);
-    registry.derived('keyferry_generator_failing', 'ExternalSecrets that wait for a value.', [], () => [
-      { labels: {}, value: failing() },
-    ]);
+    registry.value('keyferry_generator_failing', 'ExternalSecrets that wait for a value.', failing);
   }
 
   made(count: number): void {

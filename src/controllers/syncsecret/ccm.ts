@@ -73,15 +73,10 @@ class SyncSecretCcm implements Controller {
       metrics,
       context,
     }));
-    const connected = registries.registry.sampled(
-      'kubelb_ccm_kubelb_cluster_connected',
-      'Whether the management cluster answers (1) or not (0).',
-      [],
+    const connected = 'Whether the management cluster answers (1) or not (0).';
+    registries.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
+      management.unreachable === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
     );
-    connected.add(() => {
-      const isConnected = management.unreachable === undefined && management.watches.every((watch) => watch.synced);
-      return [{ labels: {}, value: isConnected ? 1 : 0 }];
-    });
     management.onReachableChange(() => {
       // Those that wait say for what. A settled one keeps its status.
       for (const [rule] of syncSecrets.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);

@@ -8,7 +8,7 @@
  * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
  *   delays only its own targets (`TargetQueues.start`).
  */
-import type { CheckResult } from '../../observe/checks.ts';
+import type { CheckResult } from '../../observe/routes.ts';
 import { orAborted, sleep } from '../../runtime/abort.ts';
 import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './backend.ts';
 import type { Controller } from './controller.ts';

@@ -4,15 +4,13 @@
  * ```ts
  * const copies = registry.counter('keyferry_example_total', 'Copies made.', ['system']);
  * copies.inc({ system: 'mirrors' });
- * const depth = registry.sampled('keyferry_example_depth', 'Keys in a queue.', ['queue']);
- * depth.add(() => [{ labels: { queue: 'rules' }, value: queue.size }]);
+ * registry.value('keyferry_example_depth', 'Keys in the queue.', () => queue.size);
  * ```
  */
 import PromCounter from 'prom-client/lib/counter.js';
 import PromGauge from 'prom-client/lib/gauge.js';
 import PromHistogram from 'prom-client/lib/histogram.js';
 import PromRegistry from 'prom-client/lib/registry.js';
-import { SourceSet } from './source-set.ts';
 
 export type LabelValues<L extends string> = Readonly<Record<L, string>>;
 
@@ -61,23 +59,16 @@ export class MetricRegistry {
     return new PromHistogram<L>({ name, help, labelNames, buckets: [...buckets], registers: [this.#registry] });
   }
 
+  /** As `derived`, without labels. @throws as `counter`. */
+  value(name: string, help: string, read: () => number, type?: 'counter'): void {
+    this.derived(name, help, [], () => [{ labels: {}, value: read() }], type);
+  }
+
   /**
-   * A gauge (or a counter, for values that only grow) whose values are read from its sources at each scrape. So no value is
+   * A gauge (or a counter, for values that only grow) whose values are read at each scrape. So no value is
    * updated in between, and removed items leave no series behind.
    * @throws as `counter`.
    */
-  sampled<const L extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly L[],
-    type: 'gauge' | 'counter' = 'gauge',
-  ): SourceSet<Sample<L>> {
-    const sources = new SourceSet<Sample<L>>();
-    this.derived(name, help, labelNames, () => sources.read(), type);
-    return sources;
-  }
-
-  /** As `sampled`, for values computed by one function. @throws as `counter`. */
   derived<const L extends string>(
     name: string,
     help: string,
@@ -103,5 +94,51 @@ export class MetricRegistry {
   /** The `Content-Type` of `text()`. */
   get contentType(): string {
     return this.#registry.contentType;
+  }
+}
+
+/** Functions that return their current state when it is needed: at a scrape or a status request. */
+export class SourceSet<T> {
+  readonly #sources = new Set<() => Iterable<T>>();
+
+  /** Adds a source; the answer takes it out again. */
+  add(read: () => Iterable<T>): () => void {
+    this.#sources.add(read);
+    return () => void this.#sources.delete(read);
+  }
+
+  /** The items of all sources now. @throws what a source throws. */
+  read(): T[] {
+    const all: T[] = [];
+    for (const source of this.#sources) for (const item of source()) all.push(item);
+    return all;
+  }
+}
+
+/**
+ * A metric label whose values come from users (servers that they name). Series are never removed, so the number of values is
+ * limited: the first ones have series of their own, all others share one. Repeated edits of a rule do not grow the memory.
+ */
+const OTHER = 'other';
+
+/** Servers of Vault, and login mounts there, with series of their own. */
+export const MAX_VAULTS = 100;
+
+export class BoundedLabel {
+  readonly #most: number;
+  readonly #values = new Set<string>();
+
+  /** @param most values with series of their own */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** The value itself while there is room for it, else `other`. */
+  of(value: string): string {
+    if (!this.#values.has(value)) {
+      if (this.#values.size >= this.#most) return OTHER;
+      this.#values.add(value);
+    }
+    return value;
   }
 }

@@ -50,8 +50,8 @@ describe('metrics', () => {
     metrics.leases.add(() =>
       ['fresh', 'fresh', 'overdue'].map((age) => ({ vault: 'https://vault', state: 'live', age })),
     );
-    metrics.payloadCacheBytes.add(() => [{ labels: {}, value: 1000 }]);
-    metrics.payloadCacheBytes.add(() => [{ labels: {}, value: 24 }]);
+    metrics.payloadCacheBytes.add(() => [1000]);
+    metrics.payloadCacheBytes.add(() => [24]);
     metrics.leader.set({}, 1);
     let text = await metrics.text();
     for (const expected of [

@@ -1,16 +1,13 @@
 /** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
-import { BoundedLabel, MAX_VAULTS } from './bounded-label.ts';
+import { existsSync, readdirSync } from 'node:fs';
 import {
-  type Counter,
-  type Gauge,
-  type Histogram,
+  BoundedLabel,
+  MAX_VAULTS,
   type LabelValues,
   MetricRegistry,
   type Sample,
+  SourceSet,
 } from './metric-registry.ts';
-import { addProcessMetrics } from './process-metrics.ts';
-import { addRuleMetrics, type RuleSnapshot } from './rule-metrics.ts';
-import { SourceSet } from './source-set.ts';
 
 /** A work queue as it stands. */
 export interface QueueSnapshot {
@@ -44,6 +41,16 @@ export interface ClaimSnapshot {
   readonly count: number;
 }
 
+/** A rule as it stands. */
+export interface RuleSnapshot {
+  readonly system: string;
+  /** Its name in the system: `default/x`; with several kinds of rules `Secret/default/x`. */
+  readonly rule: string;
+  readonly namespace: string;
+  /** Why it is not ready; `undefined`: it is. */
+  readonly problem?: { readonly reason: string; readonly fault: 'user' | 'operator' | 'none' } | undefined;
+}
+
 /** A Vault lease of dynamic credentials as it stands. */
 export interface LeaseSnapshot {
   /** Address of the server. */
@@ -54,84 +61,57 @@ export interface LeaseSnapshot {
   readonly age: string;
 }
 
-export interface VaultMetrics {
-  readonly requests: Counter<'vault' | 'operation' | 'code'>;
-  readonly logins: Counter<'vault' | 'method' | 'result'>;
-  /** New versions of a KV secret: 0 an hour in a settled cluster. */
-  readonly versionsWritten: Counter<'vault' | 'system'>;
-}
-
-export interface Metrics {
-  /** Where a system adds its own. */
-  readonly registry: MetricRegistry;
-  /** Read at each scrape, as the next five. */
-  readonly queues: SourceSet<QueueSnapshot>;
-  readonly watches: SourceSet<WatchSnapshot>;
-  readonly claims: SourceSet<ClaimSnapshot>;
-  readonly rules: SourceSet<RuleSnapshot>;
-  readonly leases: SourceSet<LeaseSnapshot>;
-  readonly payloadCacheBytes: SourceSet<Sample<never>>;
-  readonly watchRestarts: Counter<'cluster' | 'kind' | 'reason'>;
-  /** Writes of copies; `verb` is create, update, …; `result` is `ok` or the API server's reason. */
-  readonly writes: Counter<'cluster' | 'kind' | 'verb' | 'result'>;
-  /** From the event that made the write of a copy necessary to its end. */
-  readonly copySeconds: Histogram<'system'>;
-  /** `code` is the HTTP status, or `error` where there was no answer. */
-  readonly kubeRequests: Counter<'cluster' | 'method' | 'code'>;
-  readonly kubeRequestSeconds: Histogram<'cluster' | 'method'>;
-  readonly eventsDropped: Counter<'reason'>;
-  readonly vault: VaultMetrics;
-  /** 1 while this process is the leader. */
-  readonly leader: Gauge<never>;
-  /** The Prometheus text format. */
-  text(): Promise<string>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Makes the metrics of a process, with its own registry. `version` is Keyferry's. */
-export function createMetrics(version: string): Metrics {
+export function createMetrics(version: string) {
   const registry = new MetricRegistry();
   const queues = new SourceSet<QueueSnapshot>();
   const watches = new SourceSet<WatchSnapshot>();
   const claims = new SourceSet<ClaimSnapshot>();
   const rules = new SourceSet<RuleSnapshot>();
   const leases = new SourceSet<LeaseSnapshot>();
+  const payloadCacheBytes = new SourceSet<number>();
   addProcessMetrics(registry);
   addQueueMetrics(registry, queues);
   addWatchMetrics(registry, watches);
   addClaimMetrics(registry, claims);
   addRuleMetrics(registry, rules);
   addLeaseMetrics(registry, leases);
-  const build = registry.gauge('keyferry_build_info', 'Always 1; the labels are the version of Keyferry and of Node.', [
-    'version',
-    'node',
-  ]);
-  build.set({ version, node: process.versions.node }, 1);
+  registry.value('keyferry_payload_cache_bytes', 'Size of the cached payloads for writes.', () =>
+    payloadCacheBytes.read().reduce((sum, bytes) => sum + bytes, 0),
+  );
+  const build = ['version', 'node'] as const;
+  registry
+    .gauge('keyferry_build_info', 'Always 1; the labels are the version of Keyferry and of Node.', build)
+    .set({ version, node: process.versions.node }, 1);
+  const counter = registry.counter.bind(registry);
   return {
+    /** Where a controller adds its own. */
     registry,
+    // Sources, which are read at each scrape.
     queues,
     watches,
     claims,
     rules,
     leases,
-    payloadCacheBytes: registry.sampled('keyferry_payload_cache_bytes', 'Size of the cached payloads for writes.', []),
-    watchRestarts: registry.counter('keyferry_watch_restarts_total', 'Watches that were reopened, by reason.', [
+    payloadCacheBytes,
+    watchRestarts: counter('keyferry_watch_restarts_total', 'Watches that were reopened, by reason.', [
       'cluster',
       'kind',
       'reason',
     ]),
-    writes: registry.counter('keyferry_writes_total', 'Writes of copies, by result.', [
-      'cluster',
-      'kind',
-      'verb',
-      'result',
-    ]),
+    /** Writes of copies; `verb` is create, update, …; `result` is `ok` or the API server's reason. */
+    writes: counter('keyferry_writes_total', 'Writes of copies, by result.', ['cluster', 'kind', 'verb', 'result']),
+    /** From the event that made the write of a copy necessary to its end. */
     copySeconds: registry.histogram(
       'keyferry_copy_duration_seconds',
       'Time from the event that made the write of a copy necessary to the end of the write, retries included.',
       ['system'],
       [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
     ),
-    kubeRequests: registry.counter('keyferry_kube_requests_total', 'Requests to API servers, by HTTP status.', [
+    /** `code` is the HTTP status, or `error` where there was no answer. */
+    kubeRequests: counter('keyferry_kube_requests_total', 'Requests to API servers, by HTTP status.', [
       'cluster',
       'method',
       'code',
@@ -142,26 +122,23 @@ export function createMetrics(version: string): Metrics {
       ['cluster', 'method'],
       [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     ),
-    eventsDropped: registry.counter('keyferry_events_dropped_total', 'Kubernetes events that were not sent.', [
-      'reason',
-    ]),
+    eventsDropped: counter('keyferry_events_dropped_total', 'Kubernetes events that were not sent.', ['reason']),
     vault: {
-      requests: registry.counter('keyferry_vault_requests_total', 'Requests to Vault, by HTTP status.', [
+      requests: counter('keyferry_vault_requests_total', 'Requests to Vault, by HTTP status.', [
         'vault',
         'operation',
         'code',
       ]),
-      logins: registry.counter('keyferry_vault_logins_total', 'Logins to Vault, by result.', [
-        'vault',
-        'method',
-        'result',
-      ]),
-      versionsWritten: registry.counter('keyferry_vault_versions_written_total', 'Versions written to Vault KV.', [
+      logins: counter('keyferry_vault_logins_total', 'Logins to Vault, by result.', ['vault', 'method', 'result']),
+      /** New versions of a KV secret: 0 an hour in a settled cluster. */
+      versionsWritten: counter('keyferry_vault_versions_written_total', 'Versions written to Vault KV.', [
         'vault',
         'system',
       ]),
     },
+    /** 1 while this process is the leader. */
     leader: registry.gauge('keyferry_leader', '1 while this process is the leader.', []),
+    /** The Prometheus text format. */
     text: () => registry.text(),
   };
 }
@@ -183,17 +160,8 @@ function itemMetrics<const L extends string, T extends Readonly<Record<L, string
 function addQueueMetrics(registry: MetricRegistry, queues: SourceSet<QueueSnapshot>): void {
   const add = itemMetrics(registry, queues, ['queue']);
   add('keyferry_queue_depth', 'Keys waiting in a queue.', ({ depth }) => depth);
-  add(
-    'keyferry_queue_oldest_age_seconds',
-    'Waiting time of the oldest key of a queue.',
-    (queue) => queue.oldestAgeSeconds,
-  );
-  add(
-    'keyferry_queue_retries_total',
-    'Keys put back into a queue after a failure.',
-    ({ retries }) => retries,
-    'counter',
-  );
+  add('keyferry_queue_oldest_age_seconds', 'Waiting time of the oldest key of a queue.', (q) => q.oldestAgeSeconds);
+  add('keyferry_queue_retries_total', 'Keys put back into a queue after a failure.', (q) => q.retries, 'counter');
 }
 
 function addWatchMetrics(registry: MetricRegistry, watches: SourceSet<WatchSnapshot>): void {
@@ -225,4 +193,85 @@ function addLeaseMetrics(registry: MetricRegistry, leases: SourceSet<LeaseSnapsh
       .read()
       .map(({ vault, state, age }) => ({ labels: { vault: servers.of(vault), state, age }, value: 1 }));
   });
+}
+
+/** Linux only; on other systems the metric of open files is left out. */
+const OPEN_FILES = '/proc/self/fd';
+
+/**
+ * The usual process metrics of Prometheus clients, under their usual names, read at each scrape. The collectors that
+ * come with the library also watch garbage collection and the event loop all the time, which costs an idle operator CPU time.
+ */
+function addProcessMetrics(registry: MetricRegistry): void {
+  const startTime = Math.round(Date.now() - process.uptime() * 1000) / 1000;
+  const cpuSeconds = (): number => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  };
+  const values: readonly [name: string, help: string, read: () => number, type?: 'counter'][] = [
+    ['process_cpu_seconds_total', 'User and system CPU time spent, in seconds.', cpuSeconds, 'counter'],
+    ['process_resident_memory_bytes', 'Resident memory size in bytes.', () => process.memoryUsage.rss()],
+    ['process_start_time_seconds', 'Start time of the process, in seconds since the epoch.', () => startTime],
+    ['nodejs_heap_size_total_bytes', 'Size of the JavaScript heap in bytes.', () => process.memoryUsage().heapTotal],
+    ['nodejs_heap_size_used_bytes', 'Used part of the JavaScript heap in bytes.', () => process.memoryUsage().heapUsed],
+    ['nodejs_external_memory_bytes', 'Memory of buffers in bytes.', () => process.memoryUsage().external],
+  ];
+  for (const [name, help, read, type] of values) {
+    registry.value(name, help, read, type);
+  }
+  // Less the descriptor that lists them.
+  if (existsSync(OPEN_FILES)) {
+    registry.value('process_open_fds', 'Number of open file descriptors.', () => readdirSync(OPEN_FILES).length - 1);
+  }
+}
+
+/** Rules with series of their own. */
+export const MAX_RULES = 1000;
+const MAX_REASONS = 64;
+const READY = { reason: 'Ready', fault: 'none' } as const;
+/** Of the faults, those that page somebody first. */
+const ORDER = { operator: 0, user: 1, none: 2 } as const;
+
+/**
+ * Which rules are ready, and whose fault it is where one is not. These metrics are computed at each scrape, so that a rule that is gone
+ * leaves no series behind.
+ *
+ * Users make rules, and servers name reasons. So only the first `MAX_RULES` have series of their own, those that are not ready before the others,
+ * and only the first `MAX_REASONS` reasons have their names.
+ */
+function addRuleMetrics(registry: MetricRegistry, rules: SourceSet<RuleSnapshot>): void {
+  // Read once for the three metrics, as there may be thousands. A registry collects in the order of registration, without a pause.
+  let scraped: readonly RuleSnapshot[] = [];
+  const byReason = ['system', 'fault', 'reason'] as const;
+  registry.derived('keyferry_rules', 'Rules, by what keeps them from being ready.', byReason, () => {
+    const reasons = new BoundedLabel(MAX_REASONS);
+    scraped = rules.read();
+    return scraped.map(({ system, problem = READY }) => {
+      return { labels: { system, fault: problem.fault, reason: reasons.of(problem.reason) }, value: 1 };
+    });
+  });
+  const names = ['system', 'rule', 'rule_namespace', 'fault', 'reason'] as const;
+  registry.derived('keyferry_rule_ready', '1 if all is done that a rule asks for.', names, () => {
+    const reasons = new BoundedLabel(MAX_REASONS);
+    return firstRules(scraped).map(({ system, rule, namespace, problem }): Sample<(typeof names)[number]> => {
+      const { fault, reason } = problem ?? READY;
+      const labels = { system, rule, rule_namespace: namespace, fault, reason: reasons.of(reason) };
+      return { labels, value: problem === undefined ? 1 : 0 };
+    });
+  });
+  const omitted = 'Rules without a series of their own in keyferry_rule_ready.';
+  registry.value('keyferry_rules_omitted', omitted, () => {
+    const value = Math.max(0, scraped.length - MAX_RULES);
+    scraped = [];
+    return value;
+  });
+}
+
+/** Those with series of their own. Which ones does not change from scrape to scrape while the rules are the same. */
+function firstRules(rules: readonly RuleSnapshot[]): readonly RuleSnapshot[] {
+  return rules.length <= MAX_RULES ? rules : rules.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MAX_RULES);
+}
+
+function rankOf({ problem }: RuleSnapshot): number {
+  return problem === undefined ? ORDER.none + 1 : ORDER[problem.fault];
 }

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-
 import { metricValue, parseMetrics } from '../../../test/support/prometheus.ts';
-import { createMetrics } from './metrics.ts';
-import { MAX_RULES, type RuleSnapshot } from './rule-metrics.ts';
+import { createMetrics, MAX_RULES, type RuleSnapshot } from './metrics.ts';
 
 const rule = (name: string, problem?: RuleSnapshot['problem']): RuleSnapshot => ({
   system: 'mirrors',

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
-import type { CliContext } from '../../commands/actions.ts';
-import { runProgram } from '../program.ts';
-import { SHELLS, type Shell } from './scripts.ts';
+import type { CliContext } from '../commands/actions.ts';
+import { runProgram } from './program.ts';
+import { SHELLS, type Shell } from './completion.ts';
 
 async function scriptFor(shell: Shell): Promise<string> {
   let text = '';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-
-import { BoundedLabel } from './bounded-label.ts';
+import { BoundedLabel } from './metric-registry.ts';
 
 test('the first values of a label have series of their own, and all others share one', () => {
   const label = new BoundedLabel(2);
