@@ -1,6 +1,6 @@
 /** Keyferry as two Pods of a real cluster, from `helm install` to `helm uninstall`. The tests are steps of one story. */
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe } from 'node:test';
 
 import type { RealCluster } from '../../servers/real-cluster/cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -19,11 +19,13 @@ import {
   rolledOut,
   skip,
   startCluster,
+  story,
 } from './support.ts';
 import { takeover } from './takeover.ts';
 
 /** `resources.limits.memory` of the chart. */
 const MEMORY_LIMIT = 256 * 2 ** 20;
+const SYSTEMS = { 'mirrors.enabled': true, 'replicator.enabled': true };
 const VALUE = 'never in a log';
 /** A leader that ends gives its Lease back. */
 const GRACEFUL_MS = 5_000;
@@ -31,6 +33,7 @@ const GRACEFUL_MS = 5_000;
 const KILLED_MS = 18_000;
 
 describe('Keyferry in Pods', { skip }, () => {
+  const step = story();
   let cluster: RealCluster;
   let startedAt: number;
   const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
@@ -41,14 +44,14 @@ describe('Keyferry in Pods', { skip }, () => {
   });
   after(async () => await cluster?.stop());
 
-  it('becomes ready after helm install', async (t) => {
+  step('becomes ready after helm install', async (t) => {
     t.diagnostic(`the node was ready after ${seconds()}`);
-    await install(cluster);
+    await install(cluster, SYSTEMS);
     await rolledOut(cluster);
     t.diagnostic(`both Pods were ready after ${seconds()}`);
   });
 
-  it('copies for a SecretMirror and for an annotated Secret', async (t) => {
+  step('copies for a SecretMirror and for an annotated Secret', async (t) => {
     const { api } = cluster;
     await api.createNamespaces(['source', 'project-a', 'project-b']);
     await api.create(replicated('annotated', 'source', 'project-a', VALUE));
@@ -76,7 +79,7 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  it('answers kubectl logs, exec and port-forward', async () => {
+  step('answers kubectl logs, exec and port-forward', async () => {
     const pods = await podsOf(cluster);
     for (const { metadata } of pods) {
       const log = await cluster.kubectl('logs', `--namespace=${HOME}`, metadata.name);
@@ -92,7 +95,7 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  it('another Pod takes over at once when the leader is deleted, without a missing or repeated write', async (t) => {
+  step('another Pod takes over at once when the leader is deleted, without a missing or repeated write', async (t) => {
     using yardstick = new Yardstick();
     const { metadata } = await leaderOf(cluster);
     const path = `/api/v1/namespaces/${HOME}/pods/${metadata.name}`;
@@ -102,7 +105,7 @@ describe('Keyferry in Pods', { skip }, () => {
     await rolledOut(cluster);
   });
 
-  it('another Pod takes over when the leader is killed, without a missing or repeated write', async (t) => {
+  step('another Pod takes over when the leader is killed, without a missing or repeated write', async (t) => {
     using yardstick = new Yardstick();
     const container = containerOf(await leaderOf(cluster));
     const kill = (): Promise<unknown> => cluster.ctr('task', 'kill', '--signal=SIGKILL', container);
@@ -112,20 +115,20 @@ describe('Keyferry in Pods', { skip }, () => {
     await rolledOut(cluster);
   });
 
-  it('uses less memory than the limit of the chart', async (t) => {
+  step('uses less memory than the limit of the chart', async (t) => {
     const used = cluster.peakMemory(containerOf(await leaderOf(cluster)));
     t.diagnostic(`the leader has used ${(used / 2 ** 20).toFixed(0)} MiB`);
     assert.ok(used < MEMORY_LIMIT, `${used} bytes`);
   });
 
-  it('gets other values by helm upgrade, in a namespace with the Pod Security level restricted', async () => {
+  step('gets other values by helm upgrade, in a namespace with the Pod Security level restricted', async () => {
     const labels = {
       'pod-security.kubernetes.io/enforce': 'restricted',
       'pod-security.kubernetes.io/warn': 'restricted',
     };
     await cluster.api.patch(`/api/v1/namespaces/${HOME}`, { metadata: { labels } });
     const before = await podsOf(cluster);
-    const stderr = await install(cluster, { 'metrics.port': 9090, 'replicator.enabled': false });
+    const stderr = await install(cluster, { 'metrics.port': 9090 });
     assert.doesNotMatch(stderr, /PodSecurity/);
     const pods = await rolledOut(cluster);
     const names = new Set(before.map(({ metadata }) => metadata.name));
@@ -137,7 +140,7 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  it('leaves the CRDs, the mirrors and the copies when it is uninstalled', async () => {
+  step('leaves the CRDs, the mirrors and the copies when it is uninstalled', async () => {
     const { api } = cluster;
     const { code, stderr } = await helm(['uninstall', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
     assert.equal(code, 0, stderr);

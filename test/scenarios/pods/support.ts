@@ -1,5 +1,6 @@
 /** Keyferry as Pods of a real cluster: its installation, its Pods, and which of them leads. */
 import assert from 'node:assert/strict';
+import { it, type TestContext } from 'node:test';
 
 import { missingForPods } from '../../servers/real-cluster/missing.ts';
 import { type RealCluster, startRealCluster } from '../../servers/real-cluster/cluster.ts';
@@ -30,7 +31,8 @@ export type Values = Readonly<Record<string, unknown>>;
 /** Installs or upgrades the chart, without waiting for the Pods. @returns what Helm wrote on stderr, such as the warnings of the API server */
 export async function install(cluster: RealCluster, values: Values = {}, namespace = HOME): Promise<string> {
   const args = ['upgrade', '--install', RELEASE, CHART, `--namespace=${namespace}`, '--create-namespace'];
-  const { code, stderr } = await helm([...args, ...valueFlags(values)], cluster.kubeconfigPath);
+  const all = { 'image.repository': 'keyferry', ...values };
+  const { code, stderr } = await helm([...args, ...valueFlags(all)], cluster.kubeconfigPath);
   assert.equal(code, 0, stderr);
   return stderr;
 }
@@ -90,4 +92,19 @@ export function replicated(name: string, namespace: string, to: string, value = 
     metadata: { name, namespace, annotations: { 'k8s-replicator/replicate-to': `${to}/${name}` } },
     stringData: { password: value },
   };
+}
+
+/** A test that is a step of a story: it fails at once if an earlier step has failed. */
+export function story(): (name: string, work: (t: TestContext) => Promise<void>) => void {
+  let failed: string | undefined;
+  return (name, work) =>
+    void it(name, async (t) => {
+      assert.equal(failed, undefined, 'an earlier step failed');
+      try {
+        await work(t);
+      } catch (error) {
+        failed = name;
+        throw error;
+      }
+    });
 }
