@@ -14,7 +14,7 @@ import { controllerOf, namespaceOf, ruleName } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
 import type { RuleReadiness } from '../copy/engine/rule-reconciler.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
-import { environmentToken } from '../copy/vault/access/environment-token.ts';
+import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { CheckResult, Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';

@@ -4,7 +4,7 @@ import type { VaultBackendOptions } from '../copy/vault/backend.ts';
 import { BoundedLabel, MAX_VAULTS } from '../observe/metrics/metric-registry.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
-import type { SessionEvent } from '../vault/session/session-events.ts';
+import type { SessionEvent } from '../vault/session/token.ts';
 
 type Hooks = Pick<VaultBackendOptions, 'onCall' | 'onSession' | 'onWrite' | 'onRevokeFailed' | 'onError'>;
 

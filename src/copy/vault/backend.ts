@@ -24,9 +24,11 @@ import {
   vaultLongestWaitMs,
   vaultRetryAfterMs,
   type VaultTrouble,
+  type OnCredential,
+  VaultDirectAccess,
 } from './access/access.ts';
-import { type EnvironmentToken, VaultCredentials } from './access/credentials.ts';
-import { type OnCredential, VaultDirectAccess } from './access/direct-access.ts';
+import { VaultCredentials } from './access/credentials.ts';
+import type { EnvironmentToken } from './access/login-tokens.ts';
 import type { LeaseEvent } from './leases/lease.ts';
 import { type LeaseRecord, VaultLeases } from './leases/leases.ts';
 import { VaultLocations, type VaultLocation } from './locations.ts';

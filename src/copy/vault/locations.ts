@@ -2,7 +2,7 @@
  * Entries in Vault as sources and targets: the location of each resource key, and the rules that use it.
  *
  * A source has a key for each rule, because dynamic credentials are made for one rule. Rules for the same KV entry with the same login
- * still share one poll (`vaultPollKey`, `unit.ts`). A key is text (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry
+ * still share one poll (`vaultPollKey`). A key is text (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry
  * stores its location as long as a rule uses it.
  */
 import { createHash } from 'node:crypto';

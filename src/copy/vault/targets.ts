@@ -24,7 +24,7 @@ import { SECRET } from '../model/kind.ts';
 import type { TargetWriter } from '../engine/backend.ts';
 import type { SourceReader } from '../engine/sources.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access/access.ts';
-import { VaultAuthMissingError } from './access/auth-missing.ts';
+import { VaultAuthMissingError } from './access/login-tokens.ts';
 import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
 import { NotKnownYetError, type VaultCredentials } from './access/credentials.ts';
 import type { VaultAuthRef, VaultLocations, VaultLocation } from './locations.ts';

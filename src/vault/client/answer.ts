@@ -16,6 +16,7 @@ import {
   stringMember,
   stringsMember,
 } from '../json.ts';
+import { redact, REDACTED } from '../../runtime/text/redact.ts';
 
 /** The answer to a login or a token renewal. Holds the token. */
 export interface VaultAuth {
@@ -147,4 +148,22 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
 /** Whether Vault's error means that the path lacks the `data/` of a KV 2 mount. */
 export function isVersionedPathWarning(errors: readonly string[]): boolean {
   return errors.some((text) => VERSIONED_PATH.test(text));
+}
+
+/** Longest text of one error, in UTF-16 units. An event's message may have 1,024 bytes. */
+const MAX_LENGTH = 300;
+const MAX_ERRORS = 5;
+
+/** Vault's and OpenBao's tokens: service, batch and recovery ones, in the old and the new style. */
+const TOKEN = /\b(?:hv[sbr]|[sbr])\.[A-Za-z0-9_-]{20,}/g;
+
+/** @param secrets everything confidential in the request: token, credentials, values */
+export function scrub(texts: readonly string[], secrets: readonly string[]): readonly string[] {
+  return texts.slice(0, MAX_ERRORS).map((text) => oneLine(redact(text, secrets).replace(TOKEN, REDACTED)));
+}
+
+function oneLine(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  const line = text.replace(/[\u0000-\u001F\u007F-\u009F\u2028\u2029\s]+/g, ' ').trim();
+  return line.length <= MAX_LENGTH ? line : `${line.slice(0, MAX_LENGTH).toWellFormed()}…`;
 }

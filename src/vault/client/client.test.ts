@@ -15,7 +15,7 @@ import { systemClock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
-import { largeAnswerSlots } from './large-answers.ts';
+import { largeAnswerSlots } from './transport.ts';
 import { isVaultError, type VaultError, type VaultErrorKind } from '../errors.ts';
 import { parseServer, type VaultServerOptions } from './server.ts';
 

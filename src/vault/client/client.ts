@@ -17,15 +17,13 @@ import type { Clock } from '../../runtime/clock.ts';
 import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses } from './addresses.ts';
-import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
+import { type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { isServing, Liveness } from './liveness.ts';
-import { largeAnswerSlots } from './large-answers.ts';
+import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
 import { mountOfPath, MountGates, MountGate, type ServerSlots, serverSlots } from './mount-gates.ts';
 import { encodePath } from '../path.ts';
-import { scrub } from './scrub.ts';
 import { type VaultServer, VaultServerError } from './server.ts';
-import { type ClientCertificate, Transport } from './transport.ts';
 
 export interface VaultRequest {
   readonly method: 'GET' | 'LIST' | 'POST' | 'PUT' | 'DELETE';

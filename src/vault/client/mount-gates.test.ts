@@ -4,7 +4,8 @@ import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import { MountGates, MountGate, serverSlots } from './mount-gates.ts';
+import { MountGates, MountGate, serverSlots, Slots } from './mount-gates.ts';
+import { AbortedError } from '../../runtime/abort.ts';
 
 const never = new AbortController().signal;
 
@@ -162,4 +163,41 @@ test('mounts that users name are not all kept, but the used ones are', () => {
   assert.equal(gates.of('mount-999'), gates.of('mount-999'));
   assert.equal(made, 1001);
   assert.notEqual(gates.of('mount-0'), first);
+});
+
+describe('Slots', () => {
+  it('admits up to the limit, then in order of arrival', async () => {
+    const slots = new Slots(2);
+    const [first, second] = [await slots.take(never), await slots.take(never)];
+    const order: number[] = [];
+    const waits = [1, 2].map(async (n) => {
+      const slot = await slots.take(never);
+      order.push(n);
+      slot[Symbol.dispose]();
+    });
+    assert.deepEqual([slots.taken, slots.waiting, order.length], [2, 2, 0]);
+    first[Symbol.dispose]();
+    first[Symbol.dispose]();
+    await Promise.all(waits);
+    assert.deepEqual([order, slots.taken, slots.waiting], [[1, 2], 1, 0]);
+    second[Symbol.dispose]();
+    assert.equal(slots.taken, 0);
+  });
+
+  it('drops a waiter that aborts', async () => {
+    const slots = new Slots(1);
+    const held = await slots.take(never);
+    const controller = new AbortController();
+    const waiting = slots.take(controller.signal);
+    controller.abort();
+    await assert.rejects(waiting, AbortedError);
+    assert.equal(slots.waiting, 0);
+    held[Symbol.dispose]();
+    assert.equal(slots.taken, 0);
+    await assert.rejects(slots.take(AbortSignal.abort()), AbortedError);
+  });
+
+  it('refuses an invalid limit', () => {
+    assert.throws(() => new Slots(0), /limit.*0/);
+  });
 });

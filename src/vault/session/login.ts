@@ -1,11 +1,12 @@
-/** Gets a token: by a login, or from the configuration. */
+/** Gets a token: by a login, or from the configuration. And when a login may be tried again. */
 import type { Clock } from '../../runtime/clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultCalls } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
-import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd } from './identity.ts';
+import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd, type VaultIdentity } from './identity.ts';
 import { booleanMember, type JsonObject, numberMember, stringMember } from '../json.ts';
 import { SessionToken } from './token.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 
 export interface LoginContext {
   /** Sends the calls of this identity. */
@@ -101,4 +102,53 @@ function ttlOf(data: JsonObject | undefined): number {
 /** The error for a token that Vault does not accept (any more). */
 export function tokenInvalid(cause: VaultError): VaultError {
   return cause.reworded(`the token is not valid (any more): ${cause.reason}`, { kind: 'tokenInvalid' });
+}
+
+export interface LoginBackoffOptions {
+  /** 0 ≤ r < 1. */
+  readonly random?: (() => number) | undefined;
+  /** Waits after the first, second, … refused AppRole login, ms; the last one repeats. */
+  readonly refusedDelaysMs?: readonly number[] | undefined;
+}
+
+const REFUSED_DELAYS_MS = [30_000, 120_000, 480_000, 960_000];
+
+/**
+ * When a login may be tried again.
+ *
+ * Vault ≥ 1.13 and OpenBao lock an AppRole for 15 minutes after five refused logins, and forget refusals after 15
+ * minutes without one (`user_lockout`). So a refused AppRole login is tried at most four times in any 15 minutes, then
+ * every 16 minutes. So a wrong secret id never locks the role for its other users. After other failures (no answer, another
+ * auth method, no such mount) the wait grows exponentially. A changed credential is another session, which starts fresh.
+ */
+export class LoginBackoff {
+  readonly #delays: readonly number[];
+  readonly #random: () => number;
+  readonly #unanswered: Backoff;
+  readonly #refused: Backoff;
+  #refusals = 0;
+
+  constructor(options: LoginBackoffOptions) {
+    const { random = Math.random, refusedDelaysMs = REFUSED_DELAYS_MS } = options;
+    this.#random = random;
+    this.#delays = refusedDelaysMs;
+    this.#unanswered = new Backoff({ baseMs: 1_000, maxMs: 5_000, random });
+    this.#refused = new Backoff({ baseMs: 5_000, maxMs: 300_000, random });
+  }
+
+  /** Counts a failed login. @returns ms to wait */
+  next(method: VaultIdentity['method'], error: VaultError): number {
+    if (error.transient) return this.#unanswered.next(error.retryAfterMs);
+    if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error.retryAfterMs);
+    const delay = this.#delays[Math.min(this.#refusals, this.#delays.length - 1)] ?? 0;
+    this.#refusals++;
+    // The jitter only adds: a shorter wait would allow a fifth refusal within the 15 minutes.
+    return delay * (1 + 0.1 * this.#random());
+  }
+
+  reset(): void {
+    this.#refusals = 0;
+    this.#unanswered.reset();
+    this.#refused.reset();
+  }
 }

@@ -20,13 +20,17 @@ import type { VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel, type VaultIdentity } from './identity.ts';
-import { lookUpConfiguredToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
-import { LoginBackoff, type LoginBackoffOptions } from './login-backoff.ts';
-import { RetiredTokens } from './retired-tokens.ts';
-import type { EmitSessionEvent, SessionObserver } from './session-events.ts';
+import {
+  lookUpConfiguredToken,
+  logIn,
+  type LoginContext,
+  tokenInvalid,
+  LoginBackoff,
+  type LoginBackoffOptions,
+} from './login.ts';
+import { RetiredTokens, type EmitSessionEvent, type SessionObserver, type SessionToken } from './token.ts';
 import { TokenCheck, type TokenVerdict } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
-import type { SessionToken } from './token.ts';
 
 export interface SessionOptions extends LoginContext, LoginBackoffOptions {
   readonly identity: VaultIdentity;

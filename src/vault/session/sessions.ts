@@ -10,9 +10,9 @@ import { VaultClient, type VaultClientOptions } from '../client/client.ts';
 import { VaultError } from '../errors.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
-import type { SessionObserver } from './session-events.ts';
+import type { SessionObserver } from './token.ts';
 import { parseServer, type VaultServer, type VaultServerOptions } from '../client/server.ts';
-import { largeAnswerSlots } from '../client/large-answers.ts';
+import { largeAnswerSlots } from '../client/transport.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
   readonly clock: Clock;

@@ -7,8 +7,7 @@
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
 import type { LoginContext } from './login.ts';
-import type { EmitSessionEvent } from './session-events.ts';
-import type { SessionToken } from './token.ts';
+import type { EmitSessionEvent, SessionToken } from './token.ts';
 
 export interface KeeperOptions {
   readonly context: LoginContext;

@@ -1,5 +1,7 @@
-/** One token of a session: its life, the calls that use it, and the leases that end with it. */
+/** The tokens of a session: the current one, those that were replaced, and their events. */
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
+import { isVaultError, type VaultError } from '../errors.ts';
+import type { LoginContext } from './login.ts';
 
 export interface TokenFacts {
   readonly token: SecretBytes;
@@ -20,6 +22,7 @@ export type LookupSelf = 'unknown' | 'works' | 'forbidden';
 /** A renewal that gives less than this share of the first life was cut by `max_ttl`. */
 const CAPPED_BELOW = 0.75;
 
+/** Its life, the calls that use it, and the leases that end with it. */
 export class SessionToken {
   readonly token: SecretBytes;
   readonly id: string;
@@ -82,3 +85,99 @@ export class SessionToken {
     this.#renewable = false;
   }
 }
+
+const REVOKE_LIMIT_MS = 2_000;
+/** Number of ended tokens whose ids are kept, for leases that name one of them. */
+const REMEMBERED = 100;
+
+/**
+ * Tokens of a session that were replaced but may not be revoked yet, because of a running call or of leases, which Vault would
+ * revoke too. A token without either is revoked at once; the others expire.
+ */
+export class RetiredTokens {
+  readonly #context: LoginContext;
+  readonly #emit: EmitSessionEvent;
+  readonly #tokens = new Set<SessionToken>();
+  readonly #ended = new Set<string>();
+
+  constructor(context: LoginContext, emit: EmitSessionEvent) {
+    this.#context = context;
+    this.#emit = emit;
+  }
+
+  get all(): readonly SessionToken[] {
+    this.#sweep();
+    return [...this.#tokens];
+  }
+
+  /** Whether the token is known to be invalid, with its leases. */
+  hasEnded(tokenId: string): boolean {
+    this.#sweep();
+    return this.#ended.has(tokenId);
+  }
+
+  add(token: SessionToken): void {
+    this.#tokens.add(token);
+    this.revokeIfDone(token);
+  }
+
+  /** The token is invalid. */
+  ended(token: SessionToken): void {
+    this.#tokens.delete(token);
+    this.#ended.add(token.id);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > REMEMBERED && oldest !== undefined) this.#ended.delete(oldest);
+  }
+
+  /** Called when a call or lease of the token has ended. */
+  revokeIfDone(token: SessionToken): void {
+    if (token.inFlight > 0 || token.leases.size > 0 || !this.#tokens.delete(token)) return;
+    void this.revoke(token);
+  }
+
+  /** Never rejects: a token that cannot be revoked expires. Does nothing for a configured token or a batch token. */
+  async revoke(token: SessionToken): Promise<void> {
+    const { client, namespace, clock } = this.#context;
+    if (!token.revocable || token.expiresAt <= clock.monotonic()) return;
+    const call = { method: 'POST', path: 'auth/token/revoke-self', token: token.token, namespace } as const;
+    try {
+      await client.request({ ...call, timeoutMs: REVOKE_LIMIT_MS });
+      this.#emit({ type: 'revoked' });
+    } catch (error) {
+      if (isVaultError(error)) this.#emit({ type: 'revokeFailed', error });
+    } finally {
+      this.ended(token);
+    }
+  }
+
+  #sweep(): void {
+    const now = this.#context.clock.monotonic();
+    for (const token of this.#tokens) if (token.expiresAt <= now && token.inFlight === 0) this.ended(token);
+  }
+}
+
+interface Base {
+  readonly addr: string;
+  /** `token`, `auth/approle`, … */
+  readonly identity: string;
+}
+
+/** Events of a session's tokens, for logs and metrics. Holds no token. */
+export type SessionEvent = Base &
+  (
+    | { readonly type: 'login' | 'renewed' | 'revoked' }
+    | { readonly type: 'loginFailed'; readonly error: VaultError; readonly retryAfterMs: number }
+    | { readonly type: 'renewFailed' | 'revokeFailed'; readonly error: VaultError }
+    /** Vault does not accept the token any more. */
+    | { readonly type: 'tokenLost' }
+    /** A configured token that cannot be renewed (further). `expiresAt`: ms since 1970. */
+    | { readonly type: 'expiring'; readonly expiresAt: number }
+  );
+
+export type SessionObserver = (event: SessionEvent) => void;
+
+/** Reports an event of one session, which adds server and identity. */
+export type EmitSessionEvent = (event: DistributiveOmit<SessionEvent, keyof Base>) => void;
+
+/** `Omit` for each member of a union. */
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;

@@ -7,7 +7,7 @@ import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
 import { VaultEntries } from '../../../src/vault/kv/entries.ts';
 import { isVaultError } from '../../../src/vault/errors.ts';
 import type { LeaseGrant } from '../../../src/vault/kv/answers.ts';
-import { leasePlan } from '../../../src/copy/vault/leases/lease-plan.ts';
+import { leasePlan } from '../../../src/copy/vault/leases/lease.ts';
 import { lookupLease, renewalVerdict, renewLease, revokeLease } from '../../../src/vault/lease-calls.ts';
 import type { VaultSession } from '../../../src/vault/session/session.ts';
 import { VaultSessions } from '../../../src/vault/session/sessions.ts';

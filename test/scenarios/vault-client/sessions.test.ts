@@ -13,7 +13,7 @@ import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
 import { VaultEntries } from '../../../src/vault/kv/entries.ts';
 import { isVaultError, type VaultErrorKind } from '../../../src/vault/errors.ts';
 import type { AppRoleIdentity, VaultIdentity } from '../../../src/vault/session/identity.ts';
-import type { SessionEvent } from '../../../src/vault/session/session-events.ts';
+import type { SessionEvent } from '../../../src/vault/session/token.ts';
 import type { VaultSession } from '../../../src/vault/session/session.ts';
 import { VaultSessions } from '../../../src/vault/session/sessions.ts';
 import { type AppRole, DevVault } from './dev-vault.ts';

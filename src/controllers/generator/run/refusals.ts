@@ -6,7 +6,7 @@
  * of one delay no other. A success in a namespace shows that somebody has acted: then its refused rules are tried at once.
  */
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
-import { missingCredential } from '../../../copy/vault/access/auth-missing.ts';
+import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { isForbidden } from '../../../kube/errors.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';

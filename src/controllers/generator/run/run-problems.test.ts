@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { VaultAuthMissingError } from '../../../copy/vault/access/auth-missing.ts';
+import { VaultAuthMissingError } from '../../../copy/vault/access/login-tokens.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
 import { VaultError, type VaultErrorKind } from '../../../vault/errors.ts';
 import { problemOf } from './run-problems.ts';

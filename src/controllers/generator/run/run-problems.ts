@@ -1,7 +1,7 @@
 /** The words for an author about a failure of Vault or of the API server. */
 import { vaultFault, type VaultLogin } from '../../../copy/vault/access/access.ts';
 import { failureOf } from '../../../copy/model/cause.ts';
-import { missingCredential } from '../../../copy/vault/access/auth-missing.ts';
+import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
 import { isVaultError, type VaultErrorKind } from '../../../vault/errors.ts';
 import { TimeLimitError } from '../../../runtime/abort.ts';

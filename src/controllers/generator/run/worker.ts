@@ -3,12 +3,10 @@
  * from what Vault and the object say, so it can be repeated after any crash.
  */
 import type { Fault } from '../../../copy/model/cause.ts';
-import type { VaultLogin } from '../../../copy/vault/access/access.ts';
+import { type VaultLogin, isSkippedCall, type VaultDirectAccess } from '../../../copy/vault/access/access.ts';
 import type { ClaimBook } from '../../../copy/book/claim-book.ts';
 import { loginKey, type LoginKey, parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
-import { isSkippedCall } from '../../../copy/vault/access/access.ts';
 import { NotKnownYetError } from '../../../copy/vault/access/credentials.ts';
-import type { VaultDirectAccess } from '../../../copy/vault/access/direct-access.ts';
 import { vaultTargetKey } from '../../../copy/vault/locations.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';

@@ -14,8 +14,7 @@ import { loginRequest, type VaultIdentity } from '../../../vault/session/identit
 import { parseServer } from '../../../vault/client/server.ts';
 import { SECRET } from '../../model/kind.ts';
 import { KubeStore } from '../../cluster/objects/store.ts';
-import { ApiTokenRefusedError, ServiceAccountTokens } from './service-account-tokens.ts';
-import { missingCredential } from './auth-missing.ts';
+import { ApiTokenRefusedError, ServiceAccountTokens, missingCredential } from './login-tokens.ts';
 import { VaultCredentials } from './credentials.ts';
 import type { VaultAuthRef } from '../locations.ts';
 import { asKey } from '../../../../test/support/keys.ts';

@@ -11,17 +11,13 @@ import type { Content } from '../../model/content.ts';
 import { type ObjectKey, resourceKey, type VaultUser } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { KubeStore } from '../../cluster/objects/store.ts';
-import { ServiceAccountTokens } from './service-account-tokens.ts';
-import { VaultAuthMissingError } from './auth-missing.ts';
+import { ServiceAccountTokens, VaultAuthMissingError, type EnvironmentToken } from './login-tokens.ts';
 import type { ObjectRef, VaultAuthRef, VaultSecretKey } from '../locations.ts';
 
 /** The watch of a credential Secret is not listed yet. Its list starts the next attempt. */
 export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
-
-/** The token of the process. The same object until it changes; `undefined`: there is none. */
-export type EnvironmentToken = () => SecretBytes | undefined;
 
 type SecretAuthRef = Extract<VaultAuthRef, { method: 'token' | 'approle' }>;
 type AccountAuthRef = Extract<VaultAuthRef, { method: 'kubernetes' }>;

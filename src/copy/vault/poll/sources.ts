@@ -1,7 +1,7 @@
 /**
  * Entries in Vault as sources: polled every period and read if they changed, however many rules and copies they have.
  *
- * `unit.ts` describes the polled units, and `unit-reader.ts` reads them. Only polls call Vault, in lanes by server, credential and mount: a lane
+ * `unit-reader.ts` describes the polled units, and reads them. Only polls call Vault, in lanes by server, credential and mount: a lane
  * that hangs does not block another. `load` never waits for Vault, so that writers of copies do not wait for a slow Vault: it returns
  * the cached content, or requests a poll and returns nothing.
  */
@@ -26,12 +26,11 @@ import {
   vaultRetryAfterMs,
   type VaultTrouble,
 } from '../access/access.ts';
-import { VaultAuthMissingError } from '../access/auth-missing.ts';
+import { VaultAuthMissingError } from '../access/login-tokens.ts';
 import { NotKnownYetError, type VaultCredentials } from '../access/credentials.ts';
 import type { VaultLeases } from '../leases/leases.ts';
 import { accountOf, vaultPollKey, type VaultLocations } from '../locations.ts';
-import { type DynamicUnit, Unit, UNKNOWN } from './unit.ts';
-import { contentKey, UnitReader } from './unit-reader.ts';
+import { type DynamicUnit, Unit, UNKNOWN, contentKey, UnitReader } from './unit-reader.ts';
 
 /** A poll of a source failed and will be retried. */
 export interface FailedPoll {

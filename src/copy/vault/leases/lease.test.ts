@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import * as fc from 'fast-check';
 
-import { leasePlan, type LeaseTimes } from './lease-plan.ts';
+import { leasePlan, type LeaseTimes } from './lease.ts';
 
 const HOUR = 3_600_000;
 const lease: LeaseTimes = { issuedAt: 0, expiresAt: HOUR, fullSeconds: 3_600, renewable: true };

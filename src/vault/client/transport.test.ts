@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { LargeAnswers, largeAnswerSlots } from './large-answers.ts';
+import { LargeAnswers, largeAnswerSlots } from './transport.ts';
 
 const never = new AbortController().signal;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { VaultError, type VaultErrorKind } from '../errors.ts';
-import { LoginBackoff } from './login-backoff.ts';
+import { LoginBackoff } from './login.ts';
 
 const MINUTE = 60_000;
 const failed = (kind: VaultErrorKind): VaultError => new VaultError('x', { kind, addr: 'https://v' });

@@ -1,17 +1,12 @@
-/**
- * Tokens of ServiceAccounts for logins to Vault. The author of a rule chooses the server that gets the token. So the API server must not
- * accept it, unless the administrator trusts that server: otherwise the author could act as any ServiceAccount of the namespace.
- *
- * The audiences of the API server are those of a token that was requested without audiences. This needs no more permissions than the login
- * itself, and that token is not sent anywhere.
- */
+/** Tokens for logins to Vault: of ServiceAccounts, and of the process. And the error for a login without a credential. */
+import { readFileSync } from 'node:fs';
+
 import type { KubeApi } from '../../../kube/api.ts';
 import { isObjectGone } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 import { CredentialUnavailableError } from '../../../vault/errors.ts';
-import { isPassing } from '../../model/cause.ts';
-import { VaultAuthMissingError } from './auth-missing.ts';
+import { isPassing, type Fault } from '../../model/cause.ts';
 import type { ObjectRef } from '../locations.ts';
 
 export interface TokenRequest {
@@ -37,6 +32,13 @@ export class ApiTokenRefusedError extends Error {
 /** Lifetime of a token, seconds: the shortest that an API server accepts. */
 const JWT_SECONDS = 600;
 
+/**
+ * Tokens of ServiceAccounts for logins to Vault. The author of a rule chooses the server that gets the token. So the API server must not
+ * accept it, unless the administrator trusts that server: otherwise the author could act as any ServiceAccount of the namespace.
+ *
+ * The audiences of the API server are those of a token that was requested without audiences. This needs no more permissions than the login
+ * itself, and that token is not sent anywhere.
+ */
 export class ServiceAccountTokens {
   readonly #api: KubeApi;
 
@@ -100,4 +102,60 @@ function audiencesOf(token: string): readonly string[] {
   const { aud } = (claims ?? {}) as { aud?: unknown };
   const list: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   return list.filter((audience): audience is string => typeof audience === 'string');
+}
+
+/** There is no credential for a login. Its message is used for events and conditions. */
+export class VaultAuthMissingError extends Error {
+  override readonly name = 'VaultAuthMissingError';
+  readonly fault: Fault;
+
+  constructor(message: string, fault: Fault, options?: ErrorOptions) {
+    super(message, options);
+    this.fault = fault;
+  }
+}
+
+/** The missing credential that caused a login to fail, if there is one. */
+export function missingCredential(error: unknown): VaultAuthMissingError | undefined {
+  return causedBy(error, VaultAuthMissingError);
+}
+
+/** The first error of a class among an error and its causes. */
+export function causedBy<E extends Error>(error: unknown, of: abstract new (...args: never[]) => E): E | undefined {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof of) return cause;
+  }
+  return undefined;
+}
+
+/** The token of the process. The same object until it changes; `undefined`: there is none. */
+export type EnvironmentToken = () => SecretBytes | undefined;
+
+export interface TokenSource {
+  /** $VAULT_TOKEN */
+  readonly token: SecretBytes | undefined;
+  /** `~/.vault-token` */
+  readonly file: string | undefined;
+}
+
+/** The file is read again at each call, so that a new login is used at once. */
+export function environmentToken({ token, file }: TokenSource): EnvironmentToken {
+  let last: SecretBytes | undefined;
+  return () => {
+    if (token !== undefined || file === undefined) return token;
+    const bytes = readIfThere(file);
+    if (bytes === undefined || bytes.byteLength === 0) return undefined;
+    const read = SecretBytes.fromBytes(bytes);
+    if (last === undefined || !last.bytes().equals(bytes)) last = read;
+    return last;
+  };
+}
+
+function readIfThere(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }

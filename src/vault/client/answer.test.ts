@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import * as fc from 'fast-check';
 
-import { scrub } from './scrub.ts';
+import { scrub } from './answer.ts';
 
 const one = (text: string, ...secrets: string[]): string => scrub([text], secrets)[0] ?? '';
 
