@@ -12,11 +12,11 @@ import type { ClusterBackend } from '../copy/cluster/backend.ts';
 import { Manager } from '../copy/engine/manager.ts';
 import { controllerOf, namespaceOf, ruleName } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
-import type { RuleReadiness } from '../copy/engine/rule-reconciler.ts';
+import type { RuleReadiness } from '../copy/engine/controller.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
-import type { CheckResult, Reply } from '../observe/routes.ts';
+import type { Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
@@ -53,7 +53,7 @@ const MIN_LEFT_MS = 100;
 
 export class Operator {
   readonly #options: OperatorOptions;
-  readonly #manager: Manager;
+  readonly manager: Manager;
   readonly #events: Events;
   readonly #entries: typeof CONTROLLER_LIST;
   readonly #cluster: ClusterBackend;
@@ -63,7 +63,7 @@ export class Operator {
     const { api, management, log, metrics, config, extraKinds = [] } = options;
     this.#options = options;
     this.#events = new Events({ api, instance: config.leaderElect.identity, log, metrics });
-    this.#manager = new Manager({
+    this.manager = new Manager({
       home: api.cluster,
       onError: (queue, key, error, retryInMs) => {
         const subject = queue === 'targets' ? { target: key } : { rule: key };
@@ -73,15 +73,15 @@ export class Operator {
         metrics.copySeconds.observe({ system: controllerOf(rule) }, ms / 1000);
       },
     });
-    const { engine } = this.#manager;
+    const { engine } = this.manager;
     const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
     const kinds = [SECRET, CONFIG_MAP, ...extraKinds, ...entries.flatMap((entry) => entry.kinds ?? [])];
     const addCluster = (connected: KubeApi): ClusterBackend =>
-      this.#manager.addBackend(
+      engine.backends.add(
         clusterBackend({
           api: connected,
           isHome: connected === api,
-          manager: this.#manager,
+          engine,
           kinds,
           config,
           log,
@@ -91,7 +91,7 @@ export class Operator {
       );
     const cluster = (this.#cluster = addCluster(api));
     const { environment } = config.vault;
-    const vault = this.#manager.addBackend(
+    const vault = engine.backends.add(
       new VaultBackend({
         engine,
         secrets: cluster.store(SECRET),
@@ -105,7 +105,7 @@ export class Operator {
       }),
     );
     // Credentials are Secrets.
-    this.#manager.onObjects({
+    engine.onObjects({
       objectChanged: (key) => vault.objectKnown(key),
       objectKnown: (key) => vault.objectKnown(key),
     });
@@ -120,14 +120,14 @@ export class Operator {
       log,
       metrics,
       clock: systemClock,
-      onObjectChange: (handler) => this.#manager.onObjects({ objectChanged: handler }),
+      onObjectChange: (handler) => engine.onObjects({ objectChanged: handler }),
       recordEvent: (...event) => {
         this.#events.record(...event);
       },
     };
     for (const entry of entries) {
       const controller = entry.create(context);
-      this.#manager.addController(controller);
+      this.manager.addController(controller);
       if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.rules.name });
     }
     this.#addMetrics();
@@ -136,7 +136,7 @@ export class Operator {
 
   /** Opens the watches. Settles when they are listed: a warm standby. */
   async open(signal: AbortSignal): Promise<void> {
-    await this.#manager.open(signal);
+    await this.manager.open(signal);
     this.#options.log.info('caches are synced');
   }
 
@@ -144,7 +144,7 @@ export class Operator {
   async work(signal: AbortSignal): Promise<void> {
     this.#options.metrics.leader.set({}, 1);
     this.#options.log.info('controllers started');
-    await this.#manager.start(signal);
+    await this.manager.start(signal);
     this.#leading = true;
   }
 
@@ -152,22 +152,9 @@ export class Operator {
   async stop(): Promise<void> {
     this.#options.metrics.leader.set({}, 0);
     const until = systemClock.monotonic() + STOP_MS;
-    await this.#manager.drain(this.#leading ? DRAIN_MS : 0);
+    await this.manager.drain(this.#leading ? DRAIN_MS : 0);
     const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
-    await Promise.all([this.#events.stop(Math.min(EVENTS_DRAIN_MS, leftMs)), this.#manager.stop(leftMs)]);
-  }
-
-  readiness(): CheckResult[] {
-    return this.#manager.readiness();
-  }
-
-  /** @see Manager.otherWatches */
-  otherWatches(): Manager['otherWatches'] {
-    return this.#manager.otherWatches;
-  }
-
-  liveness(): CheckResult {
-    return this.#manager.liveness();
+    await Promise.all([this.#events.stop(Math.min(EVENTS_DRAIN_MS, leftMs)), this.manager.stop(leftMs)]);
   }
 
   /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
@@ -180,16 +167,16 @@ export class Operator {
 
   #addMetrics(): void {
     const { metrics } = this.#options;
-    const { engine } = this.#manager;
+    const { engine } = this.manager;
     metrics.queues.add(() => {
-      const queues = this.#manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
-      const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues)];
+      const queues = this.manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
+      const all = [...queues, ...engine.backends.all.flatMap((backend) => backend.queues)];
       return all.map(({ name, depth, oldestWaitingMs, retries }) => {
         return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
       });
     });
     metrics.watches.add(() =>
-      engine.backends.flatMap((backend) =>
+      engine.backends.all.flatMap((backend) =>
         backend.watches.map(({ name, synced, connected, isExcused, silentMs }) => {
           const [kind = name, ...rest] = name.split('/');
           const place = { cluster: backend.name, kind, watch: rest.join('/') || 'all' };
@@ -204,8 +191,8 @@ export class Operator {
         return { system, state, count };
       }),
     );
-    metrics.rules.add(() => Array.from(this.#manager.ruleReadiness(), ruleSnapshot));
-    metrics.payloadCacheBytes.add(() => engine.backends.map(({ cachedBytes }) => cachedBytes));
+    metrics.rules.add(() => Array.from(this.manager.ruleReadiness(), ruleSnapshot));
+    metrics.payloadCacheBytes.add(() => engine.backends.all.map(({ cachedBytes }) => cachedBytes));
   }
 }
 

@@ -140,7 +140,7 @@ async function managementConnection(
 }
 
 function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
-  // For the longest runs of all queues at once (`runtime/queue/group-runs.ts`): calls of one namespace that hang must not take all connections.
+  // For the longest runs of all queues at once (`runtime/queue/turns.ts`): calls of one namespace that hang must not take all connections.
   const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
   return createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
 }
@@ -199,10 +199,10 @@ async function lead(elector: LeaderElector, operator: Operator, signal: AbortSig
 }
 
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
-  const liveness: Checks = () => [{ name: 'workers', check: () => operator.liveness() }];
+  const liveness: Checks = () => [{ name: 'workers', check: () => operator.manager.liveness() }];
   const readiness: Checks = () => [
-    ...operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
-    ...operator.otherWatches().map(({ backend, ...result }, index) => {
+    ...operator.manager.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
+    ...operator.manager.otherWatches.map(({ backend, ...result }, index) => {
       return { name: `${backend}/watch-${index}`, check: () => result, isInformational: true };
     }),
   ];

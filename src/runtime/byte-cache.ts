@@ -4,7 +4,7 @@
  * Invariants: `#bytes` is the sum of all sizes and never above the limit after a call; the order of `#entries` is the
  * order of last use. A value larger than the limit is not kept.
  */
-import { FifoMap } from './queue/fifo-map.ts';
+import { FifoMap } from './maps.ts';
 
 interface Entry<V> {
   readonly value: V;

@@ -46,3 +46,54 @@ export class SetMap<K, V> {
     return values.size === 0 && this.#sets.delete(key);
   }
 }
+
+/**
+ * A map whose oldest entry can be taken in constant time.
+ *
+ * Invariant: every live entry lies ahead of `#front`, because an entry that `#front` has passed was deleted at once.
+ * A fresh iterator for each `shift` would be simpler, but it walks over all deleted slots at the head of the hash table
+ * again and again: quadratic when a long queue drains.
+ *
+ * An iterator keeps alive the table that it was made on, with all values that were in it, also after the map has moved to a smaller one. So it is dropped
+ * when half of the entries are gone.
+ */
+export class FifoMap<V, K extends string = string> extends Map<K, V> {
+  #front: MapIterator<[K, V]> | undefined;
+  /** Number of entries when `#front` was made. */
+  #frontSize = 0;
+
+  /** Removes and returns the oldest entry. */
+  shift(): [K, V] | undefined {
+    if (this.size === 0) return undefined;
+    let next = (this.#front ?? this.#newFront()).next();
+    if (next.done === true) {
+      // An iterator that has reached the end stays there, even if entries were added since.
+      next = this.#newFront().next();
+    }
+    if (next.done === true) return undefined;
+    this.delete(next.value[0]);
+    return next.value;
+  }
+
+  /** The oldest entry's value, left in place. May cost a walk over deleted slots: for metrics, not for loops. */
+  peek(): V | undefined {
+    return this.values().next().value;
+  }
+
+  override delete(key: K): boolean {
+    const isDeleted = super.delete(key);
+    if (isDeleted && this.size * 2 <= this.#frontSize) this.#front = undefined;
+    return isDeleted;
+  }
+
+  #newFront(): MapIterator<[K, V]> {
+    this.#front = this.entries();
+    this.#frontSize = this.size;
+    return this.#front;
+  }
+
+  override clear(): void {
+    super.clear();
+    this.#front = undefined;
+  }
+}

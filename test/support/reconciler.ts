@@ -1,4 +1,4 @@
-import type { RuleReconciler } from '../../src/copy/engine/rule-reconciler.ts';
+import type { RuleReconciler } from '../../src/copy/engine/controller.ts';
 import type { RuleSet } from '../../src/copy/model/rule-set.ts';
 
 /** The rules and the duties of a reconciler, as one object. */

@@ -2,12 +2,10 @@
  * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. It does not copy, so it has no claims, but a
  * queue for each Vault server and one worker (`worker.ts`).
  */
-import type { Controller, OwnWork } from '../../copy/engine/controller.ts';
-import type { NamedQueue } from '../../copy/engine/engine.ts';
+import type { Controller, OwnWork, RuleReadiness, NamedQueue } from '../../copy/engine/controller.ts';
 import { nobodyCause, userCause } from '../../copy/model/cause.ts';
 import { PENDING } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey, ruleOfLogin } from '../../copy/model/keys.ts';
-import type { RuleReadiness } from '../../copy/engine/rule-reconciler.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';

@@ -87,7 +87,7 @@ class MirrorsController implements Controller {
     const common = {
       mirrors: this.#mirrors,
       namespaces: cluster.namespaces,
-      viewOf: (source: ResourceKey | undefined) => engine.sources.view(source),
+      viewOf: (source: ResourceKey | undefined) => engine.backends.view(source),
       vault,
     };
     const rules = (this.#rules = new MirrorRules({

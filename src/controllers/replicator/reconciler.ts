@@ -6,7 +6,7 @@ import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { RuleProgress, RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import { liveRules } from '../common/rules/rule-client.ts';
 import type { Place } from './rules/permission.ts';
 import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';

@@ -2,8 +2,7 @@
  * The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are its watches, finalizers
  * and marks, and the status of the whole chain. What the SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
  */
-import type { Controller } from '../../copy/engine/controller.ts';
-import type { Preparation } from '../../copy/engine/rule-reconciler.ts';
+import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { KeyLists, contentVersion, versionOf } from '../../copy/model/observed.ts';

@@ -10,7 +10,7 @@ import { type Outcome, PENDING, SYNCED } from '../../copy/model/claim.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import type { RuleReconciler } from '../../copy/engine/controller.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import { RuleClient } from '../common/rules/rule-client.ts';
@@ -128,7 +128,7 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
     it(controller, async () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-      for (const name of ['c', 'm']) engine.addBackend(stubBackend(name));
+      for (const name of ['c', 'm']) engine.backends.add(stubBackend(name));
       const reconciler = create({ synced: () => promise });
       let isAsked = false;
       engine.addReconciler({

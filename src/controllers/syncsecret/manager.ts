@@ -2,8 +2,7 @@
  * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What the SyncSecrets mean is in
  * `rules/sync-secret-rule-set.ts`.
  */
-import type { Controller } from '../../copy/engine/controller.ts';
-import type { Preparation } from '../../copy/engine/rule-reconciler.ts';
+import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';

@@ -6,7 +6,7 @@ import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { type DeletionOptions, Deletions } from '../common/rules/finalizer.ts';

@@ -3,8 +3,7 @@
  * reads no other Secrets. What the Secrets mean is in `rules/synchronizer-rule-set.ts`.
  */
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { Controller } from '../../copy/engine/controller.ts';
-import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/rule-reconciler.ts';
+import type { Controller, Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
 import { parseRuleKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';

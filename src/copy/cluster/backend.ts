@@ -10,7 +10,7 @@ import type { KubeStore } from './objects/store.ts';
 import { RemoteTargets } from './write/remote-targets.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './write/target-reconciler.ts';
 
-export interface ClusterBackendOptions extends ClusterOptions {
+export interface ClusterBackendOptions extends Omit<ClusterOptions, 'events'> {
   readonly engine: Engine;
   readonly onWrite: TargetReconcilerOptions['onWrite'];
   /** The kinds that can be copied. */
@@ -35,12 +35,12 @@ export class ClusterBackend extends Cluster implements Backend {
   #isListed = false;
 
   constructor(options: ClusterBackendOptions) {
-    const { events, isHome } = options;
+    const { engine, isHome } = options;
     const objectChanged: OnObjectChange = (key, before, after, ...how) => {
       this.#objectChanged(key, before, after);
-      events.objectChanged(key, before, after, ...how);
+      engine.objectChanged(key, before, after, ...how);
     };
-    super({ ...options, events: { objectChanged, objectKnown: (key) => events.objectKnown(key) } });
+    super({ ...options, events: { objectChanged, objectKnown: (key) => engine.objectKnown(key) } });
     this.#options = options;
     this.name = options.api.cluster;
     this.queueing = {
@@ -90,7 +90,7 @@ export class ClusterBackend extends Cluster implements Backend {
       store,
       isHome,
       claims: engine.claims,
-      sources: engine.sources,
+      sources: engine.backends,
       hasNamespace: (name) => this.hasNamespace(name),
       orphanActionOf: engine.orphanActionOf,
       onOutcome: (...change) => engine.outcomeChanged(...change),

@@ -10,7 +10,8 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectKey, ResourceKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Flows } from '../book/cycles.ts';
-import type { SourceReader } from './sources.ts';
+import type { SourceView } from '../model/claim.ts';
+import type { Content, Fingerprint } from '../model/content.ts';
 
 export interface Backend {
   /** First part of its resource keys: a cluster's name, or `vault`. */
@@ -69,6 +70,17 @@ export interface ObjectEvents {
   readonly objectChanged: OnObjectChange;
   /** A list or GET has shown whether the object exists, or the server refuses both. */
   readonly objectKnown: (key: ObjectKey) => void;
+}
+
+export interface SourceReader {
+  /** The state of a source, without I/O. */
+  view(source: ResourceKey | undefined): SourceView;
+  /** The fingerprint of its content at the version of its view, if it has been read. */
+  fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
+  /** The content at the version of its view or newer. Afterwards view and fingerprint have that version. `undefined`: it no longer exists. */
+  load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
+  /** Its only copy has the content now. */
+  copied?(source: ResourceKey): void;
 }
 
 /** Sources that are followed on request. */

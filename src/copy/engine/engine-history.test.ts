@@ -82,7 +82,7 @@ class Process {
       ...backend.targetsOf(asKey('')),
       reconcile: async (target: ObjectKey, signal) => await this.#reconcile(target, signal),
     };
-    this.engine.addBackend({ ...backend, targetsOf: () => writer });
+    this.engine.backends.add({ ...backend, targetsOf: () => writer });
     this.engine.addReconciler(reconcilerOf(reconcilerOn(cluster)));
     for (const [key, object] of cluster.objects) this.engine.objectChanged(asKey(key), undefined, object, true);
     for (const rule of cluster.specs.keys()) this.engine.enqueueRule(rule);

@@ -28,8 +28,8 @@ test('a backend that is not synced delays no other', async () => {
   const synced = Promise.withResolvers<void>();
   const [late, other] = [stubBackend('late', synced.promise), stubBackend('other')];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(late);
-  engine.addBackend(other);
+  engine.backends.add(late);
+  engine.backends.add(other);
   engine.enqueueTarget(asKey('late:Secret/a/b'));
   engine.enqueueTarget(asKey('other:Secret/a/b'));
   try {
@@ -46,7 +46,7 @@ test('a backend that is not synced delays no other', async () => {
 test('targets of rules in different namespaces take turns, whatever namespace the targets are in', async () => {
   const backend = stubBackend('c', Promise.resolve(), 'rule');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(backend);
+  engine.backends.add(backend);
   const claim = (namespace: string, name: string): string => {
     const owner: Owner = { key: asKey(`rules:${namespace}/${name}`), title: name, rank: '' };
     const target: ResourceKey = asKey(`c:Secret/all/${namespace}-${name}`);
@@ -75,7 +75,7 @@ test('changes of thousands of rules that claim one target are decided together',
   const clock = new ManualClock();
   const backend = stubBackend('c');
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(backend);
+  engine.backends.add(backend);
   let specs = 0;
   engine.addReconciler(
     reconcilerOf({
@@ -116,7 +116,7 @@ test('changes of thousands of rules that claim one target are decided together',
 test('a stop before a backend is synced causes no error', async () => {
   const synced = Promise.withResolvers<void>();
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(stubBackend('late', synced.promise));
+  engine.backends.add(stubBackend('late', synced.promise));
   await engine.start(new AbortController().signal);
   await engine.stop();
   synced.reject(new Error('the watch was stopped'));
@@ -166,7 +166,7 @@ test('a rule that loses a copy updates its status: it may wait for the end of it
   const updated: string[] = [];
   const clock = new ManualClock();
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(stubBackend('c'));
+  engine.backends.add(stubBackend('c'));
   engine.addReconciler(
     reconcilerOf({
       name: 'rules',
@@ -324,7 +324,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.addReconciler(reconcilerOf(reconciler));
-  engine.addBackend(stubBackend('c'));
+  engine.backends.add(stubBackend('c'));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -405,7 +405,7 @@ test('a rule is ready when it was evaluated and nothing is wrong; a failure, a p
   };
   const engine = new Engine({ onError: () => undefined });
   engine.addReconciler(reconcilerOf(reconciler));
-  engine.addBackend(stubBackend('c'));
+  engine.backends.add(stubBackend('c'));
   for (const rule of [RULE, ...asKeys<RuleKey>(['rules:a/claims', 'rules:a/empty'])]) engine.enqueueRule(rule);
   const state = (): Record<string, string | undefined> =>
     Object.fromEntries(Array.from(engine.readiness(), ({ rule, cause }) => [rule, cause?.reason]));
@@ -437,7 +437,7 @@ test('the latency of a write counts from the request, also over failed runs', as
   const backend = stubBackend('c');
   const writer = backend.targetsOf(TARGET);
   const engine = new Engine({ clock, onError: () => undefined, onWritten: (...args) => written.push(args) });
-  engine.addBackend({
+  engine.backends.add({
     ...backend,
     targetsOf: () => ({
       ...writer,
@@ -511,7 +511,7 @@ test('no start and no other rule waits for the preparation of a rule; its copies
   }, prepared);
   const backend = stubBackend('c');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(backend);
+  engine.backends.add(backend);
   engine.addReconciler(reconcilerOf(reconciler));
   const { signal } = new AbortController();
   for (let index = 0; index < 100; index++) engine.enqueueRule(asKey(`rules:a/${index}`));
@@ -548,7 +548,7 @@ test('rules are prepared in turns between namespaces, and one namespace does not
     prepared.add(rule);
   }, prepared);
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.addBackend(stubBackend('c'));
+  engine.backends.add(stubBackend('c'));
   engine.addReconciler(reconcilerOf(reconciler));
   for (let index = 0; index < 100; index += 1) engine.enqueueRule(asKey(`rules:noisy/${index}`));
   engine.enqueueRule(asKey('rules:quiet/one'));
@@ -572,7 +572,7 @@ test('a server that does not store the finalizer is asked with a back-off, and t
     await Promise.resolve();
   }, new Set());
   const engine = new Engine({ clock, onError: () => undefined });
-  engine.addBackend(stubBackend('c'));
+  engine.backends.add(stubBackend('c'));
   engine.addReconciler(reconcilerOf(reconciler));
   engine.enqueueRule(RULE);
   try {

@@ -6,7 +6,7 @@
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
- * Handlers only enqueue keys. The targets of a backend (`target-queues.ts`) start when every rule except the heavy ones was evaluated once and
+ * Handlers only enqueue keys. The targets of a backend (`backends.ts`) start when every rule except the heavy ones was evaluated once and
  * the backend is synced. Before that, a claimed target may look unclaimed: the copies of a heavy rule get the answer `later` until it is
  * evaluated. After that, a copy is still deleted only after its owner was read from the server.
  */
@@ -15,16 +15,15 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { Slices, TooLongError } from '../../runtime/queue/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Backend, OnObjectChange } from './backend.ts';
+import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { type Cause, sameCause, failureOf, isPassing } from '../model/cause.ts';
-import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { controllerOf, namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { FactSource } from '../plan/decide.ts';
-import type { RuleReadiness, RuleReconciler } from './rule-reconciler.ts';
+import type { NamedQueue, RuleReadiness, RuleReconciler } from './controller.ts';
 import { worstOutcome } from '../plan/contest.ts';
-import { SourceRouter } from './sources.ts';
-import { TargetQueues } from './target-queues.ts';
+import { Backends } from './backends.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
@@ -68,29 +67,21 @@ const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end at a stop, ms. */
 const GRACE_MS = 100;
 
-/** A queue, for metrics and the check of liveness. */
-export interface NamedQueue {
-  readonly name: string;
-  readonly queue: Pick<KeyedQueue, 'metrics' | 'idle'>;
-}
-
-export class Engine {
+export class Engine implements ObjectEvents {
   readonly claims = new Claims({
-    flowsInto: (target) => this.#targets.backendOf(target).targetsOf(target).flowsInto(target),
+    flowsInto: (target) => this.backends.of(target).targetsOf(target).flowsInto(target),
     onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
   });
   readonly book = this.claims.book;
-  readonly sources = new SourceRouter();
   /** Shared by all long work on rules and targets. */
   readonly slices: Slices;
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
-  readonly backends: Backend[] = [];
+  readonly backends: Backends;
   readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #rules: KeyedQueue<RuleKey>;
   readonly #heavyRules: KeyedQueue<RuleKey>;
   readonly #finalizers: KeyedQueue<RuleKey>;
-  readonly #targets: TargetQueues;
   readonly #status: KeyedQueue<RuleKey>;
   /** Rules that may have changed since their evaluation: their claims may be incomplete. */
   readonly #changedRules = new Set<RuleKey>();
@@ -102,6 +93,7 @@ export class Engine {
   /** The targets that are reconciled now, and the start of their latency, monotonic ms. */
   readonly #running = new Map<ResourceKey, number>();
   readonly #onWritten: EngineOptions['onWritten'];
+  readonly #listeners: Partial<ObjectEvents>[] = [];
   #started = false;
   /** The rules of the start were evaluated. */
   #evaluated = false;
@@ -123,13 +115,13 @@ export class Engine {
     this.#rules = new KeyedQueue(rules);
     this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
     this.#finalizers = new KeyedQueue({ ...rules, name: 'finalizers' });
-    this.#targets = new TargetQueues({
+    this.backends = new Backends({
       ...common,
       // One without a rule is an orphan.
-      groupOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
-      onError: (backend, key, error, retryInMs, attempt) => {
+      ruleNamespaceOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
+      onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
-        if (isReported(error, attempt)) backend.targetsOf(key).failed(key, error);
+        if (isReported(error, attempt)) this.backends.of(key).targetsOf(key).failed(key, error);
       },
     });
     this.#status = new KeyedQueue<RuleKey>({
@@ -139,12 +131,6 @@ export class Engine {
       minIntervalMs: STATUS_INTERVAL_MS,
       onError: (key, error, retryInMs) => options.onError('status', key, error, retryInMs),
     });
-  }
-
-  addBackend(backend: Backend): void {
-    this.backends.push(backend);
-    this.#targets.add(backend);
-    this.sources.add(backend);
   }
 
   addReconciler(reconciler: RuleReconciler): void {
@@ -163,7 +149,7 @@ export class Engine {
       { name: 'rules', queue: this.#rules },
       { name: 'rules heavy', queue: this.#heavyRules },
       { name: 'finalizers', queue: this.#finalizers },
-      ...this.#targets.all,
+      ...this.backends.queues,
       { name: 'status', queue: this.#status },
     ];
   }
@@ -181,7 +167,7 @@ export class Engine {
     // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `orphanActionOf` answers `later` for their copies.
     await this.#rules.idle(signal);
     this.#evaluated = true;
-    this.#targets.start((...run) => this.#runTarget(...run));
+    this.backends.start((...run) => this.#runTarget(...run));
     // Beside the targets, because one user may have thousands of rules without a finalizer, and not before: each write evaluates its rule again.
     this.#finalizers.start((rule, running) => this.#runFinalizer(rule, running), {
       concurrency: FINALIZER_CONCURRENCY,
@@ -194,7 +180,7 @@ export class Engine {
     const until = this.#clock.monotonic() + drainMs;
     const limits = (): StopOptions => ({ drainMs: Math.max(0, until - this.#clock.monotonic()), graceMs: GRACE_MS });
     await Promise.all([this.#rules, this.#heavyRules, this.#finalizers].map((queue) => queue.stop(limits())));
-    await this.#targets.stop(limits());
+    await this.backends.stop(limits());
     await this.#status.stop(limits());
   }
 
@@ -216,7 +202,7 @@ export class Engine {
 
   /** As `enqueueTarget`, without waiting for the end of a back-off. */
   retryTarget(target: ResourceKey): void {
-    const queue = this.#targets.of(target);
+    const queue = this.backends.queueOf(target);
     queue.forget(target);
     queue.add(target);
   }
@@ -239,7 +225,7 @@ export class Engine {
   #addTarget(target: ResourceKey, priority: Priority, unclaimedMs = 0): void {
     const claims = this.book.countOn(target);
     const contestedMs = claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0;
-    this.#targets.of(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
+    this.backends.queueOf(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
   }
 
   enqueueStatus(rule: RuleKey): void {
@@ -257,7 +243,19 @@ export class Engine {
     const priority = initial ? 'low' : 'normal';
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
     this.enqueueSource(key, priority);
+    for (const { objectChanged } of this.#listeners) objectChanged?.(key, before, after, initial, own);
   };
+
+  objectKnown(key: ObjectKey): void {
+    this.enqueueSource(key);
+    this.enqueueTarget(key);
+    for (const { objectKnown } of this.#listeners) objectKnown?.(key);
+  }
+
+  /** Calls `listener` for the objects of all clusters from now on. The key of an object has the cluster. */
+  onObjects(listener: Partial<ObjectEvents>): void {
+    this.#listeners.push(listener);
+  }
 
   /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
@@ -361,21 +359,16 @@ export class Engine {
   }
 
   #follow({ addedSources, droppedSources }: Pick<ClaimsChange, 'addedSources' | 'droppedSources'>): void {
-    for (const source of addedSources) this.sources.follow(source);
-    for (const source of droppedSources) this.sources.unfollow(source);
+    for (const source of addedSources) this.backends.follow(source);
+    for (const source of droppedSources) this.backends.unfollow(source);
   }
 
-  async #runTarget(
-    backend: Backend,
-    target: ResourceKey,
-    signal: AbortSignal,
-    since: number,
-  ): Promise<RunResult | undefined> {
+  async #runTarget(target: ResourceKey, signal: AbortSignal, since: number): Promise<RunResult | undefined> {
     await this.slices.pause();
     this.cycles.visited(target);
     this.#running.set(target, since);
     try {
-      return await backend.targetsOf(target).reconcile(target, signal);
+      return await this.backends.of(target).targetsOf(target).reconcile(target, signal);
     } finally {
       this.#running.delete(target);
     }

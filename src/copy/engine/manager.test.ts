@@ -21,7 +21,7 @@ function controller(name: string, log: string[], manager: Manager, installed?: P
     ...(installed === undefined ? {} : { installed: async () => await installed }),
     open: () => {
       log.push(`${name} open`);
-      manager.onObjects({ objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`) });
+      manager.engine.onObjects({ objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`) });
     },
     stop: () => log.push(`${name} stop`),
   };
@@ -31,12 +31,12 @@ test('a controller that waits for its API delays no other, nor does a remote bac
   const log: string[] = [];
   const installed = Promise.withResolvers<void>();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
-  manager.addBackend(stubBackend('local', Promise.resolve()));
-  manager.addBackend(stubBackend('away', new Promise(() => undefined)));
+  manager.engine.backends.add(stubBackend('local', Promise.resolve()));
+  manager.engine.backends.add(stubBackend('away', new Promise(() => undefined)));
   manager.addController(controller('late', log, manager, installed.promise));
   manager.addController(controller('first', log, manager));
   const change = (name: string): void => {
-    manager.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
+    manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
   };
   const { signal } = new AbortController();
   await manager.open(signal);
@@ -55,7 +55,7 @@ test('a controller that waits for its API delays no other, nor does a remote bac
 test('the start waits for the watches of the home cluster, and ends with its signal', async () => {
   const stop = new AbortController();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
-  manager.addBackend(stubBackend('local', new Promise(() => undefined)));
+  manager.engine.backends.add(stubBackend('local', new Promise(() => undefined)));
   manager.addController(controller('first', [], manager));
   const opening = manager.open(stop.signal);
   stop.abort(new Error('stopped'));

@@ -3,18 +3,15 @@
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
- * - Events of objects go to the engine, and then to those that asked for them (`onObjects`).
  * - A controller that waits for its API delays no other.
  * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
- *   delays only its own targets (`TargetQueues.start`).
+ *   delays only its own targets (`Backends.start`).
  */
 import type { CheckResult } from '../../observe/routes.ts';
 import { orAborted, sleep } from '../../runtime/abort.ts';
-import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './backend.ts';
-import type { Controller } from './controller.ts';
-import { Engine, type EngineOptions, type NamedQueue } from './engine.ts';
-import type { ObjectKey } from '../model/keys.ts';
-import type { RuleReadiness } from './rule-reconciler.ts';
+import type { Backend, BackendWatch } from './backend.ts';
+import type { Controller, RuleReadiness, NamedQueue } from './controller.ts';
+import { Engine, type EngineOptions } from './engine.ts';
 
 export interface ManagerOptions {
   /** Name of the home cluster's backend. */
@@ -30,27 +27,16 @@ const DISCONNECTED_LIMIT_MS = 3000;
 /** A worker is stuck after this time, ms: longer than any of its calls may take. */
 const STUCK_MS = 300_000;
 
-export class Manager implements ObjectEvents {
+export class Manager {
   readonly engine: Engine;
   readonly #home: string;
   readonly #controllers: Controller[] = [];
   readonly #open: Controller[] = [];
-  readonly #listeners: Partial<ObjectEvents>[] = [];
   #started = false;
 
   constructor({ home, ...options }: ManagerOptions) {
     this.#home = home;
     this.engine = new Engine(options);
-  }
-
-  addBackend<B extends Backend>(backend: B): B {
-    this.engine.addBackend(backend);
-    return backend;
-  }
-
-  /** Calls `listener` for the objects of all clusters from now on. The key of an object has the cluster. */
-  onObjects(listener: Partial<ObjectEvents>): void {
-    this.#listeners.push(listener);
   }
 
   addController(controller: Controller): void {
@@ -89,7 +75,7 @@ export class Manager implements ObjectEvents {
     this.#started = false;
     await Promise.all([
       this.engine.stop(drainMs),
-      ...backends.map(async (backend) => await backend.drain()),
+      ...backends.all.map(async (backend) => await backend.drain()),
       ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
     ]);
     for (const controller of this.#open.splice(0)) controller.stop();
@@ -97,18 +83,7 @@ export class Manager implements ObjectEvents {
 
   /** Second part of a stop: closes the backends. */
   async stop(limitMs: number): Promise<void> {
-    await Promise.all(this.engine.backends.map(async (backend) => await backend.stop(limitMs)));
-  }
-
-  objectChanged(...change: Parameters<OnObjectChange>): void {
-    this.engine.objectChanged(...change);
-    for (const { objectChanged } of this.#listeners) objectChanged?.(...change);
-  }
-
-  objectKnown(key: ObjectKey): void {
-    this.engine.enqueueSource(key);
-    this.engine.enqueueTarget(key);
-    for (const { objectKnown } of this.#listeners) objectKnown?.(key);
+    await Promise.all(this.engine.backends.all.map(async (backend) => await backend.stop(limitMs)));
   }
 
   /** Whether the caches are complete and fresh. */
@@ -119,7 +94,7 @@ export class Manager implements ObjectEvents {
 
   /** The watches of the other backends. The process is ready without them. */
   get otherWatches(): readonly (CheckResult & { readonly backend: string })[] {
-    const others = this.engine.backends.filter(({ name }) => name !== this.#home);
+    const others = this.engine.backends.all.filter(({ name }) => name !== this.#home);
     return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
   }
 
@@ -147,7 +122,7 @@ export class Manager implements ObjectEvents {
   }
 
   #homeBackend(): Backend {
-    const backend = this.engine.backends.find(({ name }) => name === this.#home);
+    const backend = this.engine.backends.all.find(({ name }) => name === this.#home);
     if (backend === undefined) throw new Error(`no backend for the cluster ${this.#home}`);
     return backend;
   }

@@ -142,7 +142,7 @@ export class VaultBackend implements Backend {
     this.targets = new VaultTargets({
       ...common,
       claims: engine.claims,
-      sources: engine.sources,
+      sources: engine.backends,
       now: () => clock.now(),
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,

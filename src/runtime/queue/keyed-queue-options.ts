@@ -55,7 +55,7 @@ export interface KeyedQueueOptions<K extends string = string> {
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;
   /**
-   * Groups of keys (of one user) take turns and share the workers (`group-runs.ts`), so that neither many keys nor long runs of one group
+   * Groups of keys (of one user) take turns and share the workers (`turns.ts`), so that neither many keys nor long runs of one group
    * hold up another. Default: all are one.
    */
   readonly groupOf?: GroupOf<K> | undefined;

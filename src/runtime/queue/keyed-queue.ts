@@ -8,7 +8,7 @@
  *
  * - **waiting**: in one of two lists, `normal` before `low`. In a list groups take turns, and each group is first in, first
  *   out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end of its group in
- *   `normal`. A group with many runs leaves workers to the others (`group-runs.ts`).
+ *   `normal`. A group with many runs leaves workers to the others (`turns.ts`).
  * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
  *   wait: the run that follows decides again whether to requeue.
  * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
@@ -20,14 +20,19 @@
  * status writer needs.
  */
 import { orAborted } from '../abort.ts';
-import { KeyedBackoff } from './backoff.ts';
+import { KeyedBackoff, Holds } from './backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
-import { Holds } from './holds.ts';
-import { GroupRuns } from './group-runs.ts';
-import { type AddOptions, type KeyedQueueOptions, nonNegative, positiveInteger } from './keyed-queue-options.ts';
-import type { QueueMetrics, StopOptions, Worker } from './keyed-queue-options.ts';
-import { WaitingKeys } from './waiting-keys.ts';
+import { GroupRuns, WaitingKeys } from './turns.ts';
+import {
+  type AddOptions,
+  type KeyedQueueOptions,
+  nonNegative,
+  positiveInteger,
+  type QueueMetrics,
+  type StopOptions,
+  type Worker,
+} from './keyed-queue-options.ts';
 
 interface Run {
   readonly startedAt: number;

@@ -1,15 +1,18 @@
 /**
+ * The keys of a queue that wait, in groups (of one user): groups take turns (`Turns`), normal keys come before low ones (`WaitingKeys`), and
+ * groups share the workers (`GroupRuns`).
+ */
+import { getOrCreate, FifoMap } from '../maps.ts';
+
+/** The group of a key. */
+export type GroupOf<K extends string = string> = (key: K) => string;
+
+/**
  * A first-in, first-out list in which groups take turns: however many keys one group has, the next key of another group waits
  * for one of them at most.
  *
  * Invariants: each group stands in the order of its next turn, and has a key. A key stays in the group that it was added to.
  */
-import { getOrCreate } from '../maps.ts';
-import { FifoMap } from './fifo-map.ts';
-
-/** The group of a key. */
-export type GroupOf<K extends string = string> = (key: K) => string;
-
 export class Turns<K extends string = string> {
   readonly #groupOf: GroupOf<K>;
   /** The group of each key, where `groupOf` may give another one later. */
@@ -94,5 +97,107 @@ export class Turns<K extends string = string> {
   /** The group that holds the key, if any does. */
   #groupWith(key: K): string | undefined {
     return this.#remembered === undefined ? this.#groupOf(key) : this.#remembered.get(key);
+  }
+}
+
+/** A third: two groups with long runs leave workers to all others. */
+const SHARE = 1 / 3;
+
+/**
+ * Counts the runs of each group of keys, so that long runs of one group leave workers to the others.
+ *
+ * Each group has a share of the workers. It may use more while workers are free; those runs take no worker from a group below its share,
+ * which then runs beside them. So a queue has at most `2 * concurrency - share` runs.
+ */
+export class GroupRuns {
+  readonly #share: number;
+  readonly #running = new Map<string, number>();
+  #extra = 0;
+
+  constructor(concurrency: number) {
+    this.#share = Math.ceil(concurrency * SHARE);
+  }
+
+  /** Runs beyond the shares of their groups. */
+  get extra(): number {
+    return this.#extra;
+  }
+
+  readonly isBelowShare = (group: string): boolean => (this.#running.get(group) ?? 0) < this.#share;
+
+  started(group: string): void {
+    if (!this.isBelowShare(group)) this.#extra += 1;
+    this.#running.set(group, (this.#running.get(group) ?? 0) + 1);
+  }
+
+  ended(group: string): void {
+    const left = (this.#running.get(group) ?? 0) - 1;
+    if (left > 0) this.#running.set(group, left);
+    else this.#running.delete(group);
+    if (!this.isBelowShare(group)) this.#extra -= 1;
+  }
+}
+
+/**
+ * Keys that wait for a worker: all of `normal` before any of `low`. Each list is first in, first out, with groups that take turns.
+ *
+ * Invariant: a key is in at most one list. The value of a key is when it began to wait, in whole ms (a small integer costs no
+ * memory beside the map entry).
+ */
+export class WaitingKeys<K extends string = string> {
+  readonly #normal: Turns<K>;
+  readonly #low: Turns<K>;
+
+  /** @see Turns */
+  constructor(groupOf?: GroupOf<K>, groupsChange?: boolean) {
+    this.#normal = new Turns(groupOf, groupsChange);
+    this.#low = new Turns(groupOf, groupsChange);
+  }
+
+  get size(): number {
+    return this.#normal.size + this.#low.size;
+  }
+
+  has(key: K): boolean {
+    return this.#normal.get(key) !== undefined || this.#low.get(key) !== undefined;
+  }
+
+  /** A key that waits already keeps its place, unless it moves from `low` to `normal`. */
+  add(key: K, low: boolean, now: number): void {
+    const since = this.#low.get(key);
+    if (since !== undefined && !low) {
+      this.#low.delete(key);
+      this.#normal.add(key, since);
+    } else if (!this.has(key)) {
+      (low ? this.#low : this.#normal).add(key, Math.trunc(now));
+    }
+  }
+
+  /**
+   * @param mayTake a group for which it is false misses its turn
+   * @returns `since`: when the key began to wait, ms
+   */
+  shift(
+    mayTake?: (group: string) => boolean,
+  ): { readonly key: K; readonly group: string; readonly low: boolean; readonly since: number } | undefined {
+    const normal = this.#normal.shift(mayTake);
+    const first = normal ?? this.#low.shift(mayTake);
+    return first && { key: first.key, group: first.group, low: normal === undefined, since: first.value };
+  }
+
+  delete(key: K): void {
+    this.#normal.delete(key);
+    this.#low.delete(key);
+  }
+
+  clear(): void {
+    this.#normal.clear();
+    this.#low.clear();
+  }
+
+  /** When the oldest key began to wait. For metrics: a key that moved from `low` keeps its time and may be older. */
+  oldestSince(): number | undefined {
+    const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
+    return normal === undefined || (low !== undefined && low < normal) ? low : normal;
   }
 }

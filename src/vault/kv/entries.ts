@@ -25,7 +25,7 @@ import {
 } from './answers.ts';
 import { revokeLease } from '../lease-calls.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
-import { Holds } from '../../runtime/queue/holds.ts';
+import { Holds } from '../../runtime/queue/backoff.ts';
 import type { VaultCaller } from '../session/session.ts';
 import type { VaultValues } from './values.ts';
 

@@ -132,12 +132,11 @@ export class TwoClusters implements AsyncDisposable {
 
   #addBackend(api: KubeApi): ClusterBackend {
     const { manager } = this;
-    return manager.addBackend(
+    return manager.engine.backends.add(
       new ClusterBackend({
         api,
         isHome: api.cluster === HOME,
         engine: manager.engine,
-        events: manager,
         kinds: [SECRET],
         concurrency: 4,
         clock: systemClock,
@@ -161,7 +160,7 @@ export class TwoClusters implements AsyncDisposable {
           const { cluster, namespace, name } = parseResourceKey(key);
           if (cluster === HOME && namespace === 'default') engine.enqueueRule(asKey(`copier:default/${name}`));
         };
-        this.manager.onObjects({ objectChanged });
+        engine.onObjects({ objectChanged });
         const secrets = { path: '/api/v1/secrets', metadataOnly: true };
         home.watch({ ...secrets, name: 'secrets/sources', labelSelector: 'copy' }, sources.sink);
         home.watch({ ...secrets, name: 'secrets/copies', labelSelector: LABEL }, copies.sink);

@@ -1,5 +1,5 @@
 /** Reads and patches the rule objects of one kind on the API server. `liveRules` reads them before a copy is deleted as an orphan. */
-import type { RuleReconciler } from '../../../copy/engine/rule-reconciler.ts';
+import type { RuleReconciler } from '../../../copy/engine/controller.ts';
 import { parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';

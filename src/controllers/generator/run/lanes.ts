@@ -3,7 +3,7 @@
  * changes its lane when its store names another server, or when it needs no more work. It is in one lane, and never runs twice at the same
  * time.
  */
-import type { NamedQueue } from '../../../copy/engine/engine.ts';
+import type { NamedQueue } from '../../../copy/engine/controller.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { Priority, Worker } from '../../../runtime/queue/keyed-queue-options.ts';
 import { QueueLanes, type QueueLanesOptions } from '../../../runtime/queue/queue-lanes.ts';

@@ -12,7 +12,7 @@ import { orAborted } from '../../../runtime/abort.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/rule-reconciler.ts';
+import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';

@@ -16,7 +16,7 @@ import {
   pauseAfterOverwritten,
   pauseBeforeWrite,
 } from '../../plan/repairs.ts';
-import type { SourceReader } from '../../engine/sources.ts';
+import type { SourceReader } from '../../engine/backend.ts';
 import { ObjectWriter } from './object-writer.ts';
 import {
   isMarkedOverwritten,

@@ -16,7 +16,7 @@ import { SECRET } from '../../model/kind.ts';
 import { KubeStore } from '../objects/store.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
 import type { Observed } from '../../model/observed.ts';
-import { SourceRouter } from '../../engine/sources.ts';
+import { stubBackend } from '../../../../test/support/stub-backend.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 
 const MARK = 'example.com/owner';
@@ -66,7 +66,7 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
       cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations[MARK]),
     },
-    sources: new SourceRouter(),
+    sources: stubBackend('c').sourcesOf(asKey('c:Secret/default/x')),
     hasNamespace: () => true,
     orphanActionOf,
     onOutcome: (_entry, isWritten) => wrote.push(isWritten),

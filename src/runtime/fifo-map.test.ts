@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
-import { FifoMap } from './fifo-map.ts';
+import { FifoMap } from './maps.ts';
 
 const key = fc.integer({ min: 0, max: 20 }).map((n) => `k${n}`);
 const step = fc.oneof(

@@ -1,0 +1,131 @@
+/**
+ * The backends of the engine, by the first part of a key: they read the sources, and their targets are queued here.
+ *
+ * Each backend has its own queues, one for each of its lanes (in Vault, for each server), so that no backend waits for another. The queues
+ * accept keys from the beginning, and start when their backend is ready.
+ */
+import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
+import type { KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
+import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
+import type { SourceView } from '../model/claim.ts';
+import type { Content, Fingerprint } from '../model/content.ts';
+import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
+import type { Backend, SourceProvider } from './backend.ts';
+
+export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
+  /** The namespace of the rule of a target. It may change. @see TargetQueueing.shareBy */
+  readonly ruleNamespaceOf: (target: ResourceKey) => string;
+  readonly onError: KeyedQueueOptions<ResourceKey>['onError'];
+}
+
+/** @param since see `Worker` in `runtime/queue/keyed-queue-options.ts` */
+type TargetWorker = (target: ResourceKey, signal: AbortSignal, since: number) => Promise<RunResult | undefined>;
+
+interface QueuedBackend {
+  readonly backend: Backend;
+  readonly lanes: QueueLanes<ResourceKey>;
+}
+
+const UNKNOWN: SourceView = { state: 'unknown' };
+
+export class Backends implements SourceProvider {
+  readonly #options: BackendsOptions;
+  readonly #backends = new Map<string, QueuedBackend>();
+  #stopped = false;
+
+  constructor(options: BackendsOptions) {
+    this.#options = options;
+  }
+
+  add<B extends Backend>(backend: B): B {
+    const { clock, retryAfterMs, retryMaxMsOf, ruleNamespaceOf, onError } = this.#options;
+    const { name, concurrency, laneOf, shareBy, ...limits } = backend.queueing;
+    const lanes = new QueueLanes<ResourceKey>({
+      name,
+      concurrency,
+      clock,
+      ...(shareBy === 'rule' ? { groupOf: ruleNamespaceOf, groupsChange: true } : { groupOf: namespaceOf }),
+      retryAfterMs: (error) => retryAfterMs(error) ?? limits.retryAfterMs(error),
+      retryMaxMsOf: (error) => retryMaxMsOf(error) ?? limits.longestWaitMs(error),
+      onError,
+    });
+    // A single lane exists from the beginning, for the metrics.
+    if (laneOf === undefined) lanes.of('');
+    this.#backends.set(backend.name, { backend, lanes });
+    return backend;
+  }
+
+  get all(): readonly Backend[] {
+    return Array.from(this.#backends.values(), ({ backend }) => backend);
+  }
+
+  /** @throws Error for the key of a backend that was not added */
+  of(key: ResourceKey): Backend {
+    return this.#find(key).backend;
+  }
+
+  /** The queue of a target. @throws as `of` */
+  queueOf(target: ResourceKey): KeyedQueue<ResourceKey> {
+    const { backend, lanes } = this.#find(target);
+    return lanes.of(backend.queueing.laneOf?.(target) ?? '');
+  }
+
+  get queues(): QueueLanes<ResourceKey>['all'] {
+    return Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat();
+  }
+
+  view(source: ResourceKey | undefined): SourceView {
+    return this.#sources(source)?.view(source) ?? UNKNOWN;
+  }
+
+  fingerprint(source: ResourceKey | undefined): Fingerprint | undefined {
+    return this.#sources(source)?.fingerprint(source);
+  }
+
+  async load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined> {
+    return await this.of(source).sourcesOf(source).load(source, signal);
+  }
+
+  copied(source: ResourceKey): void {
+    this.#sources(source)?.copied?.(source);
+  }
+
+  follow(source: ResourceKey): void {
+    this.of(source).sourcesOf(source).follow(source);
+  }
+
+  unfollow(source: ResourceKey): void {
+    this.of(source).sourcesOf(source).unfollow(source);
+  }
+
+  /** Starts the queues of each backend as soon as it is ready. */
+  start(worker: TargetWorker): void {
+    const startOne = async ({ backend, lanes }: QueuedBackend): Promise<void> => {
+      try {
+        await backend.ready();
+      } catch (error) {
+        // A stop closes the watches of a backend, also if they were never listed.
+        if (this.#stopped) return;
+        throw error;
+      }
+      lanes.start(worker);
+    };
+    for (const queued of this.#backends.values()) void startOne(queued);
+  }
+
+  /** @see KeyedQueue.stop */
+  async stop(options: StopOptions): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(Array.from(this.#backends.values(), ({ lanes }) => lanes.stop(options)));
+  }
+
+  #sources(source: ResourceKey | undefined): SourceProvider | undefined {
+    return source === undefined ? undefined : this.#backends.get(backendOf(source))?.backend.sourcesOf(source);
+  }
+
+  #find(key: ResourceKey): QueuedBackend {
+    const queued = this.#backends.get(backendOf(key));
+    if (queued === undefined) throw new Error(`no backend for the key ${key}`);
+    return queued;
+  }
+}
