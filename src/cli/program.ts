@@ -14,7 +14,7 @@ import {
 } from '../commands/actions.ts';
 import type { Flag } from '../config/flags/flags.ts';
 import { UsageError } from '../config/usage-error.ts';
-import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/flags/reading-flags.ts';
+import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/flags/controller-flags.ts';
 import { completionScript, SHELLS, type Shell, commandTree } from './completion.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import { versionText } from './version-report.ts';
@@ -72,7 +72,7 @@ function quiet(target: Command, context: CliContext): void {
 }
 
 /**
- * A command whose flags the library shows in its help but does not parse: they follow Go's rules (config/flags/go-flags.ts), and are
+ * A command whose flags the library shows in its help but does not parse: they follow Go's rules (config/flags/flags.ts), and are
  * parsed in the same way without the library.
  */
 class RunnerCommand extends Command {

@@ -1,41 +1,47 @@
 /** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
-import { commonFlags, type CommonValues, namespacesFlag } from './flags/common-flags.ts';
-import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
-import { type Config, type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
-import { GENERATOR_LEASE, generatorConfig, generatorFlags } from './flags/generator-flags.ts';
-import { listFlag, type FlagTable, type ListenSetting } from './flags/flags.ts';
+import { base, controllerCommand, type ControllerCommand, refuseRest, restNotes } from './command.ts';
 import {
-  MIRRORS_LEASE,
-  mirrorsConfig,
+  commonFlags,
+  type CommonValues,
+  namespacesFlag,
+  originalAddresses,
+  zapFlags,
+  zapLevel,
+  zapNotes,
+} from './flags/common-flags.ts';
+import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
+import {
+  generatorFlags,
+  kubeConfigFlag,
+  mirrorsAddressFlags,
   mirrorsFlags,
   mirrorsNotes,
-  originalMirrorsFlags,
-} from './flags/mirrors-flags.ts';
-import {
-  kubeConfigFlag,
-  REPLICATOR_LEASE,
-  REPLICATOR_STATUS_ADDRESS,
-  replicatorConfig,
   replicatorFlags,
-} from './flags/replicator-flags.ts';
+  vaultConfig,
+  vaultFlags,
+} from './flags/controller-flags.ts';
+import { flag, type FlagTable, prefixed } from './flags/flags.ts';
 import {
-  CCM_LEASE,
+  ccmAddressFlags,
   ccmConfig,
   ccmFlags,
   ignoredNotes,
-  MANAGER_LEASE,
+  managerAddressFlags,
   managerFlags,
   managerNamespace,
   originalCcmFlags,
   originalManagerFlags,
-  syncSecretConfig,
+  SERVED_UNDER_RUN,
   travelFlags,
 } from './flags/syncsecret-flags.ts';
-import { vaultEnvironment } from './vault-environment.ts';
 import { UsageError } from './usage-error.ts';
-import { vaultConfig, vaultFlags } from './flags/vault-flags.ts';
-import { zapFlags, zapLevel, zapNotes } from './flags/zap-flags.ts';
 
+/** Those of the originals: an original and Keyferry never lead at the same time. */
+const MIRRORS_LEASE = '7e6f5103.kts.studio';
+const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
+const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
+const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
+const GENERATOR_LEASE = 'keyferry-generator';
 const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
@@ -58,8 +64,8 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 /** Every controller in one process. The flags of a controller begin with its name, where its original shares them with others. */
 function runCommand(): ControllerCommand {
   const list = CONTROLLERS.join(', ');
-  const flags = {
-    controllers: listFlag(
+  const run = {
+    controllers: flag.list(
       'controllers',
       'list',
       `comma-separated list of ${list} (default: ${DEFAULT_CONTROLLERS.join(', ')})`,
@@ -67,17 +73,20 @@ function runCommand(): ControllerCommand {
         if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
       },
     ),
-    ...commonFlags(':8080', RUN_LEASE),
-    ...namespacesFlag,
-    ...mirrorsFlags,
-    ...vaultFlags,
-    ...replicatorFlags('replicator-'),
-    ...ccmFlags(SYNC_SECRET_PREFIX),
-    ...managerFlags(SYNC_SECRET_PREFIX),
-    ...travelFlags(SYNC_SECRET_PREFIX),
-    ...generatorFlags('generator-'),
   };
-  const description = {
+  const sections = {
+    run,
+    ...commonFlags(':8080', RUN_LEASE),
+    scope: namespacesFlag,
+    mirrors: mirrorsFlags,
+    vault: vaultFlags,
+    replicator: prefixed('replicator-', replicatorFlags),
+    ccm: prefixed(SYNC_SECRET_PREFIX, ccmFlags),
+    manager: prefixed(SYNC_SECRET_PREFIX, managerFlags(SERVED_UNDER_RUN)),
+    travel: prefixed(SYNC_SECRET_PREFIX, travelFlags),
+    generator: prefixed('generator-', generatorFlags),
+  };
+  return controllerCommand({
     name: 'run',
     summary: 'run every controller whose API is installed, but the two roles of SyncSecret only by name',
     examples: [
@@ -85,172 +94,180 @@ function runCommand(): ControllerCommand {
       'keyferry run --controllers mirrors --leader-elect --status-address :9102',
       'keyferry run --controllers mirrors,syncsecret-ccm --syncsecret-cluster-name primary',
     ],
-  } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
-    refuseRest(rest);
-    const controllersNamed = values.controllers.length > 0;
-    const named = controllersNamed
-      ? CONTROLLERS.filter((name) => values.controllers.includes(name))
-      : DEFAULT_CONTROLLERS;
-    const hasCcm = named.includes('syncsecret-ccm');
-    if (!hasCcm) refuseFlags(ccmFlags(SYNC_SECRET_PREFIX), given, 'syncsecret-ccm');
-    if (!named.includes('syncsecret-manager')) {
-      refuseFlags(managerFlags(SYNC_SECRET_PREFIX), given, 'syncsecret-manager');
-    }
-    const controllers = withSynchronizer(named, hasCcm && values.enableSecretSynchronizer);
-    const wide = controllers.find((name) => name.startsWith(SYNC_SECRET_PREFIX));
-    if (wide === undefined) refuseFlags(travelFlags(SYNC_SECRET_PREFIX), given, 'a controller of SyncSecrets');
-    if (values.namespaces.length > 0 && wide !== undefined) {
-      throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
-    }
-    const generator = generatorConfig(values);
-    return {
-      ...inNamespaces(base(values, RUN_LEASE, processInfo), values.namespaces),
-      controllers,
-      controllersNamed,
-      vault: controllers.some((name) => USING_VAULT.has(name))
-        ? vaultConfig(values, vaultEnvironment(processInfo.env), given)
-        : vaultConfig(values),
-      mirrors: mirrorsConfig(values),
-      replicator: replicatorConfig(values),
-      generator: generator.namespaces.length > 0 ? generator : { ...generator, namespaces: values.namespaces },
-      syncsecret: syncSecretConfig(values),
-      ...(hasCcm ? ccmConfig(values, SYNC_SECRET_PREFIX, processInfo) : {}),
-    };
+    sections,
+    toConfig: ({ values, given, rest }, processInfo) => {
+      refuseRest(rest);
+      const { namespaces } = values.scope;
+      const controllersNamed = values.run.controllers.length > 0;
+      const named = controllersNamed
+        ? CONTROLLERS.filter((name) => values.run.controllers.includes(name))
+        : DEFAULT_CONTROLLERS;
+      const hasCcm = named.includes('syncsecret-ccm');
+      if (!hasCcm) refuseFlags(sections.ccm, given, 'syncsecret-ccm');
+      if (!named.includes('syncsecret-manager')) refuseFlags(sections.manager, given, 'syncsecret-manager');
+      const controllers = withSynchronizer(named, hasCcm && values.ccm.enableSecretSynchronizer);
+      const wide = controllers.find((name) => name.startsWith(SYNC_SECRET_PREFIX));
+      if (wide === undefined) refuseFlags(sections.travel, given, 'a controller of SyncSecrets');
+      if (namespaces.length > 0 && wide !== undefined) {
+        throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
+      }
+      const { vault, ...others } = values;
+      const usesVault = controllers.some((name) => USING_VAULT.has(name));
+      const config = base(usesVault ? values : others, given, processInfo);
+      const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
+      return {
+        ...config,
+        controllers,
+        controllersNamed,
+        vault: usesVault ? config.vault : vaultConfig(vault),
+        generator: values.generator.namespaces.length > 0 ? values.generator : { ...values.generator, namespaces },
+        syncsecret: { ...config.syncsecret, managementNamespace: ccm?.managementNamespace },
+        management: ccm?.management,
+      };
+    },
   });
 }
 
 /** @throws UsageError for a flag of this table: it would have no effect without the controller */
-function refuseFlags(table: FlagTable, given: ReadonlySet<PropertyKey>, controller: string): void {
-  for (const [key, { name }] of Object.entries(table)) {
-    if (given.has(key)) throw new UsageError(`--${name} needs ${controller} in --controllers`);
+function refuseFlags(table: FlagTable, given: ReadonlySet<string>, controller: string): void {
+  for (const { name } of Object.values(table)) {
+    if (given.has(name)) throw new UsageError(`--${name} needs ${controller} in --controllers`);
   }
 }
 
 function mirrorsCommand(): ControllerCommand {
-  const ownFlags = { ...namespacesFlag, ...mirrorsFlags, ...vaultFlags };
-  const flags = { ...commonFlags('', MIRRORS_LEASE), ...originalMirrorsFlags, ...zapFlags, ...ownFlags };
-  const description = {
+  const sections = {
+    ...commonFlags('', MIRRORS_LEASE),
+    addresses: mirrorsAddressFlags,
+    zap: zapFlags,
+    scope: namespacesFlag,
+    mirrors: mirrorsFlags,
+    vault: vaultFlags,
+  };
+  return controllerCommand({
     name: 'mirrors',
     summary: 'run only the SecretMirror controller, with the flags of the original mirrors operator',
     examples: ['keyferry mirrors --leader-elect --metrics-bind-address=127.0.0.1:8080'],
     original: {
       binary: 'manager',
-      flags: ['kubeconfig', 'leader-elect', ...flagNames(originalMirrorsFlags), ...flagNames(zapFlags)],
+      flags: ['kubeconfig', 'leader-elect', ...flagNames(mirrorsAddressFlags, zapFlags)],
     },
-  } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => ({
-    ...inNamespaces(base(values, MIRRORS_LEASE, processInfo), values.namespaces),
-    controllers: ['mirrors'],
-    metricsAddress: originalAddress('metricsBindAddress', values.metricsBindAddress, given),
-    healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
-    logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
-    vault: vaultConfig(values, vaultEnvironment(processInfo.env), given),
-    mirrors: mirrorsConfig(values),
-    notes: [...mirrorsNotes(processInfo.env), ...zapNotes(values), ...restNotes(rest)],
-  }));
+    sections,
+    toConfig: ({ values, given, rest }, processInfo) => ({
+      ...base(values, given, processInfo),
+      controllers: ['mirrors'],
+      ...originalAddresses(mirrorsAddressFlags, values.addresses, given),
+      logLevel: zapLevel(values, given),
+      notes: [...mirrorsNotes(processInfo.env), ...zapNotes(values.zap), ...restNotes(rest)],
+    }),
+  });
 }
 
 function replicatorCommand(): ControllerCommand {
-  const originalFlags = { ...kubeConfigFlag, ...replicatorFlags('') };
-  const flags = { ...commonFlags(REPLICATOR_STATUS_ADDRESS, REPLICATOR_LEASE), ...namespacesFlag, ...originalFlags };
-  const description = {
+  const sections = {
+    // The original's --status-address.
+    ...commonFlags(':9102', REPLICATOR_LEASE),
+    scope: namespacesFlag,
+    original: kubeConfigFlag,
+    replicator: replicatorFlags,
+  };
+  return controllerCommand({
     name: 'replicator',
     summary: 'run only the controller for annotated Secrets and ConfigMaps, with the flags of k8s-replicator',
     examples: ['keyferry replicator -allow-all -resync-period 1h'],
-    original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(originalFlags)] },
-  } as const;
-  return controllerCommand(description, flags, ({ values, rest }, processInfo) => ({
-    ...inNamespaces(base(values, REPLICATOR_LEASE, processInfo), values.namespaces),
-    controllers: ['replicator'],
-    kubeconfig: values.kubeconfig ?? values.kubeConfig,
-    replicator: replicatorConfig(values),
-    notes: restNotes(rest),
-  }));
+    original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(kubeConfigFlag, replicatorFlags)] },
+    sections,
+    toConfig: ({ values, given, rest }, processInfo) => ({
+      ...base(values, given, processInfo),
+      controllers: ['replicator'],
+      kubeconfig: values.common.kubeconfig ?? values.original.kubeConfig,
+      notes: restNotes(rest),
+    }),
+  });
 }
 
 function ccmCommand(): ControllerCommand {
-  const ownFlags = { ...ccmFlags(''), ...originalCcmFlags };
-  const flags = { ...commonFlags('', CCM_LEASE), ...ownFlags, ...travelFlags(''), ...zapFlags };
-  const description = {
+  const own = { ccm: ccmFlags, addresses: ccmAddressFlags, original: originalCcmFlags };
+  const sections = { ...commonFlags('', CCM_LEASE), ...own, travel: travelFlags, zap: zapFlags };
+  return controllerCommand({
     name: 'syncsecret-ccm',
     summary: 'run only the SyncSecret controller of a tenant cluster, with the flags of the KubeLB CCM',
     examples: ['keyferry syncsecret-ccm --cluster-name primary --kubelb-kubeconfig ~/.kube/kubelb'],
-    original: { binary: 'ccm', flags: ['kubeconfig', ...flagNames(ownFlags), ...flagNames(zapFlags)] },
-  } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
-    const common = base(originalElection(values, values.leaderElectionNamespace, given), CCM_LEASE, processInfo);
-    return {
-      ...common,
-      controllers: withSynchronizer(['syncsecret-ccm'], values.enableSecretSynchronizer),
-      metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
-      healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
-      logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
-      ...ccmConfig(values, '', processInfo),
-      notes: [...ignoredNotes(given), ...zapNotes(values), ...restNotes(rest)],
-    };
+    original: {
+      binary: 'ccm',
+      flags: ['kubeconfig', ...flagNames(ccmFlags, ccmAddressFlags, originalCcmFlags, zapFlags)],
+    },
+    sections,
+    toConfig: ({ values, given, rest }, processInfo) => {
+      const { ccm, original } = values;
+      const common = base(originalElection(values, original.leaderElectionNamespace, given), given, processInfo);
+      const { managementNamespace, management } = ccmConfig(ccmFlags, ccm, processInfo.env);
+      return {
+        ...common,
+        controllers: withSynchronizer(['syncsecret-ccm'], ccm.enableSecretSynchronizer),
+        ...originalAddresses(ccmAddressFlags, values.addresses, given),
+        logLevel: zapLevel(values, given),
+        syncsecret: { ...common.syncsecret, managementNamespace },
+        management,
+        notes: [...ignoredNotes(given), ...zapNotes(values.zap), ...restNotes(rest)],
+      };
+    },
   });
 }
 
 function managerCommand(): ControllerCommand {
-  const flags = {
+  const sections = {
     ...commonFlags('', MANAGER_LEASE),
-    ...originalManagerFlags,
-    ...managerFlags(''),
-    ...travelFlags(''),
-    ...zapFlags,
+    addresses: managerAddressFlags,
+    original: originalManagerFlags,
+    manager: managerFlags(),
+    travel: travelFlags,
+    zap: zapFlags,
   };
-  const description = {
+  return controllerCommand({
     name: 'syncsecret-manager',
     summary: 'run only the SyncSecret controller of the management cluster, with the flags of the KubeLB manager',
     examples: ['keyferry syncsecret-manager --namespace kubelb'],
     original: {
       binary: 'kubelb',
-      flags: ['kubeconfig', ...flagNames(originalManagerFlags), ...flagNames(zapFlags)],
+      flags: ['kubeconfig', ...flagNames(managerAddressFlags, originalManagerFlags, zapFlags)],
     },
-  } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
-    const namespace = values.namespace ?? managerNamespace(processInfo, values.kubeconfig);
-    const common = base(originalElection(values, namespace, given), MANAGER_LEASE, processInfo);
-    const zap = values.debug ? 'debug' : zapLevel(values, given);
-    return {
-      ...common,
-      controllers: ['syncsecret-manager'],
-      syncsecret: syncSecretConfig(values),
-      metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
-      healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
-      logLevel: given.has('logLevel') ? values.logLevel : (zap ?? values.logLevel),
-      notes: [...ignoredNotes(given), ...zapNotes(values), ...restNotes(rest)],
-    };
+    sections,
+    toConfig: ({ values, given, rest }, processInfo) => {
+      const { original, common } = values;
+      const namespace = original.namespace ?? managerNamespace(processInfo.env, common.kubeconfig);
+      return {
+        ...base(originalElection(values, namespace, given), given, processInfo),
+        controllers: ['syncsecret-manager'],
+        ...originalAddresses(managerAddressFlags, values.addresses, given),
+        logLevel: original.debug && !given.has('log-level') ? 'debug' : zapLevel(values, given),
+        notes: [...ignoredNotes(given), ...zapNotes(values.zap), ...restNotes(rest)],
+      };
+    },
   });
 }
 
 function generatorCommand(): ControllerCommand {
-  const flags = { ...commonFlags(':8080', GENERATOR_LEASE), ...generatorFlags(''), ...vaultFlags };
-  const description = {
+  const sections = { ...commonFlags(':8080', GENERATOR_LEASE), generator: generatorFlags, vault: vaultFlags };
+  return controllerCommand({
     name: 'generator',
     summary:
       'run only the generator of values that ExternalSecrets miss in Vault, with the variables of the Bash controller',
     examples: ['keyferry generator', 'VAULT_ADDR=http://vault.vault:8200 keyferry generator --credentials environment'],
     // It has no flags.
     original: { binary: 'controller.sh', flags: [] },
-  } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
-    refuseRest(rest);
-    const { env } = processInfo;
-    return {
-      ...base(values, GENERATOR_LEASE, processInfo),
-      controllers: ['generator'],
-      // As in the original: any text that is not empty.
-      logLevel: env['DEBUG'] && !given.has('logLevel') ? 'debug' : values.logLevel,
-      vault: vaultConfig(values, vaultEnvironment(env), given),
-      generator: generatorConfig(values),
-    };
+    sections,
+    toConfig: ({ values, given, rest }, processInfo) => {
+      refuseRest(rest);
+      const { env } = processInfo;
+      return {
+        ...base(values, given, processInfo),
+        controllers: ['generator'],
+        // As in the original: any text that is not empty.
+        logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,
+      };
+    },
   });
-}
-
-function inNamespaces<T extends Pick<Config, 'kube'>>(config: T, namespaces: readonly string[]): T {
-  return { ...config, kube: { ...config.kube, namespaces } };
 }
 
 /** The synchronizer is a controller of its own, which a flag of the CCM adds. */
@@ -259,24 +276,16 @@ function withSynchronizer(controllers: readonly ControllerName[], enabled: boole
 }
 
 /** The common values, with the flags of leader election that KubeLB's programs have. Keyferry's own flags take precedence. */
-function originalElection<V extends CommonValues & { readonly enableLeaderElection: boolean }>(
+function originalElection<V extends CommonValues & { readonly original: { readonly enableLeaderElection: boolean } }>(
   values: V,
   namespace: string | undefined,
-  given: ReadonlySet<PropertyKey>,
+  given: ReadonlySet<string>,
 ): V {
-  const leaderElect = given.has('leaderElect') ? values.leaderElect : values.enableLeaderElection;
-  return { ...values, leaderElect, leaderElectNamespace: values.leaderElectNamespace ?? namespace };
+  const { election, original } = values;
+  const enabled = given.has('leader-elect') ? election.enabled : original.enableLeaderElection;
+  return { ...values, election: { ...election, enabled, namespace: election.namespace ?? namespace } };
 }
 
-/** An address flag of an original. If only --status-address is given, it replaces the original's default address. */
-function originalAddress(
-  key: string,
-  address: ListenSetting | undefined,
-  given: ReadonlySet<PropertyKey>,
-): ListenSetting | undefined {
-  return given.has('statusAddress') && !given.has(key) ? undefined : address;
-}
-
-function flagNames(table: FlagTable): string[] {
-  return Object.values(table).map(({ name }) => name);
+function flagNames(...tables: readonly FlagTable[]): string[] {
+  return tables.flatMap((table) => Object.values(table).map(({ name }) => name));
 }

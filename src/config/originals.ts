@@ -19,7 +19,7 @@ interface Original {
 
 const ORIGINALS: readonly Original[] = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
   if (original === undefined) return [];
-  const all = new Set(Object.values(flags).map((flag) => flag.name));
+  const all = new Set(flags.map((flag) => flag.name));
   return [{ command: name, binary: original.binary, flags: new Set(original.flags), all }];
 });
 

@@ -1,118 +1,118 @@
-/** The flags of every command that runs controllers. */
-import { LOG_LEVELS } from '../../observe/log-level.ts';
-import type { LeaderElectConfig, ProcessInfo } from '../config.ts';
-import {
-  addressFlag,
-  boolFlag,
-  choiceFlag,
-  countFlag,
-  durationFlag,
-  listFlag,
-  nameFlag,
-  textFlag,
-  type FlagTable,
-  type FlagValues,
-} from './flags.ts';
+/** The flags of every command that runs controllers, and those that several commands have. */
+import { LOG_LEVELS, type LogLevel } from '../../observe/log-level.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
+import type { Config, LeaderElectConfig, ProcessInfo } from '../config.ts';
 import { quoted, UsageError } from '../usage-error.ts';
+import { flag, type Flag, type FlagSections, type FlagTable, type FlagValues, type SectionValues } from './flags.ts';
 
 /** The characters of a namespace's name, for errors. */
-export const LABEL_LETTERS = "lower case letters, digits and '-'";
+const LABEL_LETTERS = "lower case letters, digits and '-'";
+
+/** The name of a namespace. */
+export function namespaceFlag(name: string, help: string): Flag<string | undefined> {
+  return flag.name(name, help, isDnsLabel, LABEL_LETTERS);
+}
+
+export function namespaceListFlag(name: string, help: string): Flag<readonly string[]> {
+  return flag.list(name, 'list', help, (item) => {
+    if (!isDnsLabel(item)) throw new RangeError(`must consist of ${LABEL_LETTERS}`);
+  });
+}
+
+/** The variable of this name, which names a namespace. @throws UsageError if it is not a valid name */
+export function namespaceIn(env: ProcessInfo['env'], variable: string): string | undefined {
+  const name = env[variable] || undefined;
+  if (name === undefined || isDnsLabel(name)) return name;
+  throw new UsageError(`$${variable}: bad value ${quoted(name)}: must be a name of ${LABEL_LETTERS}`);
+}
 
 /** @param statusAddress the default of --status-address; empty if the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
   return {
-    kubeconfig: textFlag('kubeconfig', 'path', 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)'),
-    context: textFlag('context', 'name', 'context of the kubeconfig (default: its current context)'),
-    statusAddress: addressFlag(
-      'status-address',
-      statusAddress,
-      'address of /metrics, /healthz and /readyz; 0 to disable',
-    ),
-    logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'minimum log level'),
-    maxConcurrentWrites: countFlag(
-      'kube-max-concurrent-writes',
-      8,
-      1,
-      256,
-      'maximum number of concurrent writes to an API server',
-    ),
-    watchIdleTimeout: durationFlag(
-      'watch-idle-timeout',
-      '90s',
-      1000,
-      'reopen a watch that receives no data for this long; API servers send data every 60 to 75s',
-    ),
-    deletionTimeout: durationFlag(
-      'deletion-timeout',
-      '60s',
-      0,
-      'how long a deleted SecretMirror or SyncSecret waits until its copies are deleted; remaining copies are deleted later',
-    ),
-    leaderElect: boolFlag(
-      'leader-elect',
-      false,
-      'run controllers only while holding a Lease; required for several replicas',
-    ),
-    leaderElectNamespace: nameFlag(
-      'leader-elect-namespace',
-      'namespace of the Lease (default: the namespace of the Pod or, outside a cluster, of the context)',
-      isDnsLabel,
-      LABEL_LETTERS,
-    ),
-    leaderElectLeaseName: {
-      ...nameFlag(
-        'leader-elect-lease-name',
-        'name of the Lease',
-        isSubdomain,
-        "lower case letters, digits, '-' and '.'",
+    common: {
+      kubeconfig: flag.text('kubeconfig', 'path', 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)'),
+      context: flag.text('context', 'name', 'context of the kubeconfig (default: its current context)'),
+      statusAddress: flag.address(
+        'status-address',
+        statusAddress,
+        'address of /metrics, /healthz and /readyz; 0 to disable',
       ),
-      initialText: leaseName,
+      logLevel: flag.choice('log-level', LOG_LEVELS, 'info', 'minimum log level'),
     },
-    leaderElectLeaseDuration: durationFlag(
-      'leader-elect-lease-duration',
-      '15s',
-      1000,
-      'other replicas can take over a Lease that is not renewed for this long',
-    ),
-    leaderElectRenewDeadline: durationFlag(
-      'leader-elect-renew-deadline',
-      '10s',
-      500,
-      'a leader that cannot renew the Lease for this long stops',
-    ),
-    leaderElectRetryPeriod: durationFlag(
-      'leader-elect-retry-period',
-      '2s',
-      100,
-      'time between attempts to acquire or renew the Lease',
-    ),
-  } satisfies FlagTable;
+    kube: {
+      maxConcurrentWrites: flag.count(
+        'kube-max-concurrent-writes',
+        8,
+        1,
+        256,
+        'maximum number of concurrent writes to an API server',
+      ),
+      watchIdleMs: flag.duration(
+        'watch-idle-timeout',
+        '90s',
+        'reopen a watch that receives no data for this long; API servers send data every 60 to 75s',
+        1000,
+      ),
+    },
+    deletion: {
+      deletionTimeoutMs: flag.duration(
+        'deletion-timeout',
+        '60s',
+        'how long a deleted SecretMirror or SyncSecret waits until its copies are deleted; remaining copies are deleted later',
+      ),
+    },
+    election: {
+      enabled: flag.bool('leader-elect', 'run controllers only while holding a Lease; required for several replicas'),
+      namespace: namespaceFlag(
+        'leader-elect-namespace',
+        'namespace of the Lease (default: the namespace of the Pod or, outside a cluster, of the context)',
+      ),
+      leaseName: leaseNameFlag(leaseName),
+      leaseDurationMs: flag.duration(
+        'leader-elect-lease-duration',
+        '15s',
+        'other replicas can take over a Lease that is not renewed for this long',
+        1000,
+      ),
+      renewDeadlineMs: flag.duration(
+        'leader-elect-renew-deadline',
+        '10s',
+        'a leader that cannot renew the Lease for this long stops',
+        500,
+      ),
+      retryPeriodMs: flag.duration(
+        'leader-elect-retry-period',
+        '2s',
+        'time between attempts to acquire or renew the Lease',
+        100,
+      ),
+    },
+  } satisfies FlagSections;
 }
+
+/** The empty text means the default. */
+function leaseNameFlag(initial: string): Flag<string> {
+  const letters = "lower case letters, digits, '-' and '.'";
+  const optional = flag.name('leader-elect-lease-name', 'name of the Lease', isSubdomain, letters);
+  return { ...optional, initial, initialText: initial, parse: (text) => optional.parse(text) ?? initial };
+}
+
+export type CommonValues = SectionValues<ReturnType<typeof commonFlags>>;
 
 /** Of controllers that can do without rights to the whole cluster. */
 export const namespacesFlag = {
-  namespaces: listFlag(
+  namespaces: namespaceListFlag(
     'namespaces',
-    'list',
     'comma-separated list of the only namespaces to read and write, with Roles there instead of a ClusterRole (default: all)',
-    (item) => {
-      if (!isDnsLabel(item)) throw new RangeError(`must consist of ${LABEL_LETTERS}`);
-    },
   ),
 } satisfies FlagTable;
 
-export type CommonValues = FlagValues<ReturnType<typeof commonFlags>>;
-
 /** @throws UsageError if the three durations do not fit together */
 export function leaderElectConfig(
-  values: CommonValues,
-  leaseName: string,
-  processInfo: ProcessInfo,
+  election: CommonValues['election'],
+  { env, hostname, uniqueId }: ProcessInfo,
 ): LeaderElectConfig {
-  const leaseDurationMs = values.leaderElectLeaseDuration;
-  const renewDeadlineMs = values.leaderElectRenewDeadline;
-  const retryPeriodMs = values.leaderElectRetryPeriod;
+  const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = election;
   // The rules of client-go: a leader stops before another replica can take over.
   if (leaseDurationMs <= renewDeadlineMs) {
     const text = `--leader-elect-lease-duration (${leaseDurationMs} ms) must be more than --leader-elect-renew-deadline`;
@@ -122,18 +122,69 @@ export function leaderElectConfig(
     const text = `--leader-elect-renew-deadline (${renewDeadlineMs} ms) must be more than 1.2 times`;
     throw new UsageError(`${text} --leader-elect-retry-period (${retryPeriodMs} ms)`);
   }
-  const { env, hostname, uniqueId } = processInfo;
-  const here = env['POD_NAMESPACE'] || undefined;
-  if (here !== undefined && !isDnsLabel(here)) {
-    throw new UsageError(`$POD_NAMESPACE: bad value ${quoted(here)}: must be a name of ${LABEL_LETTERS}`);
-  }
+  const here = namespaceIn(env, 'POD_NAMESPACE');
   return {
-    enabled: values.leaderElect,
-    namespace: values.leaderElectNamespace ?? here,
-    leaseName: values.leaderElectLeaseName ?? leaseName,
+    ...election,
+    namespace: election.namespace ?? here,
     identity: `${env['POD_NAME'] || hostname}_${uniqueId}`,
-    leaseDurationMs,
-    renewDeadlineMs,
-    retryPeriodMs,
   };
+}
+
+/** The addresses that several originals have. */
+export function originalAddressFlags(metricsFlag: string, metricsAddress: string) {
+  const health = 'address of /healthz and /readyz; 0 to disable';
+  return {
+    metricsAddress: flag.address(metricsFlag, metricsAddress, 'address of /metrics; 0 to disable'),
+    healthAddress: flag.address('health-probe-bind-address', ':8081', health),
+  } satisfies FlagTable;
+}
+
+/** If only --status-address is given, it replaces the default addresses of the original. */
+export function originalAddresses(
+  flags: ReturnType<typeof originalAddressFlags>,
+  values: FlagValues<typeof flags>,
+  given: ReadonlySet<string>,
+): Pick<Config, 'metricsAddress' | 'healthAddress'> {
+  const addressOf = (key: keyof typeof flags) =>
+    given.has('status-address') && !given.has(flags[key].name) ? undefined : values[key];
+  return { metricsAddress: addressOf('metricsAddress'), healthAddress: addressOf('healthAddress') };
+}
+
+/** The flags of controller-runtime's logger, which several originals have. */
+export const zapFlags = {
+  devel: flag.bool('zap-devel', 'same as --log-level debug'),
+  encoder: flag.choice('zap-encoder', ['json', 'console'], 'json', 'accepted; logs are always JSON'),
+  logLevel: flag.parsed('zap-log-level', 'level', 'info', 'debug, info, error or a number', parseZapLevel),
+  stacktraceLevel: flag.text('zap-stacktrace-level', 'level', 'accepted; stacks are logged at level debug'),
+  timeEncoding: flag.text('zap-time-encoding', 'format', 'accepted; times are always RFC 3339'),
+} satisfies FlagTable;
+
+/** A level in the syntax of zap's flag: a name, or a number above 0 for debug levels. */
+function parseZapLevel(text: string): LogLevel {
+  const name = text.toLowerCase();
+  if (name === 'debug' || name === 'info' || name === 'warn' || name === 'error') return name;
+  if (name === 'panic' || name === 'dpanic' || name === 'fatal') return 'error';
+  if (/^[1-9]\d{0,8}$/.test(name)) return 'debug';
+  throw new RangeError('must be debug, info, error or a number above 0');
+}
+
+/** The level that the flags set. Keyferry's own flag takes precedence. */
+export function zapLevel(
+  { common, zap }: Pick<CommonValues, 'common'> & { readonly zap: FlagValues<typeof zapFlags> },
+  given: ReadonlySet<string>,
+): LogLevel {
+  if (given.has('log-level')) return common.logLevel;
+  if (given.has('zap-log-level')) return zap.logLevel;
+  return zap.devel ? 'debug' : common.logLevel;
+}
+
+/** Zap flags that have no effect, as sentences for the log. */
+export function zapNotes({ encoder, stacktraceLevel, timeEncoding }: FlagValues<typeof zapFlags>): string[] {
+  const notes: string[] = [];
+  if (encoder === 'console') notes.push('--zap-encoder=console has no effect: logs are JSON');
+  if (stacktraceLevel !== undefined) {
+    notes.push('--zap-stacktrace-level has no effect: stacks are logged at --log-level debug');
+  }
+  if (timeEncoding !== undefined) notes.push('--zap-time-encoding has no effect: times are RFC 3339');
+  return notes;
 }

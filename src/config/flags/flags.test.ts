@@ -1,22 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { addressFlag, boolFlag, choiceFlag, countFlag, durationFlag, parseFlags, textFlag } from './flags.ts';
-import { splitGoFlags } from './go-flags.ts';
-import { quoted, UsageError } from '../usage-error.ts';
+import { flag, parseFlags } from './flags.ts';
+import { quoted } from '../usage-error.ts';
 
 const table = {
-  leader: boolFlag('leader', true, 'x'),
-  file: textFlag('file', 'path', 'x'),
-  every: durationFlag('every', '30m', 0, 'x'),
-  mode: choiceFlag('mode', ['full', 'search'], 'full', 'x'),
-  count: countFlag('count', 4, 1, 8, 'x'),
-  at: addressFlag('at', ':8080', 'x'),
+  leader: flag.bool('leader', 'x', true),
+  file: flag.text('file', 'path', 'x'),
+  every: flag.duration('every', '30m', 'x'),
+  mode: flag.choice('mode', ['full', 'search'], 'full', 'x'),
+  count: flag.count('count', 4, 1, 8, 'x'),
+  at: flag.address('at', ':8080', 'x'),
 };
 
 function values(...argv: string[]) {
-  const parsed = parseFlags(table, argv);
+  const parsed = parseFlags({ table }, argv);
   assert.ok(parsed);
-  return parsed;
+  return { ...parsed, values: parsed.values.table };
 }
 
 describe('Go flags', () => {
@@ -47,7 +46,7 @@ describe('Go flags', () => {
 
   it('detects a request for help, except as a value', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
-      assert.equal(parseFlags(table, argv), undefined);
+      assert.equal(parseFlags({ table }, argv), undefined);
     }
     assert.equal(values('--file', '-h').values.file, '-h');
   });
@@ -81,9 +80,9 @@ describe('Go flags', () => {
       [['--count', '9'], '--count: bad value "9": must be a whole number from 1 to 8'],
       [['--at', '8080'], '--at: bad value "8080": must be [host]:port, as :8080, 127.0.0.1:8080 or [::1]:8080'],
     ] as const) {
-      assert.throws(() => parseFlags(table, argv), { name: 'UsageError', message });
+      assert.throws(() => parseFlags({ table }, argv), { name: 'UsageError', message });
     }
-    assert.throws(() => splitGoFlags(['--a'], () => undefined), UsageError);
+    assert.throws(() => parseFlags({}, ['--a']), { name: 'UsageError', message: 'unknown flag --a' });
   });
 
   it('disables an address with 0 or the empty text', () => {

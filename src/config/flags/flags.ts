@@ -1,6 +1,11 @@
-/** A table of flags defines how a command line is parsed, its help, and the type of the result. */
+/**
+ * Tables of flags define how a command line is parsed, its help, and the type of the result.
+ *
+ * A command line is split as Go's `flag` package does, so that the arguments in a Deployment of an original keep their meaning:
+ * one or two dashes, `=` or the next argument for the value, booleans without a value. Unlike GNU style, a boolean never takes
+ * the next argument, and the first argument that is not a flag ends the flags.
+ */
 import { parseListenAddress, type ListenAddress } from '../../observe/listen-address.ts';
-import { splitGoFlags } from './go-flags.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
 import { parseCount, parseDuration, parseList } from './values.ts';
@@ -30,49 +35,98 @@ export type FlagValues<Table extends FlagTable> = {
   readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
 };
 
-export interface ParsedFlags<Table extends FlagTable> {
-  readonly values: FlagValues<Table>;
-  /** The keys of the flags on the command line. */
-  readonly given: ReadonlySet<keyof Table>;
+/** The tables of a command, by the part of the Config that they set. */
+export type FlagSections = Readonly<Record<string, FlagTable>>;
+
+export type SectionValues<Sections extends FlagSections> = {
+  readonly [Section in keyof Sections]: FlagValues<Sections[Section]>;
+};
+
+export interface ParsedFlags<Sections extends FlagSections> {
+  readonly values: SectionValues<Sections>;
+  /** The names of the flags on the command line. */
+  readonly given: ReadonlySet<string>;
   /** Arguments after the flags. */
   readonly rest: readonly string[];
 }
 
 /**
- * Reads a command line in Go's syntax.
+ * Reads a command line.
  * @returns `undefined` if help is requested
  * @throws UsageError naming the flag and its bad value
  */
-export function parseFlags<Table extends FlagTable>(
-  table: Table,
+export function parseFlags<Sections extends FlagSections>(
+  sections: Sections,
   argv: readonly string[],
-): ParsedFlags<Table> | undefined {
-  const byName = new Map(Object.entries(table).map(([key, flag]) => [flag.name, { key, flag }]));
-  const hintFor = (name: string): string => {
-    const similar = [...byName.keys()].find((known) => known.endsWith(`-${name}`));
-    return similar === undefined ? '' : `; did you mean --${similar}?`;
-  };
-  const split = splitGoFlags(argv, (name) => byName.get(name)?.flag.isBool, hintFor);
-  if (split.help) return undefined;
-  const values: Record<string, unknown> = initialValues(table);
-  const given = new Set<keyof Table>();
+): ParsedFlags<Sections> | undefined {
+  const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
+  const split = splitGoFlags(argv, flags);
+  if (split === undefined) return undefined;
+  const given = new Map<string, unknown>();
   const lists = new Map<string, string>();
-  for (const [name, text] of split.flags) {
-    const found = byName.get(name);
-    if (found === undefined) throw new UsageError(`unknown flag --${name}`);
-    const earlier = found.flag.isList === true ? lists.get(name) : undefined;
+  for (const [flag, text] of split.flags) {
+    const earlier = flag.isList === true ? lists.get(flag.name) : undefined;
     const all = earlier === undefined ? text : `${earlier},${text}`;
-    lists.set(name, all);
-    values[found.key] = parseOne(found.flag, all);
-    given.add(found.key);
+    lists.set(flag.name, all);
+    given.set(flag.name, parseOne(flag, all));
   }
-  return { values: values as FlagValues<Table>, given, rest: split.rest };
+  const valueOf = ({ name, initial }: Flag<unknown>): unknown => (given.has(name) ? given.get(name) : initial);
+  const values = mapValues(sections, (table) => mapValues(table, valueOf)) as SectionValues<Sections>;
+  return { values, given: new Set(given.keys()), rest: split.rest };
+}
+
+/** The flags in the order of the help. */
+export function flagsOf(sections: FlagSections): readonly Flag<unknown>[] {
+  return Object.values(sections).flatMap((table) => Object.values(table));
 }
 
 /** The values of a table for an empty command line. */
 export function initialValues<Table extends FlagTable>(table: Table): FlagValues<Table> {
-  const values = Object.entries(table).map(([key, flag]) => [key, flag.initial] as const);
-  return Object.fromEntries(values) as FlagValues<Table>;
+  return mapValues(table, ({ initial }) => initial) as FlagValues<Table>;
+}
+
+/** The table with a prefix before each name. */
+export function prefixed<Table extends FlagTable>(prefix: string, table: Table): Table {
+  return mapValues(table, (flag) => ({ ...flag, name: `${prefix}${flag.name}` })) as Table;
+}
+
+function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
+}
+
+/**
+ * @param known the flags by name
+ * @returns `undefined` for `-h`, `-help` or `--help`; else the flags in the order of the command line (a boolean without a value has
+ *   `true`), and the arguments after them: from the first argument that is not a flag, or after `--`
+ * @throws UsageError for an unknown flag, a missing value, or something like `--=x`
+ */
+function splitGoFlags(
+  argv: readonly string[],
+  known: ReadonlyMap<string, Flag<unknown>>,
+): { readonly flags: readonly (readonly [Flag<unknown>, string])[]; readonly rest: readonly string[] } | undefined {
+  const flags: [Flag<unknown>, string][] = [];
+  for (let at = 0; at < argv.length; at++) {
+    const argument = argv[at] ?? '';
+    if (argument === '--') return { flags, rest: argv.slice(at + 1) };
+    if (argument.length < 2 || !argument.startsWith('-')) return { flags, rest: argv.slice(at) };
+    const text = argument.slice(argument.startsWith('--') ? 2 : 1);
+    if (text === '' || text.startsWith('-') || text.startsWith('=')) {
+      throw new UsageError(`bad flag syntax: ${quoted(argument)}`);
+    }
+    const equals = text.indexOf('=');
+    const name = equals === -1 ? text : text.slice(0, equals);
+    const flag = known.get(name);
+    if (flag === undefined) {
+      if (name === 'h' || name === 'help') return undefined;
+      const written = argument.slice(0, argument.length - text.length + name.length);
+      const similar = [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`));
+      throw new UsageError(`unknown flag ${written}${similar === undefined ? '' : `; did you mean --${similar}?`}`);
+    }
+    const value = equals !== -1 ? text.slice(equals + 1) : flag.isBool ? 'true' : argv[(at += 1)];
+    if (value === undefined) throw new UsageError(`--${name} needs a value`);
+    flags.push([flag, value]);
+  }
+  return { flags, rest: [] };
 }
 
 function parseOne(flag: Flag<unknown>, text: string): unknown {
@@ -84,100 +138,77 @@ function parseOne(flag: Flag<unknown>, text: string): unknown {
   }
 }
 
-export function boolFlag(name: string, initial: boolean, help: string): Flag<boolean> {
-  return { name, isBool: true, hint: '', help, initial, initialText: String(initial), parse: parseBool };
-}
+/** The kinds of flags. `initial` is what a user would write. */
+export const flag = {
+  bool(name: string, help: string, initial = false): Flag<boolean> {
+    return { name, isBool: true, hint: '', help, initial, initialText: String(initial), parse: parseBool };
+  },
 
-/** An optional text; the empty text counts as absent. */
-export function textFlag(name: string, hint: string, help: string): Flag<string | undefined> {
-  return parsedFlag(name, hint, '', help, (text) => text || undefined);
-}
+  /** A value with its own parser. */
+  parsed<T>(name: string, hint: string, initial: string, help: string, parse: (text: string) => T): Flag<T> {
+    return { name, isBool: false, hint, help, initial: parse(initial), initialText: initial, parse };
+  },
 
-/** The optional name of an object. @param letters the allowed characters, for the error */
-export function nameFlag(
-  name: string,
-  help: string,
-  isName: (text: string) => boolean,
-  letters: string,
-): Flag<string | undefined> {
-  const flag = textFlag(name, 'name', help);
-  const parse = (text: string): string | undefined => {
-    if (text !== '' && !isName(text)) {
+  /** An optional text; the empty text counts as absent. */
+  text(name: string, hint: string, help: string): Flag<string | undefined> {
+    return flag.parsed(name, hint, '', help, (text) => text || undefined);
+  },
+
+  /** The optional name of an object. @param letters the allowed characters, for the error */
+  name(name: string, help: string, isName: (text: string) => boolean, letters: string): Flag<string | undefined> {
+    return flag.parsed(name, 'name', '', help, (text) => {
+      if (text === '' || isName(text)) return text || undefined;
       throw new RangeError(`must be a name of ${letters}, with a letter or digit at both ends`);
-    }
-    return flag.parse(text);
-  };
-  return { ...flag, parse };
-}
+    });
+  },
 
-export function choiceFlag<const T extends string>(
-  name: string,
-  choices: readonly T[],
-  initial: T,
-  help: string,
-): Flag<T> {
-  const parse = (text: string): T => {
-    const choice = choices.find((candidate) => candidate === text);
-    if (choice === undefined) throw new RangeError(`must be one of ${choices.join(', ')}`);
-    return choice;
-  };
-  return { ...parsedFlag(name, choices.join('|'), initial, help, parse), choices };
-}
+  choice<const T extends string>(name: string, choices: readonly T[], initial: T, help: string): Flag<T> {
+    const parse = (text: string): T => {
+      const choice = choices.find((candidate) => candidate === text);
+      if (choice === undefined) throw new RangeError(`must be one of ${choices.join(', ')}`);
+      return choice;
+    };
+    return { ...flag.parsed(name, choices.join('|'), initial, help, parse), choices };
+  },
 
-/** A duration of at least `minMs`, in ms. @param initial as a user writes it */
-export function durationFlag(name: string, initial: string, minMs: number, help: string): Flag<number> {
-  const parse = (text: string): number => {
-    const ms = parseDuration(text);
-    if (ms < minMs) throw new RangeError(`must be at least ${minMs} ms`);
-    return ms;
-  };
-  return parsedFlag(name, 'duration', initial, help, parse);
-}
+  /** A duration of at least `minMs`, in ms. */
+  duration(name: string, initial: string, help: string, minMs = 0): Flag<number> {
+    return flag.parsed(name, 'duration', initial, help, (text) => {
+      const ms = parseDuration(text);
+      if (ms < minMs) throw new RangeError(`must be at least ${minMs} ms`);
+      return ms;
+    });
+  },
 
-export function countFlag(name: string, initial: number, min: number, max: number, help: string): Flag<number> {
-  return parsedFlag(name, 'number', String(initial), help, (text) => parseCount(text, min, max));
-}
+  count(name: string, initial: number, min: number, max: number, help: string): Flag<number> {
+    return flag.parsed(name, 'number', String(initial), help, (text) => parseCount(text, min, max));
+  },
+
+  /** A listen address; the empty text and `0` disable it, as in controller-runtime. */
+  address(name: string, initial: string, help: string): Flag<ListenSetting | undefined> {
+    return flag.parsed(name, 'address', initial, help, (text) =>
+      text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name },
+    );
+  },
+
+  /**
+   * A comma-separated list that can be repeated: all items count. An empty list is an error, because an empty value in a manifest would
+   * otherwise mean the default, which permits everything.
+   * @param check throws RangeError for a bad item
+   */
+  list(name: string, hint: string, help: string, check: (item: string) => unknown): Flag<readonly string[]> {
+    const parse = (text: string): readonly string[] => {
+      const items = parseList(text);
+      if (items.length === 0) throw new RangeError('must have at least one item; omit the flag for the default');
+      for (const item of items) check(item);
+      return items;
+    };
+    return { name, isBool: false, hint, help, initial: [], initialText: '', parse, isList: true };
+  },
+};
 
 /** An address and its flag; the flag is named in an error when listening fails. */
 export interface ListenSetting {
   readonly address: ListenAddress;
   readonly flag: string;
-}
-
-/** A listen address; the empty text and `0` disable it, as in controller-runtime. */
-export function addressFlag(name: string, initial: string, help: string): Flag<ListenSetting | undefined> {
-  const parse = (text: string): ListenSetting | undefined =>
-    text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name };
-  return parsedFlag(name, 'address', initial, help, parse);
-}
-
-/**
- * A comma-separated list that can be repeated: all items count. An empty list is an error, because an empty value in a manifest would
- * otherwise mean the default, which permits everything.
- * @param check throws RangeError for a bad item
- */
-export function listFlag(
-  name: string,
-  hint: string,
-  help: string,
-  check: (item: string) => unknown,
-): Flag<readonly string[]> {
-  const parse = (text: string): readonly string[] => {
-    const items = parseList(text);
-    if (items.length === 0) throw new RangeError('must have at least one item; omit the flag for the default');
-    for (const item of items) check(item);
-    return items;
-  };
-  return { name, isBool: false, hint, help, initial: [], initialText: '', parse, isList: true };
-}
-
-/** A value with its own parser. @param initial as a user writes it */
-export function parsedFlag<T>(
-  name: string,
-  hint: string,
-  initial: string,
-  help: string,
-  parse: (text: string) => T,
-): Flag<T> {
-  return { name, isBool: false, hint, help, initial: parse(initial), initialText: initial, parse };
 }

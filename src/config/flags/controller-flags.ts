@@ -1,0 +1,175 @@
+/** The flags of the controllers of SecretMirrors, annotated objects and ExternalSecrets; of Vault; and those that define how rules are read. */
+import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
+import { isSubdomain } from '../../runtime/text/dns-names.ts';
+import type { MirrorsConfig, ReadingConfig, ReplicatedKind, ReplicatorConfig, VaultConfig } from '../config.ts';
+import { NO_VAULT_ENVIRONMENT } from '../vault-environment.ts';
+import { namespaceListFlag, originalAddressFlags } from './common-flags.ts';
+import { flag, type Flag, type FlagTable, type FlagValues, prefixed } from './flags.ts';
+import { travelFlags } from './syncsecret-flags.ts';
+import { parseLabels, parseList } from './values.ts';
+
+/** Keyferry's own, also under `run`. */
+export const mirrorsFlags = {
+  regexMode: flag.choice(
+    'mirrors-regex',
+    ['full', 'search'],
+    'full',
+    'a pattern matches the whole namespace name (full) or any part of it, as in the original (search)',
+  ),
+  allowCrossNamespaceAuth: flag.bool(
+    'allow-cross-namespace-auth',
+    'allow a SecretMirror to use a Vault login Secret of another namespace',
+  ),
+} satisfies FlagTable & { [Key in keyof MirrorsConfig]: Flag<MirrorsConfig[Key]> };
+
+/** The address flags of the original `mirrors` operator. */
+export const mirrorsAddressFlags = originalAddressFlags('metrics-bind-address', ':8080');
+
+/** Settings of the original that have no effect, as sentences for the log. */
+export function mirrorsNotes(env: Readonly<Record<string, string | undefined>>): string[] {
+  if (env['ENABLE_WEBHOOKS'] === undefined) return [];
+  return ['ENABLE_WEBHOOKS has no effect: the CRD validates SecretMirrors, there is no webhook'];
+}
+
+const KINDS = ['secret', 'configmap'] as const;
+
+/** The flags of the original `k8s-replicator`; with a prefix under `run`. */
+export const replicatorFlags = {
+  annotationsPrefix: flag.parsed(
+    'annotations-prefix',
+    'prefix',
+    'k8s-replicator',
+    'prefix of the annotations, before the slash',
+    parsePrefix,
+  ),
+  allowAll: flag.bool('allow-all', 'allow replication of every source, also without an annotation that allows it'),
+  ignoreUnknown: flag.bool('ignore-unknown', 'ignore unknown annotations with the prefix'),
+  resyncPeriodMs: flag.duration('resync-period', '30m', 'reconcile every object again this often; 0 to disable'),
+  runReplicators: flag.parsed(
+    'run-replicators',
+    'kinds',
+    'all',
+    'comma-separated list of secret, configmap; or all',
+    parseKinds,
+  ),
+  createWithLabels: flag.parsed(
+    'create-with-labels',
+    'labels',
+    'app.kubernetes.io/managed-by=k8s-replicator',
+    'labels for created objects, as k=v,k=v; may be empty',
+    parseLabels,
+  ),
+} satisfies FlagTable & { [Key in keyof ReplicatorConfig]: Flag<ReplicatorConfig[Key]> };
+
+/** The original's name for --kubeconfig. */
+export const kubeConfigFlag = {
+  kubeConfig: flag.text('kube-config', 'path', 'same as --kubeconfig'),
+} satisfies FlagTable;
+
+/** As in the original: a trailing slash is allowed, and without a prefix the annotations are bare names. */
+function parsePrefix(text: string): string {
+  const prefix = text.endsWith('/') ? text.slice(0, -1) : text;
+  if (text !== '' && !isSubdomain(prefix)) {
+    throw new RangeError('must be a DNS name, for example k8s-replicator or replicator.example.com');
+  }
+  return prefix;
+}
+
+function parseKinds(text: string): readonly ReplicatedKind[] {
+  const items = parseList(text.toLowerCase());
+  if (items.includes('all')) {
+    if (items.length > 1) throw new RangeError('all cannot be combined with other kinds');
+    return KINDS;
+  }
+  const unknown = items.find((item) => item !== 'secret' && item !== 'configmap');
+  if (items.length === 0 || unknown !== undefined) throw new RangeError('must be all, or a list of secret, configmap');
+  return KINDS.filter((kind) => items.includes(kind));
+}
+
+/** With a prefix under `run`. The Bash controller has no flags, but the variables of Vault's client (`vault-environment.ts`) and `DEBUG`. */
+export const generatorFlags = {
+  all: flag.bool(
+    'all',
+    'make values for every failing ExternalSecret without the annotation create: "false" (default: only with create: "true")',
+  ),
+  namespaces: namespaceListFlag(
+    'namespaces',
+    'comma-separated list of namespaces (default: all, or its own without the permission to list all)',
+  ),
+  credentials: flag.choice(
+    'credentials',
+    ['stores', 'environment'],
+    'stores',
+    'log in to Vault as the store of the ExternalSecret does, or to $VAULT_ADDR with $VAULT_TOKEN for all (also used without the permission to list SecretStores)',
+  ),
+} satisfies FlagTable;
+
+/** The flags of every controller that uses Vault. */
+export const vaultFlags = {
+  addresses: flag.list(
+    'vault-addresses',
+    'patterns',
+    'Vault servers that SecretMirrors may use, for example https://*.vault.svc:8200 (default: all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
+    parseAddressPattern,
+  ),
+  timeoutMs: flag.duration(
+    'vault-timeout',
+    '60s',
+    'timeout of Vault calls that create credentials; other calls time out after 10s at most',
+    1,
+  ),
+} satisfies FlagTable;
+
+/** @param given the names of the flags on the command line */
+export function vaultConfig(
+  { addresses, timeoutMs }: FlagValues<typeof vaultFlags>,
+  environment = NO_VAULT_ENVIRONMENT,
+  given: ReadonlySet<string> = new Set(),
+): VaultConfig {
+  // Vault's client treats 0 as its default.
+  const fromEnvironment = given.has('vault-timeout') ? undefined : environment.timeoutMs || undefined;
+  return { addresses, timeoutMs: fromEnvironment ?? timeoutMs, environment };
+}
+
+const replicator = prefixed('replicator-', replicatorFlags);
+const travel = prefixed('syncsecret-', travelFlags);
+
+/**
+ * The flags of `status` and `plan` that define how rules are read. Their values must be those of the operator. The keys are the names of the
+ * flags in camel case, as the command-line library returns them.
+ */
+export const readingFlags = {
+  mirrorsRegex: { ...sameAsFor('operator', mirrorsFlags.regexMode), hint: 'mode' },
+  replicatorAnnotationsPrefix: sameAsFor('replicator', replicator.annotationsPrefix),
+  replicatorAllowAll: sameAsFor('replicator', replicator.allowAll),
+  replicatorIgnoreUnknown: sameAsFor('replicator', replicator.ignoreUnknown),
+  replicatorRunReplicators: sameAsFor('replicator', replicator.runReplicators),
+  syncsecretPropagateLabels: sameAsFor('CCM and manager', travel.propagateLabels),
+  syncsecretPropagateAnnotations: sameAsFor('CCM and manager', travel.propagateAnnotations),
+} satisfies FlagTable;
+
+export type ReadingFlags = FlagValues<typeof readingFlags>;
+
+function sameAsFor<T>(runner: string, flag: Flag<T>): Flag<T> {
+  return { ...flag, help: `same as for the ${runner}: ${flag.help}` };
+}
+
+/** The options of a command, with the settings in place of these flags. */
+export function withReadingConfig<Options extends ReadingFlags>(options: Options) {
+  const {
+    mirrorsRegex: regexMode,
+    replicatorAnnotationsPrefix: annotationsPrefix,
+    replicatorAllowAll: allowAll,
+    replicatorIgnoreUnknown: ignoreUnknown,
+    replicatorRunReplicators: runReplicators,
+    syncsecretPropagateLabels: propagateLabels,
+    syncsecretPropagateAnnotations: propagateAnnotations,
+    ...others
+  } = options;
+  const config: ReadingConfig = {
+    mirrors: { regexMode },
+    replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators },
+    syncsecret: { propagateLabels, propagateAnnotations },
+  };
+  return { ...others, config };
+}
