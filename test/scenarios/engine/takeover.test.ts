@@ -14,6 +14,8 @@ import { waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
 import { refuse } from './admission.ts';
 
+const PUSH = 'k8s-replicator/replicate-to';
+
 let scene: MirrorScene;
 let proxy: FaultProxy;
 
@@ -105,15 +107,17 @@ async function watchSecrets(namespace: string): Promise<Watcher & { readonly see
   return Object.assign(watcher, { seen });
 }
 
-/** Waits until the copy `one` of an annotated Secret has this value alone. */
-async function pushed(namespace: string, key: string, value: string): Promise<Json> {
+const isNotModified = (event: string): boolean => !event.startsWith('MODIFIED');
+
+/** Waits until the copy of an annotated Secret has this value alone. */
+async function pushed(namespace: string, key: string, value: string, name = 'one'): Promise<Json> {
   const data = JSON.stringify(scene.data({ [key]: value }));
   return await waitFor(
     async () => {
-      const copy = await scene.find(namespace, 'one');
+      const copy = await scene.find(namespace, name);
       return JSON.stringify(copy?.data) === data && copy;
     },
-    { message: () => `${namespace}/one to have ${key}\n${scene.tail()}` },
+    { message: () => `${namespace}/${name} to have ${key}\n${scene.tail()}` },
   );
 }
 
@@ -128,36 +132,64 @@ describe('a copy that its rule no longer selects, and that another rule claims',
     await scene.ready('given', 'Synced', /(?:)/, 'given-home');
   });
 
-  it('stays when two mirrors swap their names, one after the other', async () => {
-    await scene.namespaces('swap');
-    const names = ['swap-a', 'swap-b'] as const;
-    for (const name of names) {
-      await scene.secret(HOME, name, { [name]: '1' });
-      await scene.mirror(name, ['swap']);
-      await scene.copied('swap', name, { [name]: '1' });
-    }
-    await using watch = await watchSecrets('swap');
-    const [a, b] = names;
-    await scene.api.patch(mirrorPath(a), { spec: { source: { name: b } } });
-    await scene.api.patch(mirrorPath(b), { spec: { source: { name: a } } });
-    for (const [mirror, copy] of [names, names.toReversed()]) {
-      await waitFor(
-        async () => (await scene.find('swap', copy))?.metadata.annotations[OWNED_BY] === `${HOME}/${mirror}`,
-        { message: () => `${copy} to be of ${mirror}: ${watch.seen.join(', ')}\n${scene.tail()}` },
+  for (const order of ['one after the other', 'at the same time'] as const) {
+    const edit = async (edits: readonly (() => Promise<unknown>)[]): Promise<void> => {
+      if (order === 'at the same time') await Promise.all(edits.map((one) => one()));
+      else for (const one of edits) await one();
+    };
+
+    it(`stays when two mirrors swap their names, ${order}`, async () => {
+      const target = `swap-${order.split(' ')[0]}`;
+      await scene.namespaces(target);
+      const names = [`${target}-a`, `${target}-b`] as const;
+      for (const name of names) {
+        await scene.secret(HOME, name, { [name]: '1' });
+        await scene.mirror(name, [target]);
+        await scene.copied(target, name, { [name]: '1' });
+      }
+      await using watch = await watchSecrets(target);
+      const swaps = [names, names.toReversed()];
+      await edit(
+        swaps.map(([mirror, copy]) => async () => {
+          await scene.api.patch(mirrorPath(mirror!), { spec: { source: { name: copy } } });
+        }),
       );
-      await scene.ready(mirror, 'Synced');
-    }
-    assert.deepEqual(
-      watch.seen.filter((event) => !event.startsWith('MODIFIED')),
-      [],
-    );
-  });
+      for (const [mirror, copy] of swaps) {
+        await waitFor(
+          async () => (await scene.find(target, copy!))?.metadata.annotations[OWNED_BY] === `${HOME}/${mirror}`,
+          { message: () => `${copy} to be of ${mirror}: ${watch.seen.join(', ')}\n${scene.tail()}` },
+        );
+        await scene.ready(mirror!, 'Synced');
+      }
+      assert.deepEqual(watch.seen.filter(isNotModified), []);
+    });
+
+    it(`stays when two annotated Secrets swap their targets, ${order}`, async () => {
+      const target = `swap-pushed-${order.split(' ')[0]}`;
+      await scene.namespaces(target);
+      const pushTo = (name: string): Json => ({ metadata: { annotations: { [PUSH]: `${target}/${name}` } } });
+      const names = ['one', 'two'] as const;
+      for (const name of names) {
+        await scene.secret(HOME, `${target}-${name}`, { [name]: '1' }, pushTo(name));
+        await pushed(target, name, '1', name);
+      }
+      await using watch = await watchSecrets(target);
+      const swaps = [names, names.toReversed()];
+      await edit(
+        swaps.map(([source, copy]) => async () => {
+          await scene.api.patch(secretPath(HOME, `${target}-${source}`), pushTo(copy!));
+        }),
+      );
+      for (const [source, copy] of swaps) await pushed(target, source!, '1', copy!);
+      assert.deepEqual(watch.seen.filter(isNotModified), []);
+    });
+  }
 
   for (const how of ['is deleted', 'names another target']) {
     it(`stays when the first of two annotated Secrets ${how}`, async () => {
       const target = `pushed-${how.split(' ')[0]}`;
       await scene.namespaces(target);
-      const annotations = { 'k8s-replicator/replicate-to': `${target}/one` };
+      const annotations = { [PUSH]: `${target}/one` };
       await scene.secret(HOME, `${target}-a`, { a: '1' }, { metadata: { annotations } });
       const { metadata } = await pushed(target, 'a', '1');
       await scene.secret(HOME, `${target}-b`, { b: '2' }, { metadata: { annotations } });
@@ -169,7 +201,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       const first = secretPath(HOME, `${target}-a`);
       if (how === 'is deleted') await scene.api.delete(first);
       else {
-        const other = { 'k8s-replicator/replicate-to': `${target}/other` };
+        const other = { [PUSH]: `${target}/other` };
         await scene.api.patch(first, { metadata: { annotations: other } });
       }
       const copy = await pushed(target, 'b', '2');
