@@ -43,7 +43,8 @@ export const mirrorsWalk: Walk = {
 
   async run(stage) {
     await using arrivals = new Arrivals(stage.cluster.api, {
-      name: 'secrets/demo',
+      collection: 'secrets',
+      scope: 'demo',
       path: '/api/v1/secrets',
       fieldSelector: BY_NAME,
     });

@@ -46,7 +46,7 @@ export const replicatorWalk: Walk = {
   },
 
   async run(stage) {
-    await using arrivals = new Arrivals(stage.cluster.api, { name: 'secrets/all', path: '/api/v1/secrets' });
+    await using arrivals = new Arrivals(stage.cluster.api, { collection: 'secrets', path: '/api/v1/secrets' });
     await arrivals.synced;
     await askWithoutPermission(stage);
     await thenAllow(stage, arrivals);

@@ -77,7 +77,8 @@ async function intoNamespaces(stage: Stage, vault: DemoVault, addresses: Address
   await put(stage, vault, { username: 'hellothere', password: 'generalkenobi' });
   await apply(stage, 'vault-namespaces.yaml');
   await using arrivals = new Arrivals(cluster.api, {
-    name: 'secrets/demo-vault',
+    collection: 'secrets',
+    scope: 'demo-vault',
     path: '/api/v1/secrets',
     fieldSelector: `metadata.name=${COPY}`,
   });

@@ -34,6 +34,7 @@ export interface Detected {
   /** The object is immutable, or the changed field is; its new content may be valid. */
   readonly immutable: boolean;
   readonly namespaceTerminating: boolean;
+  readonly namespaceMissing: boolean;
   readonly refusal?: ApiRefusal | undefined;
 }
 
@@ -109,6 +110,7 @@ function detect(status: number, { message, causes }: ApiStatus): Detected {
     immutable: causes.some((cause) => IMMUTABLE_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
     // A webhook chooses its causes freely.
     namespaceTerminating: refusal?.by !== 'admission' && causes.some(({ reason }) => reason === 'NamespaceTerminating'),
+    namespaceMissing: status === 404 && /^namespaces "[^"]*" not found/.test(message),
     refusal,
   };
 }
@@ -286,6 +288,11 @@ export function isImmutable(error: unknown): error is ApiError {
 /** The namespace is being deleted, so that nothing can be created in it (403 with this cause; servers since 1.14). */
 export function isNamespaceTerminating(error: unknown): error is ApiError {
   return isForbidden(error) && error.detected.namespaceTerminating;
+}
+
+/** The namespace of the object does not exist (404). */
+export function isNamespaceMissing(error: unknown): error is ApiError {
+  return isNotFound(error) && error.detected.namespaceMissing;
 }
 
 /** The server failed (5xx) or is overloaded (429): the same call may succeed later. False for connection errors. */

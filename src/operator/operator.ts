@@ -8,21 +8,25 @@
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
-import type { ClusterBackend } from '../copy/cluster/backend.ts';
+import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
 import { Manager } from '../copy/engine/manager.ts';
-import { controllerOf, namespaceOf, ruleName } from '../copy/model/keys.ts';
+import { controllerOf, namespaceOf, parseResourceKey, ruleName } from '../copy/model/keys.ts';
+import type { IsRead } from '../copy/model/observed.ts';
+import { OVERWRITTEN_MARK } from '../copy/plan/plan-write.ts';
+import { PLACE_ANNOTATION } from '../copy/plan/marks.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
 import type { RuleReadiness } from '../copy/engine/controller.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
+import { ApiError } from '../kube/errors.ts';
+import { watchName } from '../kube/watch/watch-target.ts';
 import type { Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/addresses.ts';
-import { clusterBackend } from './cluster-backend.ts';
 import { Events } from './events.ts';
 import { vaultHooks } from './vault-hooks.ts';
 
@@ -56,7 +60,7 @@ export class Operator {
   readonly manager: Manager;
   readonly #events: Events;
   readonly #entries: typeof CONTROLLER_LIST;
-  readonly #cluster: ClusterBackend;
+  readonly #cluster: Cluster;
   #leading = false;
 
   constructor(options: OperatorOptions) {
@@ -76,20 +80,7 @@ export class Operator {
     const { engine } = this.manager;
     const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
     const kinds = [SECRET, CONFIG_MAP, ...extraKinds, ...entries.flatMap((entry) => entry.kinds ?? [])];
-    const addCluster = (connected: KubeApi): ClusterBackend =>
-      engine.backends.add(
-        clusterBackend({
-          api: connected,
-          isHome: connected === api,
-          engine,
-          kinds,
-          config,
-          log,
-          metrics,
-          onRollback: options.onRollback,
-        }),
-      );
-    const cluster = (this.#cluster = addCluster(api));
+    const cluster = (this.#cluster = this.#addCluster(api, kinds));
     const { environment } = config.vault;
     const vault = engine.backends.add(
       new VaultBackend({
@@ -114,7 +105,7 @@ export class Operator {
       engine,
       cluster,
       namespace: options.namespace,
-      management: management && addCluster(management),
+      management: management && this.#addCluster(management, kinds),
       vault,
       extraKinds,
       log,
@@ -165,6 +156,46 @@ export class Operator {
     return only.healthz.bind(only, { cluster: this.#cluster, config });
   }
 
+  #addCluster(api: KubeApi, kinds: readonly Kind[]): Cluster {
+    const { config, log, metrics, onRollback } = this.#options;
+    const { cluster } = api;
+    const isHome = api === this.#options.api;
+    const { namespaces, maxConcurrentWrites, watchIdleMs } = config.kube;
+    const { engine } = this.manager;
+    const backend = new Cluster({
+      api,
+      isHome,
+      served: isHome && namespaces.length > 0 ? namespaces : undefined,
+      engine,
+      kinds,
+      concurrency: maxConcurrentWrites,
+      clock: systemClock,
+      idleLimitMs: watchIdleMs,
+      isRead: readAnnotations(config),
+      onRollback,
+      onTrouble: (trouble) => this.#watchFailed(cluster, trouble),
+      onWrite: (target, verb, ok, claim) => {
+        const { kind, namespace, name } = parseResourceKey(target);
+        metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
+        if (!ok) return;
+        const where = isHome ? {} : { cluster };
+        const rule = claim === undefined ? {} : { rule: claim.owner.key };
+        log.info(`${verb}d`, { ...where, kind, namespace, name, ...rule });
+      },
+    });
+    return engine.backends.add(backend);
+  }
+
+  #watchFailed(cluster: string, { watch, error, retryInMs, advice, isKnown }: WatchTrouble): void {
+    const { log, metrics } = this.#options;
+    const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
+    // Without the name of a single object: users choose it, and a series is never removed.
+    metrics.watchRestarts.inc({ cluster, kind: watch.collection, reason });
+    const fields = { cluster, watch: watchName(watch), error, retryInMs };
+    if (isKnown) log.debug('watch failed, retrying', fields);
+    else log.warn('watch failed, retrying', { ...fields, ...(advice === undefined ? {} : { advice }) });
+  }
+
   #addMetrics(): void {
     const { metrics } = this.#options;
     const { engine } = this.manager;
@@ -177,9 +208,8 @@ export class Operator {
     });
     metrics.watches.add(() =>
       engine.backends.all.flatMap((backend) =>
-        backend.watches.map(({ name, synced, connected, isExcused, silentMs }) => {
-          const [kind = name, ...rest] = name.split('/');
-          const place = { cluster: backend.name, kind, watch: rest.join('/') || 'all' };
+        backend.watches.map(({ collection, scope = 'all', synced, connected, isExcused, silentMs }) => {
+          const place = { cluster: backend.name, kind: collection, watch: scope };
           const isNeeded = connected || isExcused !== true;
           return { ...place, synced, connected: isNeeded ? connected : undefined, idleSeconds: silentMs / 1000 };
         }),
@@ -200,4 +230,23 @@ function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
   const system = controllerOf(rule);
   const problem = cause && { reason: cause.reason, fault: cause.fault === 'nobody' ? ('none' as const) : cause.fault };
   return { system, rule: ruleName(rule), namespace: namespaceOf(rule), problem };
+}
+
+/**
+ * The annotations that this process keeps at any length: those that a controller reads, whether it runs here or not, because another process may have
+ * made the object. But a tenant may give any number of objects such annotations, so a process that serves only tenants keeps those of its own
+ * controllers.
+ */
+export function readAnnotations(config: Config): IsRead {
+  const running = CONTROLLER_LIST.filter(({ name }) => config.controllers.includes(name));
+  const isForTenants = running.every(({ hasTenants }) => hasTenants === true);
+  const readers = (isForTenants ? running : CONTROLLER_LIST).map((entry) => entry.annotationReader(config));
+  return (annotation) => {
+    if (annotation === PLACE_ANNOTATION || annotation === OVERWRITTEN_MARK) return true;
+    for (const isRead of readers) {
+      const read = isRead(annotation);
+      if (read !== false) return read;
+    }
+    return false;
+  };
 }

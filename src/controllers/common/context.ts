@@ -46,7 +46,7 @@ export interface ControllerEntry {
   readonly kinds?: readonly Kind[];
   /** Its rules belong to tenants. */
   readonly hasTenants?: true;
-  /** Selects the annotations that the controller reads. They are kept at any length: see `operator/cluster-backend.ts`. */
+  /** Selects the annotations that the controller reads. They are kept at any length: see `operator/operator.ts`. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
   /**

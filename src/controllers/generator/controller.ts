@@ -166,7 +166,7 @@ class Generator implements Controller, OwnWork {
     const diagnosis = (): VersionDiagnosis => new VersionDiagnosis(versions, config.controllersNamed);
     const watch = (plural: string, sink: WatchSink, namespaces?: readonly string[]): void => {
       const target = {
-        name: plural,
+        collection: plural,
         // The served version may change.
         get path() {
           return `${versions.groupPath}/${plural}`;
@@ -212,7 +212,8 @@ class Generator implements Controller, OwnWork {
   /** Follows the schema of the conditions. */
   #watchCrd(): void {
     const target = {
-      name: 'customresourcedefinitions/externalsecrets',
+      collection: 'customresourcedefinitions',
+      scope: 'externalsecrets',
       path: CRD_COLLECTION,
       fieldSelector: `metadata.name=${EXTERNAL_SECRET_CRD}`,
       metadataOnly: false,

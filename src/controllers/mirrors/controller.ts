@@ -145,7 +145,7 @@ class MirrorsController implements Controller {
     });
     cluster.watchNamespaces((...change) => this.#changes.add(...change));
     const mirrorWatch = cluster.watch(
-      { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
+      { collection: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
       this.#mirrors.sink,
       new CrdDiagnosis({
         api: cluster.api,
@@ -159,7 +159,8 @@ class MirrorsController implements Controller {
     );
     const copyWatch = cluster.watch(
       {
-        name: 'secrets/copies',
+        collection: 'secrets',
+        scope: 'copies',
         path: '/api/v1/secrets',
         labelSelector: `${COPY_LABEL}=${MIRRORS_CONTROLLER}`,
         metadataOnly: true,

@@ -74,9 +74,9 @@ class SyncSecretCcm implements Controller {
     }));
     const connected = 'Whether the management cluster answers (1) or not (0).';
     registries.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
-      management.unreachable === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
+      management.reachability.cause === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
     );
-    management.onReachableChange(() => {
+    management.reachability.onChange(() => {
       // Those that wait say for what. A settled one keeps its status.
       for (const [rule] of syncSecrets.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
@@ -106,7 +106,7 @@ class SyncSecretCcm implements Controller {
       namespace,
       syncSecrets,
       copyOf,
-      unreachable: () => management.unreachable,
+      unreachable: () => management.reachability.cause,
       metrics,
       log,
       synced: async () => await this.#synced,

@@ -78,7 +78,8 @@ class SyncSecretManager implements Controller {
       watchSyncSecrets(this.#context, this.#syncSecrets.store.sink),
       cluster.watch(
         {
-          name: 'secrets/syncsecret',
+          collection: 'secrets',
+          scope: 'syncsecret',
           path: '/api/v1/secrets',
           labelSelector: `${COPY_LABEL}=${COPY_OF_SYNC_SECRET}`,
           metadataOnly: true,

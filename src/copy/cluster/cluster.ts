@@ -1,22 +1,35 @@
-/** The objects of one cluster: its namespaces, a store for each kind, and every watch, those of controllers included. */
+/**
+ * A Kubernetes cluster as a backend: its namespaces, for each kind a store of its objects and a reconciler of its targets, and every watch, those of
+ * controllers included.
+ */
 import type { Clock } from '../../runtime/clock.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
-import type { WatchTarget } from '../../kube/watch/watch-target.ts';
-import { WatchGroup } from '../../kube/watch/watch-group.ts';
+import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
+import { watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
+import { pathIn, WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatcherOptions, WatchSink } from '../../kube/watch/watcher.ts';
-import type { BackendWatch, ObjectEvents } from '../engine/backend.ts';
-import type { Cause } from '../model/cause.ts';
+import type { Backend, BackendWatch, TargetQueueing } from '../engine/backend.ts';
+import type { Engine } from '../engine/engine.ts';
+import { type ObjectKey, parseResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
-import { Reachability, type OnReachableChange } from './watch/reachability.ts';
-import { SharedSink } from './watch/shared-sink.ts';
 import { KubeStore } from './objects/store.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
+import { Reachability } from './watch/reachability.ts';
+import { TargetReconciler, type TargetReconcilerOptions } from './write/target-reconciler.ts';
 
 export interface ClusterOptions {
   readonly api: KubeApi;
+  /** This process runs in the cluster. */
+  readonly isHome: boolean;
+  readonly engine: Engine;
+  /** The kinds that can be copied. */
+  readonly kinds: readonly Kind[];
+  /** Targets that are reconciled at once. */
+  readonly concurrency: number;
+  readonly onWrite: TargetReconcilerOptions['onWrite'];
   readonly clock: Clock;
-  readonly events: ObjectEvents;
   /** @see ObserveOptions.isRead */
   readonly isRead: IsRead;
   /** The only namespaces that are read and written; `undefined`: all. */
@@ -30,7 +43,7 @@ export interface ClusterOptions {
 
 /** A watch or list failed, and will be retried. */
 export interface WatchTrouble {
-  readonly watch: string;
+  readonly watch: Pick<WatchTarget, 'collection' | 'scope'>;
   readonly error: unknown;
   readonly retryInMs: number;
   /** How the user can fix it. */
@@ -52,8 +65,7 @@ export interface WatchDiagnosis {
 }
 
 interface OpenWatch {
-  /** Of its collection. */
-  readonly path: string;
+  readonly collection: string;
   readonly watcher: WatchGroup;
   readonly diagnosis: WatchDiagnosis | undefined;
 }
@@ -68,29 +80,55 @@ export interface ContentScope {
 
 interface ContentWatch {
   readonly watcher: WatchGroup;
-  readonly shared: SharedSink;
+  /** They get each event, in this order. */
+  readonly sinks: WatchSink[];
   /** For one of the callers. */
   isSource: boolean;
 }
 
-export class Cluster {
+/** Longest wait after a refusal by another cluster, ms. */
+const REFUSED_WAIT_MS = 30_000;
+
+export class Cluster implements Backend {
   readonly api: KubeApi;
+  readonly name: string;
+  readonly queueing: TargetQueueing;
+  readonly queues = [];
   readonly namespaces = new Namespaces();
+  readonly reachability: Reachability;
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
+  readonly #targets = new Map<string, TargetReconciler>();
   readonly #watches: OpenWatch[] = [];
   /** The watches of whole objects, by path and selector. */
   readonly #contentWatches = new Map<string, ContentWatch>();
   /** Watches of the stores that `synced` waits for. */
   readonly #wide: WatchGroup[] = [];
-  readonly #reachability: Reachability;
   #watchesNamespaces = false;
 
   constructor(options: ClusterOptions) {
-    this.api = options.api;
+    const { api, clock, concurrency, engine, isHome } = options;
+    this.api = api;
+    this.name = api.cluster;
     this.#options = options;
-    const { api, clock } = options;
-    this.#reachability = new Reachability({ cluster: api.cluster, clock, watches: () => this.watches });
+    this.reachability = new Reachability({
+      cluster: this.name,
+      clock,
+      watches: () => this.watches,
+      retry: (target) => engine.retryTarget(target),
+      report: (target, wait) => this.targetsOf(target).report(target, wait),
+    });
+    this.queueing = {
+      name: isHome ? 'targets' : `targets ${this.name}`,
+      concurrency,
+      laneOf: undefined,
+      // All copies of a tenant are in one namespace of another cluster.
+      shareBy: isHome ? 'target' : 'rule',
+      retryAfterMs: () => undefined,
+      // An administrator of the other cluster may give the permission at any time.
+      longestWaitMs: (error) =>
+        !isHome && (isForbidden(error) || isUnauthorized(error)) ? REFUSED_WAIT_MS : undefined,
+    };
   }
 
   /** The only namespaces that are read and written; `undefined`: all. */
@@ -98,36 +136,64 @@ export class Cluster {
     return this.#options.served;
   }
 
-  /** Why the cluster cannot be used now, as its watches show. `undefined`: it answers, or no watch has failed yet. */
-  get unreachable(): Cause | undefined {
-    return this.#reachability.cause;
+  /** Targets of another cluster that turns out to be unreachable can be reconciled, too: they wait. */
+  async ready(): Promise<void> {
+    const listed = this.synced().then(() => this.reachability.listed());
+    await (this.#options.isHome ? listed : Promise.race([listed, this.reachability.found()]));
   }
 
-  /** Calls the handler when `unreachable` changes. */
-  onReachableChange(handler: OnReachableChange): void {
-    this.#reachability.onChange(handler);
+  async drain(): Promise<void> {
+    // Its work is in the queues of the engine.
+  }
+
+  sourcesOf(source: ObjectKey): KubeStore {
+    const { kind: name } = parseResourceKey(source);
+    const kind = this.#options.kinds.find(({ kind }) => kind === name);
+    if (kind === undefined) throw new TypeError(`not a kind that is copied: ${source}`);
+    return this.store(kind);
+  }
+
+  targetsOf(target: ObjectKey): TargetReconciler {
+    return getOrCreate(this.#targets, parseResourceKey(target).kind, () => this.#openTargets(this.sourcesOf(target)));
+  }
+
+  #openTargets(store: KubeStore): TargetReconciler {
+    const { engine, onWrite, clock, isHome } = this.#options;
+    return new TargetReconciler({
+      store,
+      reachability: isHome ? undefined : this.reachability,
+      claims: engine.claims,
+      sources: engine.backends,
+      hasNamespace: (name) => this.hasNamespace(name),
+      orphanActionOf: engine.orphanActionOf,
+      onOutcome: (...change) => engine.outcomeChanged(...change),
+      onWrite,
+      now: () => clock.now(),
+    });
   }
 
   /** The store of a kind; created at the first call. */
   store(kind: Kind): KubeStore {
-    return this.#stores.get(kind.kind) ?? this.#openStore(kind);
+    return getOrCreate(this.#stores, kind.kind, () => this.#openStore(kind));
   }
 
   #openStore(kind: Kind): KubeStore {
-    const { api, events, isRead, onRollback, served } = this.#options;
-    const store = new KubeStore({
+    const { api, engine, isRead, onRollback, served } = this.#options;
+    return new KubeStore({
       api,
       kind,
       served,
-      onChange: (...change) => events.objectChanged(...change),
-      onKnown: (key) => events.objectKnown(key),
+      onChange: (key, before, after, ...how) => {
+        const isGone = after === undefined || (before !== undefined && before.uid !== after.uid);
+        if (isGone) this.#targets.get(kind.kind)?.objectGone(key);
+        engine.objectChanged(key, before, after, ...how);
+      },
+      onKnown: (key) => engine.objectKnown(key),
       isRead,
-      watcher: this.#watcherOptions(kind.plural),
-      onLate: (sinceMs) => this.#reopenSilent(kind, store, sinceMs),
+      watcher: this.#watcherOptions({ collection: kind.plural }),
+      onLate: (sinceMs) => this.#reopenSilent(kind, sinceMs),
       onRollback,
     });
-    this.#stores.set(kind.kind, store);
-    return store;
   }
 
   /**
@@ -135,9 +201,9 @@ export class Cluster {
    * @param namespaces a watch for each of these, of a collection with namespaces; `undefined`: the target as it is
    */
   watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis, namespaces?: readonly string[]): WatchGroup {
-    const options = this.#watcherOptions(target.name, diagnosis);
+    const options = this.#watcherOptions(target, diagnosis);
     const watcher = new WatchGroup({ ...options, api: this.api, target, sink }, namespaces).start();
-    this.#watches.push({ path: target.path, watcher, diagnosis });
+    this.#watches.push({ collection: target.collection, watcher, diagnosis });
     return watcher;
   }
 
@@ -161,24 +227,31 @@ export class Cluster {
     sink: WatchSink,
     diagnosis?: WatchDiagnosis,
   ): WatchGroup {
-    const name = [kind.plural, namespace ?? (labelSelector === undefined ? 'all' : 'labelled')].join('/');
-    const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
-    const path = `${kind.groupPath}${scope}/${kind.plural}`;
+    const all = `${kind.groupPath}/${kind.plural}`;
+    const path = namespace === undefined ? all : pathIn(all, namespace);
     const id = `${path}?${labelSelector ?? ''}`;
     const known = this.#contentWatches.get(id);
     if (known !== undefined) {
       known.isSource ||= isSource;
-      known.shared.add(sink);
+      known.sinks.push(sink);
       return known.watcher;
     }
     const store = this.store(kind);
-    const shared = new SharedSink();
-    const selected = labelSelector === undefined ? {} : { labelSelector };
-    const watcher = this.watch({ name, path, ...selected, metadataOnly: false }, shared.sink, diagnosis);
-    const opened: ContentWatch = { watcher, shared, isSource };
+    const sinks: WatchSink[] = [];
+    const target: WatchTarget = {
+      collection: kind.plural,
+      scope: namespace ?? (labelSelector === undefined ? 'all' : 'labelled'),
+      path,
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      metadataOnly: false,
+    };
+    const watcher = this.watch(target, sharedSink(sinks), diagnosis);
+    const opened: ContentWatch = { watcher, sinks, isSource };
     this.#contentWatches.set(id, opened);
-    shared.add(store.contentSink(() => opened.isSource));
-    shared.add(sink);
+    sinks.push(
+      store.contentSink(() => opened.isSource),
+      sink,
+    );
     if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.isSynced });
     return watcher;
   }
@@ -193,7 +266,7 @@ export class Cluster {
     this.#watchesNamespaces = true;
     const { served } = this.#options;
     if (served === undefined) {
-      this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
+      this.watch({ collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
       return;
     }
     for (const name of served) {
@@ -229,32 +302,48 @@ export class Cluster {
   }
 
   async stop(): Promise<void> {
-    this.#reachability.stop();
+    this.reachability.stop();
     const watchers = this.#watches.map(({ watcher }) => watcher);
     await Promise.all([...watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 
   /** No watch confirmed our own writes: a watch of the kind without events since then may be dead. */
-  #reopenSilent(kind: Kind, store: KubeStore, sinceMs: number): void {
-    for (const { path, watcher } of this.#watches) {
-      if (path.startsWith(`${kind.groupPath}/`) && path.endsWith(`/${kind.plural}`)) watcher.reopenIfSilent(sinceMs);
+  #reopenSilent(kind: Kind, sinceMs: number): void {
+    for (const { collection, watcher } of this.#watches) {
+      if (collection === kind.plural) watcher.reopenIfSilent(sinceMs);
     }
-    store.watches.reopenSilent(sinceMs);
+    this.store(kind).watches.reopenSilent(sinceMs);
   }
 
   #watcherOptions(
-    name: string,
+    watch: WatchTrouble['watch'],
     diagnosis?: WatchDiagnosis,
   ): Pick<WatcherOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
     const { onTrouble, onRollback, idleLimitMs } = this.#options;
     return {
       onTrouble: (error, retryInMs) => {
         const isKnown = diagnosis?.failed(error) ?? false;
-        onTrouble({ watch: name, error, retryInMs, advice: diagnosis?.advice, isKnown });
-        this.#reachability.watchFailed();
+        onTrouble({ watch, error, retryInMs, advice: diagnosis?.advice, isKnown });
+        this.reachability.watchFailed();
       },
-      onRollback: () => onRollback(`the watch of ${name}`),
+      onRollback: () => onRollback(`the watch of ${watchName(watch)}`),
       idleLimitMs,
     };
   }
+}
+
+/** Passes each event on to all sinks. Remembers the keys of all objects. */
+function sharedSink(sinks: readonly WatchSink[]): WatchSink {
+  return {
+    upsert: (...event) => {
+      for (const sink of sinks) sink.upsert(...event);
+      return true;
+    },
+    remove: (object) => {
+      for (const sink of sinks) sink.remove(object);
+    },
+    prune: (...list) => {
+      for (const sink of sinks) sink.prune(...list);
+    },
+  };
 }

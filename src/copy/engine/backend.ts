@@ -1,5 +1,5 @@
 /**
- * A backend holds content, as source and as target: a Kubernetes cluster (`copy/cluster/backend.ts`) or Vault
+ * A backend holds content, as source and as target: a Kubernetes cluster (`copy/cluster/cluster.ts`) or Vault
  * (`copy/vault/backend.ts`).
  *
  * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not respond

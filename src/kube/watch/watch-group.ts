@@ -73,7 +73,7 @@ export class WatchGroup {
 function targetIn(target: WatchTarget, namespace: string): WatchTarget {
   return {
     ...target,
-    name: `${target.name}/${namespace}`,
+    scope: target.scope === undefined ? namespace : `${target.scope}/${namespace}`,
     namespace,
     get path() {
       return pathIn(target.path, namespace);

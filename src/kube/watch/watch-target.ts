@@ -1,7 +1,9 @@
 /** The collection that a watch follows. */
 export interface WatchTarget {
-  /** Short name for logs and metrics: `secretmirrors`, `secrets/copies`. */
-  readonly name: string;
+  /** Plural of its kind: `secretmirrors`, `secrets`. */
+  readonly collection: string;
+  /** Which of its objects, for logs and metrics: `copies`. `undefined`: all. */
+  readonly scope?: string | undefined;
   /** Path of the collection: `/api/v1/secrets`. */
   readonly path: string;
   /** The sink has objects of other namespaces, too: those are not pruned. */
@@ -15,4 +17,9 @@ export interface WatchTarget {
    * which it does not compress. For small collections the stream is better: it is one request, and becomes the watch.
    */
   readonly inPages?: boolean;
+}
+
+/** The name of a watch in logs and reports: `secretmirrors`, `secrets/copies`. */
+export function watchName({ collection, scope }: Pick<WatchTarget, 'collection' | 'scope'>): string {
+  return scope === undefined ? collection : `${collection}/${scope}`;
 }

@@ -166,7 +166,7 @@ test('property: after any changes and any cuts of the stream the sink equals the
       const held = new HeldObjects();
       const watcher = new Watcher({
         api,
-        target: { name: 'things', path: '/api/v1/things', metadataOnly: true },
+        target: { collection: 'things', path: '/api/v1/things', metadataOnly: true },
         sink: held,
         reconnect: { baseMs: 1, maxMs: 2, stableMs: 10_000 },
       }).start();

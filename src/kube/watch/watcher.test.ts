@@ -111,7 +111,7 @@ function start(options: Partial<WatcherOptions> = {}): Scene {
   const troubles: unknown[] = [];
   const watcher = new Watcher({
     api,
-    target: { name: 'things', path: '/api/v1/things', labelSelector: 'a=b', metadataOnly: true },
+    target: { collection: 'things', path: '/api/v1/things', labelSelector: 'a=b', metadataOnly: true },
     sink: held,
     reconnect: RECONNECT,
     onTrouble: (error) => troubles.push(error),
@@ -201,7 +201,9 @@ test('very many objects are listed in compressed pages, with fewer objects each 
     whole(JSON.stringify({ metadata: { resourceVersion: '5' }, items: null })),
     open(added('d', 6)),
   ];
-  await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
+  await using scene = start({
+    target: { collection: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true },
+  });
   await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/d': '6' });
   assert.deepEqual(
     calls.map(({ query }) => [query.get('limit'), query.get('continue')]),
@@ -221,7 +223,9 @@ test('very many objects are listed in compressed pages, with fewer objects each 
 
 test('pages grow back to the usual size, and no further', async () => {
   script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
-  await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
+  await using scene = start({
+    target: { collection: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true },
+  });
   await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5' });
   assert.deepEqual(
     calls.slice(0, 3).map(({ query }) => query.get('limit')),
@@ -314,7 +318,7 @@ test('a stream is closed after an ERROR event, although the server keeps it open
 
 test('a group of namespaces is synced when the list of each is complete', async () => {
   script = [open(listEnd(1)), open()];
-  const target = { name: 'things', path: '/api/v1/things', metadataOnly: true };
+  const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const group = new WatchGroup({ api, target, sink: new HeldObjects(), reconnect: RECONNECT }, ['a', 'b']).start();
   try {
     const second = await call(1);
@@ -331,7 +335,7 @@ test('a group of namespaces is synced when the list of each is complete', async 
 
 test('the list of one namespace of a group says so, so that the objects of the others stay', async () => {
   script = [open(listEnd(1)), open(listEnd(1))];
-  const target = { name: 'things', path: '/api/v1/things', metadataOnly: true };
+  const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const pruned: (string | undefined)[] = [];
   const sink = {
     upsert: () => true,
@@ -349,7 +353,7 @@ test('the list of one namespace of a group says so, so that the objects of the o
 
 test('after a 410 the list begins without a back-off; until it is complete its namespace is synced and not listed', async () => {
   script = [open(listEnd(1), line('ERROR', status(410, 'Expired')))];
-  const target = { name: 'things', path: '/api/v1/things', metadataOnly: true };
+  const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
   const sink = new HeldObjects();
   const group = new WatchGroup({ api, target, sink, reconnect, random: () => 0.9 }, ['a']).start();
@@ -390,7 +394,7 @@ test('a silent stream after a list in pages is opened again, although it has bro
   await using scene = start({
     idleLimitMs: 90_000,
     clock,
-    target: { name: 'things', path: '/things', metadataOnly: true, inPages: true },
+    target: { collection: 'things', path: '/things', metadataOnly: true, inPages: true },
   });
   await scene.watcher.synced;
   await call(1);

@@ -33,7 +33,7 @@ import { listEach } from '../list-each.ts';
 import { isOlder } from '../resource-version.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
-import type { WatchTarget } from './watch-target.ts';
+import { watchName, type WatchTarget } from './watch-target.ts';
 
 /** Receives the objects and deletions of a watcher, in order. Must not wait or throw. */
 export interface WatchSink {
@@ -66,7 +66,8 @@ export interface WatcherOptions {
   readonly onRollback?: () => void;
 }
 
-export interface WatchHealth {
+export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
+  /** @see watchName */
   readonly name: string;
   /** The first list has been complete once. */
   readonly synced: boolean;
@@ -152,7 +153,9 @@ export class Watcher {
 
   get health(): WatchHealth {
     const state = this.#state;
-    const common = { name: this.#options.target.name, synced: this.#hasSynced, restarts: this.#restarts };
+    const { target } = this.#options;
+    const { collection, scope } = target;
+    const common = { name: watchName(target), collection, scope, synced: this.#hasSynced, restarts: this.#restarts };
     const now = this.#clock.monotonic();
     if (isConnected(state)) return { ...common, connected: true, silentMs: now - state.stream.lastByteAt };
     const { since, error } = state;
@@ -168,7 +171,7 @@ export class Watcher {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
-    this.#synced.reject(new Error(`the watch of ${this.#options.target.name} was stopped`));
+    this.#synced.reject(new Error(`the watch of ${watchName(this.#options.target)} was stopped`));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { userCause } from '../../../src/copy/model/cause.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
-import { ClusterBackend } from '../../../src/copy/cluster/backend.ts';
+import { Cluster } from '../../../src/copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../src/copy/engine/backend.ts';
 import type { Controller } from '../../../src/copy/engine/controller.ts';
 import { Manager } from '../../../src/copy/engine/manager.ts';
@@ -34,7 +34,7 @@ export class TwoClusters implements AsyncDisposable {
   /** Before the second cluster. */
   readonly proxy: FaultProxy;
   readonly manager: Manager;
-  readonly backends: { readonly home: ClusterBackend; readonly away: ClusterBackend };
+  readonly backends: { readonly home: Cluster; readonly away: Cluster };
   /** The outcome of each rule in each cluster. */
   readonly outcomes = new Map<string, Outcome>();
   readonly #apis: readonly HttpKubeApi[];
@@ -130,10 +130,10 @@ export class TwoClusters implements AsyncDisposable {
     await Promise.all([this.home.stop(), this.away.stop()]);
   }
 
-  #addBackend(api: KubeApi): ClusterBackend {
+  #addBackend(api: KubeApi): Cluster {
     const { manager } = this;
     return manager.engine.backends.add(
-      new ClusterBackend({
+      new Cluster({
         api,
         isHome: api.cluster === HOME,
         engine: manager.engine,
@@ -161,11 +161,11 @@ export class TwoClusters implements AsyncDisposable {
           if (cluster === HOME && namespace === 'default') engine.enqueueRule(asKey(`copier:default/${name}`));
         };
         engine.onObjects({ objectChanged });
-        const secrets = { path: '/api/v1/secrets', metadataOnly: true };
-        home.watch({ ...secrets, name: 'secrets/sources', labelSelector: 'copy' }, sources.sink);
-        home.watch({ ...secrets, name: 'secrets/copies', labelSelector: LABEL }, copies.sink);
+        const secrets = { collection: 'secrets', path: '/api/v1/secrets', metadataOnly: true };
+        home.watch({ ...secrets, scope: 'sources', labelSelector: 'copy' }, sources.sink);
+        home.watch({ ...secrets, scope: 'copies', labelSelector: LABEL }, copies.sink);
         away.watch(
-          { path: `/api/v1/namespaces/${NAMESPACE}/secrets`, metadataOnly: true, name: 'secrets/copies' },
+          { ...secrets, scope: 'copies', path: `/api/v1/namespaces/${NAMESPACE}/secrets` },
           away.store(SECRET).index.feed().sink,
         );
       },

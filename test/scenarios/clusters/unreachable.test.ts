@@ -28,13 +28,13 @@ describe('another cluster', () => {
     await scene.reason('first', 'ClusterUnreachable');
     const { message = '' } = scene.outcomes.get('management first') ?? {};
     assert.equal(message, 'the management cluster does not answer');
-    assert.equal(scene.backends.away.unreachable?.reason, 'ClusterUnreachable');
-    assert.equal(scene.backends.home.unreachable, undefined);
+    assert.equal(scene.backends.away.reachability.cause?.reason, 'ClusterUnreachable');
+    assert.equal(scene.backends.home.reachability.cause, undefined);
   });
 
   it('that forbids the watch is told apart', async () => {
     await scene.proxy.accept();
-    await waitFor(() => scene.backends.away.unreachable?.reason === 'Forbidden', { message: 'the 403' });
+    await waitFor(() => scene.backends.away.reachability.cause?.reason === 'Forbidden', { message: 'the 403' });
     await scene.reason('first', 'Forbidden');
     assert.ok(scene.manager.otherWatches.some(({ ok, backend }) => !ok && backend === 'management'));
     assert.ok(isReady());
@@ -44,13 +44,13 @@ describe('another cluster', () => {
     await scene.permit();
     await scene.copied(scene.away, 'first', 'one');
     await scene.reason('first', 'Synced');
-    assert.equal(scene.backends.away.unreachable, undefined);
+    assert.equal(scene.backends.away.reachability.cause, undefined);
     assert.ok(scene.manager.otherWatches.every(({ ok }) => ok));
   });
 
   it('that is gone for a while receives each change once, when it answers again', async () => {
     await scene.proxy.refuse();
-    await waitFor(() => scene.backends.away.unreachable !== undefined, { message: 'the loss to be noticed' });
+    await waitFor(() => scene.backends.away.reachability.cause !== undefined, { message: 'the loss to be noticed' });
     await scene.changeSource('first', 'three');
     await scene.createSource('second', 'new');
     await Promise.all([scene.copied(scene.home, 'first', 'three'), scene.copied(scene.home, 'second', 'new')]);

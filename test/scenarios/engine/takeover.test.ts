@@ -151,15 +151,15 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       const swaps = [names, names.toReversed()];
       await edit(
         swaps.map(([mirror, copy]) => async () => {
-          await scene.api.patch(mirrorPath(mirror!), { spec: { source: { name: copy } } });
+          await scene.api.patch(mirrorPath(mirror), { spec: { source: { name: copy } } });
         }),
       );
       for (const [mirror, copy] of swaps) {
         await waitFor(
-          async () => (await scene.find(target, copy!))?.metadata.annotations[OWNED_BY] === `${HOME}/${mirror}`,
+          async () => (await scene.find(target, copy))?.metadata.annotations[OWNED_BY] === `${HOME}/${mirror}`,
           { message: () => `${copy} to be of ${mirror}: ${watch.seen.join(', ')}\n${scene.tail()}` },
         );
-        await scene.ready(mirror!, 'Synced');
+        await scene.ready(mirror, 'Synced');
       }
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
@@ -177,10 +177,10 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       const swaps = [names, names.toReversed()];
       await edit(
         swaps.map(([source, copy]) => async () => {
-          await scene.api.patch(secretPath(HOME, `${target}-${source}`), pushTo(copy!));
+          await scene.api.patch(secretPath(HOME, `${target}-${source}`), pushTo(copy));
         }),
       );
-      for (const [source, copy] of swaps) await pushed(target, source!, '1', copy!);
+      for (const [source, copy] of swaps) await pushed(target, source, '1', copy);
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
   }

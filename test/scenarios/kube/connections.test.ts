@@ -169,7 +169,7 @@ test('requests and watches work through a proxy', async () => {
   assert.equal(await whoAmI(connection), 'admin');
   await using api = createKubeApi(connection);
   const held = new HeldObjects();
-  const target = { name: 'configmaps', path: '/api/v1/namespaces/default/configmaps', metadataOnly: true };
+  const target = { collection: 'configmaps', path: '/api/v1/namespaces/default/configmaps', metadataOnly: true };
   await using watcher = new Watcher({ api, target, sink: held }).start();
   await watcher.synced;
   await plane.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'news', namespace: 'default' } });

@@ -262,7 +262,7 @@ interface Watching extends AsyncDisposable {
 
 function watchNamespaces(api: HttpKubeApi): Watching {
   const held = new HeldObjects();
-  const target = { name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
+  const target = { collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
   const watcher = new Watcher({ api, target, sink: held }).start();
   return { watcher, held, [Symbol.asyncDispose]: async () => await watcher.stop() };
 }

@@ -77,7 +77,7 @@ export class WatchedLists {
         : new Watcher({
             api: this.#api,
             // In pages, so that the permission to watch is not necessary to start.
-            target: { name: collection.kind, path, metadataOnly, inPages: true },
+            target: { collection: collection.plural, path, metadataOnly, inPages: true },
             sink: this.#sinkOf(items, collection),
             onTrouble: (error) => {
               // Before the API is installed, the watcher looks for it every few seconds.

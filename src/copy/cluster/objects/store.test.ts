@@ -10,6 +10,7 @@ import type { HttpKubeApi } from '../../../kube/http.ts';
 import type { WatchGroup } from '../../../kube/watch/watch-group.ts';
 import { systemClock } from '../../../runtime/clock.ts';
 import { SECRET } from '../../model/kind.ts';
+import { Engine } from '../../engine/engine.ts';
 import { Cluster } from '../cluster.ts';
 import { KubeStore } from './store.ts';
 
@@ -68,6 +69,22 @@ test('a content takes more memory than its values, so that not all of many small
   }
 });
 
+function clusterOf(its: KubeApi): Cluster {
+  return new Cluster({
+    api: its,
+    isHome: true,
+    engine: new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) }),
+    kinds: [SECRET],
+    concurrency: 1,
+    isRead: () => true,
+    onWrite: () => undefined,
+    onTrouble: () => undefined,
+    onRollback: () => undefined,
+    idleLimitMs: 90_000,
+    clock: systemClock,
+  });
+}
+
 test('a watch of whole objects brings their content: nothing is read', async () => {
   let reads = 0;
   const counting: KubeApi = {
@@ -78,15 +95,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
       return await api.request(request);
     },
   };
-  const cluster = new Cluster({
-    api: counting,
-    events: { objectChanged: () => undefined, objectKnown: () => undefined },
-    isRead: () => true,
-    onTrouble: () => undefined,
-    onRollback: () => undefined,
-    idleLimitMs: 90_000,
-    clock: systemClock,
-  });
+  const cluster = clusterOf(counting);
   try {
     const seen: string[] = [];
     const create = async (name: string, app: string, a: string): Promise<void> => {
@@ -126,9 +135,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
 });
 
 test('callers that need the same objects share one watch, and the values are kept if one of them copies them', async () => {
-  const events = { objectChanged: () => undefined, objectKnown: () => undefined };
-  const options = { isRead: () => true, onTrouble: () => undefined, onRollback: () => undefined, idleLimitMs: 90_000 };
-  const cluster = new Cluster({ api, clock: systemClock, events, ...options });
+  const cluster = clusterOf(api);
   try {
     const metadata = { name: 'shared', namespace: 'default', labels: { app: 'shared' } };
     await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { a: 'one' } });
@@ -151,9 +158,7 @@ test('callers that need the same objects share one watch, and the values are kep
 });
 
 test('a complete watch of a namespace knows that an object is absent, and follows nothing by name', async () => {
-  const events = { objectChanged: () => undefined, objectKnown: () => undefined };
-  const options = { isRead: () => true, onTrouble: () => undefined, onRollback: () => undefined, idleLimitMs: 90_000 };
-  const cluster = new Cluster({ api, clock: systemClock, events, ...options });
+  const cluster = clusterOf(api);
   try {
     const store = cluster.store(SECRET);
     const sink = { upsert: () => true, remove: () => undefined, prune: () => undefined };

@@ -175,7 +175,8 @@ export class ObjectWatches {
       },
       api,
       target: {
-        name: `${kind.plural}/${namespace}/${name}`,
+        collection: kind.plural,
+        scope: `${namespace}/${name}`,
         path: collectionPath(kind, key),
         fieldSelector: `metadata.name=${name}`,
         metadataOnly: true,
@@ -284,7 +285,8 @@ export class ObjectWatches {
       },
       api,
       target: {
-        name: `${kind.plural}/all`,
+        collection: kind.plural,
+        scope: 'all',
         path: `${kind.groupPath}/${kind.plural}`,
         metadataOnly: true,
         inPages: true,

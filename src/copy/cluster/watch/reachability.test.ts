@@ -4,16 +4,24 @@ import { describe, it } from 'node:test';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { ApiError, ConnectionError, CredentialError } from '../../../kube/errors.ts';
 import type { BackendWatch } from '../../engine/backend.ts';
-import type { Cause } from '../../model/cause.ts';
-import { Reachability } from './reachability.ts';
-import { causeOfWatches, remoteWait } from './unreachable.ts';
+import type { ObjectKey } from '../../model/keys.ts';
+import { causeOfWatches, Reachability, waitAfter } from './reachability.ts';
+import { asKey } from '../../../../test/support/keys.ts';
 
 const CALL = { cluster: 'other', method: 'GET', path: '/api/v1/secrets' };
 const apiError = (status: number, reason: string, message = 'no', isStatus = true): ApiError =>
   new ApiError(CALL, status, { reason, message, causes: [], isStatus });
 const REFUSED = new ConnectionError('ECONNREFUSED', 'connect ECONNREFUSED 10.9.8.7:6443');
 
-const CONNECTED: BackendWatch = { name: 'secrets/team', synced: true, connected: true, silentMs: 0, restarts: 0 };
+const CONNECTED: BackendWatch = {
+  collection: 'secrets',
+  scope: 'team',
+  name: 'secrets/team',
+  synced: true,
+  connected: true,
+  silentMs: 0,
+  restarts: 0,
+};
 const broken = (cause: Error | undefined, more: Partial<BackendWatch> = {}): BackendWatch => {
   return { ...CONNECTED, synced: false, connected: false, cause, ...more };
 };
@@ -88,16 +96,20 @@ describe('the wait after an error of a target', () => {
     ['an answer that is too large', new ConnectionError('EMSGSIZE', 'x'), undefined],
   ] as const) {
     it(`of ${title}`, () => {
-      const wait = remoteWait('other', error);
+      const wait = waitAfter('other', error);
       assert.equal(wait?.reason, expected);
       assert.doesNotMatch(wait?.message ?? '', /10\.9\.8\.7/);
     });
   }
 });
 
-it('a cluster is unreachable when a watch is broken for some seconds, until it is connected', async () => {
+const TARGET: ObjectKey = asKey('other:Secret/a/b');
+
+/** The reachability of a cluster with one watch, which is broken since a time. */
+function setUp() {
   const clock = new ManualClock();
   const state: { brokenSince?: number | undefined } = {};
+  const [retried, reported]: [string[], string[]] = [[], []];
   const reachability = new Reachability({
     cluster: 'other',
     clock,
@@ -105,30 +117,69 @@ it('a cluster is unreachable when a watch is broken for some seconds, until it i
       state.brokenSince === undefined
         ? [CONNECTED]
         : [broken(REFUSED, { synced: true, silentMs: clock.monotonic() - state.brokenSince })],
+    retry: (target) => retried.push(target),
+    report: (target, { reason }) => void reported.push(`${target} ${reason}`),
   });
-  const changes: (Cause | undefined)[] = [];
-  reachability.onChange((cause) => changes.push(cause));
-  state.brokenSince = clock.monotonic();
-  reachability.watchFailed();
-  await clock.advance(2000);
-  assert.deepEqual(changes, []);
+  const breakWatch = async (forMs = 4000): Promise<void> => {
+    state.brokenSince = clock.monotonic();
+    reachability.watchFailed();
+    await clock.advance(forMs);
+  };
+  const mendWatch = async (): Promise<void> => {
+    state.brokenSince = undefined;
+    await clock.advance(1000);
+  };
+  return { clock, reachability, retried, reported, breakWatch, mendWatch };
+}
+
+it('a cluster is unreachable when a watch is broken for some seconds, until it is connected', async () => {
+  const { clock, reachability, breakWatch, mendWatch } = setUp();
+  const causes: (string | undefined)[] = [];
+  reachability.onChange(() => causes.push(reachability.cause?.reason));
+  await breakWatch(2000);
+  assert.deepEqual(causes, []);
   await clock.advance(2000);
   assert.equal(reachability.cause?.reason, 'ClusterUnreachable');
   reachability.watchFailed();
   await clock.advance(60_000);
-  assert.equal(changes.length, 1, 'a cause that lasts is reported once');
-  state.brokenSince = undefined;
-  await clock.advance(1000);
-  assert.deepEqual([changes.length, changes[1], reachability.cause], [2, undefined, undefined]);
+  assert.equal(causes.length, 1, 'a cause that lasts is reported once');
+  await mendWatch();
+  assert.deepEqual([causes.length, causes[1], reachability.cause], [2, undefined, undefined]);
   assert.equal(clock.pendingTimers, 0, 'a cluster without failures is not looked at');
 });
 
 it('a stop ends the observation', async () => {
-  const clock = new ManualClock();
-  const reachability = new Reachability({ cluster: 'other', clock, watches: () => [broken(REFUSED)] });
-  reachability.watchFailed();
+  const { clock, reachability, breakWatch } = setUp();
+  await breakWatch();
   assert.equal(clock.pendingTimers, 1);
   reachability.stop();
   await clock.advance(1000);
   assert.equal(clock.pendingTimers, 0);
+});
+
+it('a target whose request was not answered is tried when the cluster answers, and not after its back-off', async () => {
+  const { reachability, retried, reported, breakWatch, mendWatch } = setUp();
+  reachability.listed();
+  assert.equal(reachability.admits(TARGET), true);
+  reachability.failed(TARGET, new ConnectionError('ETIMEDOUT', 'no answer'));
+  await breakWatch();
+  assert.deepEqual([retried, reported], [[], [`${TARGET} ClusterUnreachable`]]);
+  await mendWatch();
+  assert.deepEqual(retried, [TARGET]);
+  assert.equal(reachability.admits(TARGET), true);
+  await breakWatch();
+  await mendWatch();
+  assert.deepEqual(retried, [TARGET], 'the target no longer waits');
+});
+
+it('a target of a cluster that cannot be used, or is not listed, waits without a request', async () => {
+  const { reachability, retried, reported, breakWatch, mendWatch } = setUp();
+  await breakWatch();
+  assert.equal(reachability.admits(TARGET), false);
+  assert.deepEqual(reported, [`${TARGET} ClusterUnreachable`]);
+  await mendWatch();
+  assert.equal(reachability.admits(TARGET), false, 'the first lists are not complete');
+  assert.deepEqual(retried, []);
+  reachability.listed();
+  assert.deepEqual(retried, [TARGET]);
 });

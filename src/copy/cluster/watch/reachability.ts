@@ -1,50 +1,111 @@
 /**
- * Whether a cluster can be used, as its watches show.
+ * Whether a cluster can be used, as its watches show, and the targets that wait until it can.
  *
  *   reachable ──a watch failed, and is not connected for 3 s or was never listed──▶ unreachable ──all watches are connected──▶ reachable
  *
- * It looks at the watches after a failure, and then regularly until all are connected. A cluster without failures costs nothing.
+ * While another cluster is unreachable, or its first lists are not complete, its targets wait without a request. So no worker hangs, and the rules
+ * report the cause at once. When the cluster answers again, all of them are tried. The targets of the home cluster never wait here.
+ *
+ * The watches are looked at after a failure, and then regularly until all are connected. A cluster without failures costs nothing.
+ *
+ * The texts name the cluster and no address, which is nothing for the users of a cluster. They do not change while an outage lasts, because each
+ * change would be written to the status of every rule concerned. The log has the details.
  */
+import {
+  ApiError,
+  ConnectionError,
+  isForbidden,
+  isGatewayError,
+  isGone,
+  isNamespaceMissing,
+  isNotFound,
+  isUnauthorized,
+} from '../../../kube/errors.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import type { BackendWatch } from '../../engine/backend.ts';
-import { type Cause, sameCause } from '../../model/cause.ts';
-import { causeOfWatches } from './unreachable.ts';
-
-/** `undefined`: the cluster can be used again. */
-export type OnReachableChange = (unreachable: Cause | undefined) => void;
+import { type Cause, operatorCause, sameCause } from '../../model/cause.ts';
+import type { Waiting } from '../../model/claim.ts';
+import type { ObjectKey } from '../../model/keys.ts';
 
 export interface ReachabilityOptions {
   /** Name of the cluster. */
   readonly cluster: string;
   readonly clock: Clock;
   readonly watches: () => readonly BackendWatch[];
+  /** Tries a target that waited, without the rest of its back-off. */
+  readonly retry: (target: ObjectKey) => void;
+  /** The cause has changed for which a target waits. */
+  readonly report: (target: ObjectKey, wait: Waiting) => void;
 }
 
 /** Between two looks after a failure, ms. */
 const LOOK_MS = 500;
+/** A watch may be without a connection for this long, ms: the server ends it regularly. */
+const DISCONNECTED_LIMIT_MS = 3000;
+
+/** Codes of our own errors, which do not mean that the server cannot be reached. */
+const OWN_CODES: ReadonlySet<string> = new Set([
+  'ECLOSED',
+  'EMSGSIZE',
+  'EFENCED',
+  'EROLLBACK',
+  'ERR_UNESCAPED_CHARACTERS',
+]);
+
+const TLS_CODE = /CERT|SIGNATURE|^ERR_(?:SSL|TLS)/;
 
 export class Reachability {
   readonly #options: ReachabilityOptions;
-  readonly #handlers: OnReachableChange[] = [];
+  readonly #handlers: (() => void)[] = [];
+  readonly #waiting = new Set<ObjectKey>();
   #cause: Cause | undefined;
+  #isListed = false;
   #timer: Timer | undefined;
 
   constructor(options: ReachabilityOptions) {
     this.#options = options;
   }
 
-  /** Why the cluster cannot be used. */
+  /** Why the cluster cannot be used. `undefined`: it answers, or no watch has failed yet. */
   get cause(): Cause | undefined {
     return this.#cause;
   }
 
-  onChange(handler: OnReachableChange): void {
+  /** Calls the handler when `cause` has changed. */
+  onChange(handler: () => void): void {
     this.#handlers.push(handler);
+  }
+
+  /** Settles when the cluster turns out to be unreachable. */
+  async found(): Promise<void> {
+    if (this.#cause === undefined) await new Promise<void>((resolve) => this.onChange(resolve));
   }
 
   /** A watch has failed, and will be opened again. */
   watchFailed(): void {
     this.#look();
+  }
+
+  /** The first lists of the cluster are complete. */
+  listed(): void {
+    this.#isListed = true;
+    this.#wake();
+  }
+
+  /** Whether a target can be reconciled now. Otherwise it waits, and `retry` is called for it later. */
+  admits(target: ObjectKey): boolean {
+    if (this.#isListed && this.#cause === undefined) {
+      this.#waiting.delete(target);
+      return true;
+    }
+    this.#waiting.add(target);
+    if (this.#cause !== undefined) this.#options.report(target, waitFor(this.#cause));
+    return false;
+  }
+
+  /** The run of a target has failed. It is tried again when the cluster answers, and not only after its back-off. */
+  failed(target: ObjectKey, error: unknown): void {
+    if (isUnanswered(error)) this.#waiting.add(target);
   }
 
   stop(): void {
@@ -57,12 +118,72 @@ export class Reachability {
     const now = watches();
     const isOver = now.every(({ connected, cause }) => connected || cause === undefined);
     this.#timer = isOver ? undefined : clock.setTimeout(() => this.#look(), LOOK_MS, { unref: true });
-    this.#set(causeOfWatches(cluster, now));
-  }
-
-  #set(cause: Cause | undefined): void {
+    const cause = causeOfWatches(cluster, now);
     if (sameCause(this.#cause, cause)) return;
     this.#cause = cause;
-    for (const handler of this.#handlers) handler(cause);
+    this.#wake();
+    for (const handler of this.#handlers) handler();
   }
+
+  /** Tries the waiting targets, or reports the cause. */
+  #wake(): void {
+    const { report, retry } = this.#options;
+    for (const target of this.#waiting) {
+      if (this.#cause !== undefined) report(target, waitFor(this.#cause));
+      else if (this.#isListed) retry(target);
+    }
+  }
+}
+
+/** Why a cluster with these watches cannot be used; `undefined`: it can, as far as they show. */
+export function causeOfWatches(cluster: string, watches: readonly BackendWatch[]): Cause | undefined {
+  for (const { collection, connected, synced, silentMs, cause, isExcused } of watches) {
+    if (connected || cause === undefined || isExcused === true) continue;
+    // After a 410 the list is read again.
+    if (isGone(cause) || (synced && silentMs <= DISCONNECTED_LIMIT_MS)) continue;
+    if (isUnauthorized(cause)) return unauthorized(cluster);
+    if (isForbidden(cause)) {
+      return operatorCause('Forbidden', `no permission to watch ${collection} in the ${cluster} cluster`);
+    }
+    if (isNotFound(cause)) {
+      return operatorCause('NotInstalled', `the API of ${collection} is not installed in the ${cluster} cluster`);
+    }
+    return noConnection(cluster, cause);
+  }
+  return undefined;
+}
+
+/** The outcome of a target after an error that ends without a change of the target. `undefined` for other errors. */
+export function waitAfter(cluster: string, error: unknown): Waiting | undefined {
+  if (isUnanswered(error)) return waitFor(noConnection(cluster, error));
+  if (isUnauthorized(error)) return waitFor(unauthorized(cluster));
+  if (!isNamespaceMissing(error)) return undefined;
+  const message = `the ${cluster} cluster: ${error.statusMessage}`;
+  const publicMessage = `the namespace in the ${cluster} cluster does not exist`;
+  return { state: 'waiting', for: 'namespace', ...operatorCause('NamespaceNotFound', message, publicMessage) };
+}
+
+function waitFor(cause: Cause): Waiting {
+  return { state: 'waiting', for: 'target', ...cause };
+}
+
+/** The cluster did not answer, or a proxy in front of it did. */
+function isUnanswered(error: unknown): boolean {
+  if (error instanceof ConnectionError) return !OWN_CODES.has(error.code);
+  return error instanceof ApiError && isGatewayError(error);
+}
+
+function unauthorized(cluster: string): Cause {
+  return operatorCause('Unauthorized', `the ${cluster} cluster does not accept the credentials`);
+}
+
+function noConnection(cluster: string, error: unknown): Cause {
+  const code = error instanceof ConnectionError ? error.code : '';
+  const problem =
+    code === 'ECREDENTIALS'
+      ? `there are no credentials for the ${cluster} cluster`
+      : TLS_CODE.test(code)
+        ? `no TLS connection to the ${cluster} cluster: check the certificates`
+        : `the ${cluster} cluster does not answer`;
+  return operatorCause('ClusterUnreachable', problem);
 }

@@ -26,6 +26,7 @@ import {
   withOverwrittenMark,
 } from './overwritten.ts';
 import { Replacements } from './replacements.ts';
+import type { Reachability } from '../watch/reachability.ts';
 import type { KubeStore } from '../objects/store.ts';
 import type { TargetRun } from './target-run.ts';
 import { forgetContent, type TargetMemory } from './target-memory.ts';
@@ -34,8 +35,8 @@ export type WriteVerb = 'create' | 'update' | 'delete';
 
 export interface TargetActionsOptions extends FactSource {
   readonly store: KubeStore;
-  /** The targets are in the cluster of this process. */
-  readonly isHome: boolean;
+  /** Of another cluster; `undefined`: the targets are in the cluster of this process. */
+  readonly reachability: Reachability | undefined;
   readonly sources: SourceReader;
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
 }
@@ -301,7 +302,8 @@ export class TargetActions {
   /** @param error that of the creation */
   #waitForNamespace(target: ObjectKey, error: unknown): ActionResult {
     const { namespace } = parseResourceKey(target);
-    const { store, isHome } = this.#options;
+    const { store, reachability } = this.#options;
+    const isHome = reachability === undefined;
     const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;
     // Authors name no namespaces of another cluster.
     const missing = isHome ? userCause : operatorCause;

@@ -60,7 +60,7 @@ const path = (name: string): string => `/api/v1/namespaces/default/secrets/${nam
 const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orphanActionOf']): TargetReconciler =>
   new TargetReconciler({
     store,
-    isHome: true,
+    reachability: undefined,
     claims: {
       book,
       cycles: { viewsOn: () => () => undefined },

@@ -20,6 +20,7 @@ import {
 } from './target-actions.ts';
 import { TargetRun } from './target-run.ts';
 import { TargetMemory } from './target-memory.ts';
+import { waitAfter } from '../watch/reachability.ts';
 
 export interface TargetReconcilerOptions extends TargetActionsOptions {
   /** A claim's outcome has changed, or a write was done for it. */
@@ -41,8 +42,13 @@ export class TargetReconciler {
 
   /** One run of the target loop. @throws the API's answer, where a retry makes sense */
   async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { reachability } = this.#options;
+    if (reachability?.admits(target) === false) return undefined;
     try {
       return await this.#run(target, signal);
+    } catch (error) {
+      reachability?.failed(target, error);
+      throw error;
     } finally {
       this.#memory.unlabelled.ended(target);
     }
@@ -90,7 +96,9 @@ export class TargetReconciler {
 
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ObjectKey, error: unknown): void {
-    this.report(target, { state: 'error', ...failureOf(error) });
+    const { reachability, store } = this.#options;
+    const wait = reachability === undefined ? undefined : waitAfter(store.api.cluster, error);
+    this.report(target, wait ?? { state: 'error', ...failureOf(error) });
   }
 
   /** Records an outcome without a run. */

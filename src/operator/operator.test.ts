@@ -6,7 +6,7 @@ import { findControllerCommand } from '../config/commands.ts';
 import { MIRROR_ANNOTATIONS } from '../controllers/mirrors/api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, PROPAGATED_ANNOTATION } from '../controllers/syncsecret/rules/marks.ts';
 import { PLACE_ANNOTATION } from '../copy/plan/marks.ts';
-import { readAnnotations } from './cluster-backend.ts';
+import { readAnnotations } from './operator.ts';
 
 const MARKS = [ORIGIN_ANNOTATION, OWNER_ANNOTATION, PROPAGATED_ANNOTATION, PLACE_ANNOTATION];
 const INVENTED = ['keyferry.dev/invented', 'mirrors.kts.studio/invented', 'example.com/invented'];
