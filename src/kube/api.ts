@@ -107,3 +107,15 @@ export interface KubeApi {
 
 /** `Accept` for an object's metadata without its content, as the API server serves it for every kind. */
 export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+
+const NUMBER = /^(?:0|[1-9]\d*)$/;
+
+/**
+ * Compares resource versions. Those of one cluster can be compared as numbers (KEP-5504; true of every etcd-backed server before
+ * it). Some servers count in nanoseconds: more digits than a JavaScript number has.
+ * @returns `false` also where they are not numbers: then the last one received counts
+ */
+export function isOlder(version: string, than: string): boolean {
+  if (version.length === than.length ? version >= than : version.length > than.length) return false;
+  return NUMBER.test(version) && NUMBER.test(than);
+}

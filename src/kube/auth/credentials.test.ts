@@ -15,12 +15,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { systemClock } from '../../runtime/clock.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import { RenewingCredentials } from './credentials.ts';
+import { RenewingCredentials, FileValue } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
 import { ExecPlugin, type ExecSpec, parseExecCredential } from './exec-credential.ts';
-import { FileValue } from './file-value.ts';
-import { inClusterConnection } from './in-cluster.ts';
-import { loadKubeconfig } from './kubeconfig.ts';
+import { inClusterConnection, loadKubeconfig } from './kubeconfig.ts';
 
 const NO_TLS = { ca: undefined, cert: undefined, key: undefined, servername: undefined, rejectUnauthorized: true };
 const V1 = 'client.authentication.k8s.io/v1';

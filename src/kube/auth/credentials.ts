@@ -4,22 +4,10 @@
  * Invariant: while no part changes, `headers()` and `tls()` return the same objects, and without a promise if all parts are fresh.
  */
 import type { AuthHeaders, CredentialSource, TlsMaterial } from '../connection.ts';
-import { CredentialError } from '../errors.ts';
-import { FileValue } from './file-value.ts';
-
-/** The credentials of an exec plugin. */
-export interface PluginCredential {
-  readonly token?: string | undefined;
-  /** PEM; both or none. */
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-}
-
-/** Creates credentials on demand (exec-credential.ts). The same object means the same credentials. */
-export interface CredentialPlugin {
-  get(): PluginCredential | Promise<PluginCredential>;
-  invalidate(): void;
-}
+import { codeOf, CredentialError } from '../errors.ts';
+import type { ExecPlugin, PluginCredential } from './exec-credential.ts';
+import { readFile } from 'node:fs/promises';
+import type { Clock } from '../../runtime/clock.ts';
 
 export interface CredentialParts {
   /** Headers beside the token: basic auth, impersonation. */
@@ -27,7 +15,7 @@ export interface CredentialParts {
   readonly token?: string | undefined;
   /** Wins over `token`, as in kubectl. */
   readonly tokenFile?: FileValue | undefined;
-  readonly plugin?: CredentialPlugin | undefined;
+  readonly plugin?: ExecPlugin | undefined;
   readonly ca?: Buffer | FileValue | undefined;
   readonly cert?: Buffer | FileValue | undefined;
   readonly key?: Buffer | FileValue | undefined;
@@ -96,11 +84,6 @@ export class RenewingCredentials implements CredentialSource {
   }
 }
 
-/** `Basic` header's value. */
-export function basicAuth(username: string, password: string): string {
-  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-}
-
 /** @throws CredentialError if it could not be put in a header; the token itself is not shown */
 function tokenOf(content: Buffer, path: string): string {
   const token = content.toString('utf8').trim();
@@ -116,4 +99,61 @@ function whenRead<T, R>(value: T | Promise<T>, use: (value: T) => R): R | Promis
 
 function contentOf(part: Buffer | FileValue | undefined): Content | Promise<Buffer> {
   return part instanceof FileValue ? part.get() : part;
+}
+
+/** Kubelet renews tokens and certificates long before they expire; client-go keeps them for a minute too. */
+const MAX_AGE_MS = 60_000;
+const RETRY_MS = 5_000;
+
+/**
+ * The content of a file that another program renews: a Pod's token, a rotated certificate.
+ *
+ * Invariants: a content is at most `MAX_AGE_MS` old when it is handed out (as long as the file can be read); one read at a time; the
+ * same bytes keep the same Buffer, so that users can compare by identity. While a file is missing (because it is being
+ * replaced), the last content stays, and the file is read again soon.
+ */
+export class FileValue {
+  readonly path: string;
+  /** The field that names the file, for messages: `users[name=x].user.tokenFile`. */
+  readonly #field: string;
+  readonly #clock: Clock;
+  #content: Buffer | undefined;
+  #freshUntil = -Infinity;
+  #reading: Promise<Buffer> | undefined;
+
+  constructor(path: string, field: string, clock: Clock) {
+    this.path = path;
+    this.#field = field;
+    this.#clock = clock;
+  }
+
+  /** @throws CredentialError naming field and path, if there never was a content */
+  get(): Buffer | Promise<Buffer> {
+    if (this.#content !== undefined && this.#clock.monotonic() < this.#freshUntil) return this.#content;
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** The next `get` reads the file. */
+  invalidate(): void {
+    this.#freshUntil = -Infinity;
+  }
+
+  async #read(): Promise<Buffer> {
+    try {
+      const content = await readFile(this.path);
+      this.#freshUntil = this.#clock.monotonic() + MAX_AGE_MS;
+      if (this.#content === undefined || !this.#content.equals(content)) this.#content = content;
+      return this.#content;
+    } catch (error) {
+      if (this.#content === undefined) {
+        throw new CredentialError(`${this.#field}: cannot read ${this.path}: ${codeOf(error)}`, { cause: error });
+      }
+      // The old content may still be valid; if it is not, the server refuses it.
+      this.#freshUntil = this.#clock.monotonic() + RETRY_MS;
+      return this.#content;
+    }
+  }
 }

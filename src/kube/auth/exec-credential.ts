@@ -7,9 +7,16 @@
  */
 import { errorText } from '../../observe/error-fields.ts';
 import { type Clock } from '../../runtime/clock.ts';
-import type { CredentialPlugin, PluginCredential } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
 import { isRecord } from '../json.ts';
+
+/** The credentials of a program. */
+export interface PluginCredential {
+  readonly token?: string | undefined;
+  /** PEM; both or none. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
 
 export interface ExecSpec {
   /** `users[name=x].user.exec`, for messages. */
@@ -40,7 +47,8 @@ interface Run {
   readonly freshUntil: number;
 }
 
-export class ExecPlugin implements CredentialPlugin {
+/** Creates credentials on demand. The same object means the same credentials. */
+export class ExecPlugin {
   readonly #spec: ExecSpec;
   readonly #clock: Clock;
   readonly #runLimitMs: number;

@@ -5,12 +5,10 @@
  * file cannot be used (missing, empty, half-written, without the context) the connection stays as it is. Tokens and certificates in files of their own
  * are followed as in any kubeconfig (file-value.ts).
  */
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Connection, ConnectionSource } from '../connection.ts';
 import { connectionOf, type KubeconfigOptions } from './kubeconfig.ts';
-import { KubeconfigError } from './kubeconfig-fields.ts';
-import { parseKubeconfig } from './kubeconfig-merge.ts';
+import { KubeconfigError, parseKubeconfig, readKubeconfig } from './kubeconfig-file.ts';
 
 export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path'> {
   readonly path: string;
@@ -31,8 +29,7 @@ const INTERVAL_MS = 30_000;
  * @throws KubeconfigError naming flag, file and field
  */
 export async function followKubeconfig(options: FollowedKubeconfigOptions): Promise<Connection> {
-  const file = new FollowedKubeconfig(options);
-  return await file.open();
+  return await new FollowedKubeconfig(options).check();
 }
 
 class FollowedKubeconfig implements ConnectionSource {
@@ -49,10 +46,6 @@ class FollowedKubeconfig implements ConnectionSource {
     this.#options = options;
     this.#path = resolve(options.path);
     this.intervalMs = options.intervalMs ?? INTERVAL_MS;
-  }
-
-  async open(): Promise<Connection> {
-    return (this.#connection = await this.#read());
   }
 
   async check(): Promise<Connection> {
@@ -80,31 +73,18 @@ class FollowedKubeconfig implements ConnectionSource {
   /** @returns the present connection if the content has not changed */
   async #read(): Promise<Connection> {
     const { flag } = this.#options;
-    const content = await this.#readFile();
+    const where = `${flag}: ${this.#path}`;
+    const content = await readKubeconfig(this.#path, where);
+    if (content.toString('utf8').trim() === '') throw new KubeconfigError(where, 'is empty');
     if (this.#connection !== undefined && this.#content?.equals(content) === true) return this.#connection;
     let connection: Connection;
     try {
-      connection = connectionOf(await parseKubeconfig(content.toString('utf8'), this.#path), this.#options);
+      connection = connectionOf(await parseKubeconfig(content, this.#path), this.#options);
     } catch (error) {
       if (!(error instanceof KubeconfigError)) throw error;
       throw new KubeconfigError(flag, error.message, { cause: error });
     }
     this.#content = content;
     return { ...connection, source: this };
-  }
-
-  async #readFile(): Promise<Buffer> {
-    const where = `${this.#options.flag}: ${this.#path}`;
-    let content: Buffer;
-    try {
-      content = await readFile(this.#path);
-    } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-      throw new KubeconfigError(where, code === 'ENOENT' ? 'does not exist' : `cannot be read: ${code}`, {
-        cause: error,
-      });
-    }
-    if (content.toString('utf8').trim() === '') throw new KubeconfigError(where, 'is empty');
-    return content;
   }
 }

@@ -6,16 +6,23 @@
  * certificates) and plugins are read with the first call, and renewed from then on.
  */
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
-import type { Connection } from '../connection.ts';
-import { RenewingCredentials } from './credentials.ts';
-import { inClusterConnection } from './in-cluster.ts';
-import { Fields, KubeconfigError } from './kubeconfig-fields.ts';
-import { bytesOrFile } from './kubeconfig-files.ts';
-import { type Kubeconfig, readKubeconfigs } from './kubeconfig-merge.ts';
-import { type Environment, userParts } from './kubeconfig-user.ts';
+import { codeOf } from '../errors.ts';
+import type { Connection, AuthHeaders } from '../connection.ts';
+import { RenewingCredentials, type CredentialParts, FileValue } from './credentials.ts';
+import {
+  Fields,
+  KubeconfigError,
+  bytesOrFile,
+  type Kubeconfig,
+  readKubeconfigs,
+  fileValue,
+  relativeTo,
+} from './kubeconfig-file.ts';
+import { ExecPlugin, type ExecSpec } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
   /** `--kubeconfig`: one file, which must exist. */
@@ -23,7 +30,7 @@ export interface KubeconfigOptions {
   /** `--context`; default is the file's `current-context`. */
   readonly context?: string | undefined;
   /** `KUBECONFIG`, `HOME`, `KUBERNETES_SERVICE_HOST`, … and the environment of exec plugins. */
-  readonly env: Environment;
+  readonly env: Readonly<Record<string, string | undefined>>;
   /** The cluster's name in logs and metrics. Default `local`. */
   readonly cluster?: string;
   readonly clock?: Clock;
@@ -130,4 +137,152 @@ function proxyOf(cluster: Fields): URL | undefined {
   if (proxy === null) throw cluster.error('proxy-url', 'is not a URL');
   if (proxy.protocol === 'http:' || proxy.protocol === 'https:') return proxy;
   throw cluster.error('proxy-url', `${proxy.protocol}// is not supported, only http and https proxies are`);
+}
+
+interface UserContext {
+  readonly cluster: Fields;
+  readonly ca: Buffer | FileValue | undefined;
+  readonly env: KubeconfigOptions['env'];
+  readonly clock: Clock;
+}
+
+const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
+/** Extension of a cluster entry with the configuration for exec plugins. */
+const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
+
+/** Which parts make a user's credentials. @throws KubeconfigError where kubectl refuses the user too, or for features that are not supported */
+function userParts(user: Fields, context: UserContext): CredentialParts {
+  const { clock } = context;
+  if (user.has('auth-provider')) {
+    throw user.error('auth-provider', 'is no longer supported, as in kubectl since 1.26; use an exec plugin instead');
+  }
+  const token = user.string('token');
+  if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token)) {
+    throw user.error('token', 'has characters that are not allowed in a token');
+  }
+  const tokenFile = user.string('tokenFile');
+  const username = user.string('username');
+  const password = user.string('password');
+  if ((token ?? tokenFile) !== undefined && (username ?? password) !== undefined) {
+    throw user.error('', 'more than one way to authenticate: a token and a username; only one is allowed');
+  }
+  const cert = bytesOrFile(user, 'client-certificate', clock);
+  const key = bytesOrFile(user, 'client-key', clock);
+  if ((cert === undefined) !== (key === undefined)) {
+    const missing = cert === undefined ? 'client-certificate' : 'client-key';
+    throw user.error(missing, 'is missing: a client certificate needs its key');
+  }
+  const exec = user.has('exec') ? execSpec(user.fields('exec'), context) : undefined;
+  const login = Buffer.from(`${username ?? ''}:${password ?? ''}`).toString('base64');
+  const basic = (username ?? password) === undefined ? {} : { Authorization: `Basic ${login}` };
+  return {
+    headers: { ...impersonation(user), ...basic },
+    token,
+    tokenFile: tokenFile === undefined ? undefined : fileValue(user, 'tokenFile', tokenFile, clock),
+    cert,
+    key,
+    // As in kubectl, credentials in the file take precedence over those of a plugin.
+    plugin: exec === undefined || 'Authorization' in basic ? undefined : new ExecPlugin(exec, clock),
+  };
+}
+
+function impersonation(user: Fields): AuthHeaders {
+  const as = user.string('as');
+  const uid = user.string('as-uid');
+  const groups = user.strings('as-groups');
+  const extra = user.stringLists('as-user-extra');
+  if (as === undefined) {
+    if (uid === undefined && groups.length === 0 && extra.length === 0) return {};
+    throw user.error('as', 'is missing: groups, uid and extra cannot be impersonated without a user');
+  }
+  return {
+    'Impersonate-User': as,
+    ...(uid === undefined ? {} : { 'Impersonate-Uid': uid }),
+    ...(groups.length === 0 ? {} : { 'Impersonate-Group': groups }),
+    ...Object.fromEntries(extra.map(([name, values]) => [`Impersonate-Extra-${encodeURIComponent(name)}`, values])),
+  };
+}
+
+function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
+  const apiVersion = exec.required('apiVersion');
+  if (!EXEC_API_VERSIONS.includes(apiVersion)) {
+    const known = EXEC_API_VERSIONS.join(' or ');
+    throw exec.error('apiVersion', `must be ${known}, is ${JSON.stringify(apiVersion)}`);
+  }
+  const mode = exec.string('interactiveMode');
+  if (mode === undefined ? apiVersion.endsWith('/v1') : !['Never', 'IfAvailable', 'Always'].includes(mode)) {
+    throw exec.error(
+      'interactiveMode',
+      `must be Never or IfAvailable, is ${mode === undefined ? 'missing' : JSON.stringify(mode)}`,
+    );
+  }
+  if (mode === 'Always') throw exec.error('interactiveMode', 'is Always, but there is no terminal for the plugin');
+  const command = exec.required('command');
+  const given = exec.list('env').map((value, index) => {
+    const entry = new Fields(exec.file, exec.at(`env[${index}]`), value);
+    return [entry.required('name'), entry.string('value') ?? ''] as const;
+  });
+  return {
+    field: `${exec.file}: ${exec.path}`,
+    apiVersion,
+    // A bare name is looked for in PATH, anything with a slash beside the kubeconfig.
+    command: command.includes('/') ? relativeTo(exec.file, command) : command,
+    args: exec.strings('args'),
+    env: { ...env, ...Object.fromEntries(given) },
+    installHint: exec.string('installHint'),
+    clusterInfo: exec.boolean('provideClusterInfo') ? () => clusterInfo(cluster, ca) : undefined,
+  };
+}
+
+async function clusterInfo(cluster: Fields, ca: Buffer | FileValue | undefined): Promise<Record<string, unknown>> {
+  const bytes = ca === undefined || Buffer.isBuffer(ca) ? ca : await ca.get();
+  const extensions = cluster.list('extensions').map((value, index) => {
+    return new Fields(cluster.file, cluster.at(`extensions[${index}]`), value);
+  });
+  const config = extensions.find((entry) => entry.string('name') === EXEC_EXTENSION)?.raw('extension');
+  return {
+    server: cluster.required('server'),
+    'tls-server-name': cluster.string('tls-server-name'),
+    'insecure-skip-tls-verify': cluster.boolean('insecure-skip-tls-verify') || undefined,
+    'certificate-authority-data': bytes?.toString('base64'),
+    'proxy-url': cluster.string('proxy-url'),
+    config,
+  };
+}
+
+const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/**
+ * The connection of a Pod to the cluster it runs in: the service account's token and CA, which the kubelet renews.
+ * @returns `undefined` outside of a Pod (no `KUBERNETES_SERVICE_HOST`). The token is read with the first call.
+ */
+export async function inClusterConnection(
+  options: Pick<KubeconfigOptions, 'env' | 'cluster' | 'clock'> & { readonly dir?: string },
+): Promise<Connection | undefined> {
+  const host = options.env['KUBERNETES_SERVICE_HOST'];
+  const port = options.env['KUBERNETES_SERVICE_PORT'];
+  if (host === undefined || host === '' || port === undefined || port === '') return undefined;
+  const dir = options.dir ?? SERVICE_ACCOUNT_DIR;
+  const clock = options.clock ?? systemClock;
+  return {
+    cluster: options.cluster ?? 'local',
+    server: new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`),
+    credentials: new RenewingCredentials({
+      tokenFile: new FileValue(join(dir, 'token'), 'in-cluster token', clock),
+      ca: new FileValue(join(dir, 'ca.crt'), 'in-cluster CA', clock),
+    }),
+    namespace: await namespaceIn(dir),
+    origin: 'in-cluster',
+  };
+}
+
+async function namespaceIn(dir: string): Promise<string> {
+  try {
+    const name = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
+    return name === '' ? 'default' : name;
+  } catch (error) {
+    // A projected volume may not have it; a flag sets another namespace than `default`.
+    if (codeOf(error) === 'ENOENT') return 'default';
+    throw error;
+  }
 }

@@ -15,12 +15,53 @@
  * The request limit is half the renew deadline, so that one stalled request does not cost the Lease.
  */
 import { anySignal, sleep } from '../../runtime/abort.ts';
-import { type Clock, systemClock } from '../../runtime/clock.ts';
+import { type Clock, systemClock, type Timer } from '../../runtime/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
-import { LeaseClient } from './lease-client.ts';
-import type { ElectionOptions, LeaderElectorOptions } from './options.ts';
-import { nextStep, type ElectionStep, holderOf, type Lease, observe, type LeaseObservation } from './lease-record.ts';
-import { ExitLimit, Watchdog } from './timers.ts';
+import {
+  LeaseClient,
+  nextStep,
+  type ElectionStep,
+  holderOf,
+  type Lease,
+  observe,
+  type LeaseObservation,
+} from './lease.ts';
+import type { KubeApi } from '../api.ts';
+
+export interface LeaderElectorOptions {
+  /** A client of its own, so that a Retry-After for other calls does not cost the Lease. */
+  readonly api: KubeApi;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique for this process: the Pod's name and a random part. */
+  readonly identity: string;
+  /** Default 15,000, as in client-go. */
+  readonly leaseDurationMs?: number;
+  /** Default 10,000. */
+  readonly renewDeadlineMs?: number;
+  /** Default 2,000. */
+  readonly retryMs?: number;
+  /** How long the last requests may take once the work has ended, ms. Default 2,000. */
+  readonly exitLimitMs?: number;
+  /** Called after a failed attempt, which is repeated. Must not throw. */
+  readonly onError: (error: unknown) => void;
+  /** Called when the holder has changed; `undefined`: none. Must not throw. */
+  readonly onLeader?: (leader: string | undefined) => void;
+  readonly clock?: Clock;
+  /** 0 ≤ r < 1, for the jitter. */
+  readonly random?: () => number;
+}
+
+export interface ElectionOptions {
+  /**
+   * The work. The signal is aborted when leadership is lost or the run ends: the work must then stop writing, and
+   * settle its promise when it has stopped. Returning early keeps leading; a rejection while leading ends the run with that error.
+   */
+  readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
+  /** After the work has ended, for every time that it was started. */
+  readonly onStoppedLeading?: () => void;
+  readonly signal: AbortSignal;
+}
 
 /** Reason of the work's signal when leadership was lost. */
 export class LeadershipLostError extends Error {
@@ -43,7 +84,6 @@ export class LeaderElector {
   /** As last read or written. */
   #lease: Lease | undefined;
   #observation: LeaseObservation | undefined;
-  #leader: string | undefined;
   /** We lead until then, monotonic ms. */
   #heldUntil = -Infinity;
   #running = false;
@@ -70,7 +110,7 @@ export class LeaderElector {
 
   /** The last known holder; may be this process. */
   get leader(): string | undefined {
-    return this.#leader;
+    return this.#lease && holderOf(this.#lease);
   }
 
   /**
@@ -131,20 +171,24 @@ export class LeaderElector {
 
   /** Renews until `stop`; calls `lose` once when the Lease is lost. */
   async #renew(stop: AbortSignal, cut: AbortSignal, lose: (why: string) => void): Promise<void> {
-    const watchdog = new Watchdog(this.#clock, () => {
-      lose(`the lease ${this.#options.name} could not be renewed for ${this.#renewDeadlineMs} ms`);
-    });
-    watchdog.set(this.#heldUntil);
+    let watchdog: Timer | undefined;
+    const watch = (): void => {
+      watchdog?.cancel();
+      if (this.#heldUntil === -Infinity) return;
+      const late = `the lease ${this.#options.name} could not be renewed for ${this.#renewDeadlineMs} ms`;
+      watchdog = this.#clock.setTimeout(() => lose(late), this.#heldUntil - this.#clock.monotonic());
+    };
+    watch();
     while (await this.#pause(this.#retryMs, stop)) {
       await this.#attempt(cut);
       if (stop.aborted) break;
-      if (!this.isLeader)
-        lose(
-          `the lease ${this.#options.name} ${this.#leader === undefined ? 'has no holder' : `is held by ${this.#leader}`}`,
-        );
-      watchdog.set(this.#heldUntil);
+      if (!this.isLeader) {
+        const holder = this.leader === undefined ? 'has no holder' : `is held by ${this.leader}`;
+        lose(`the lease ${this.#options.name} ${holder}`);
+      }
+      watch();
     }
-    watchdog.cancel();
+    watchdog?.cancel();
   }
 
   /** One try to get or to renew the Lease; sets `#heldUntil`, `#lease` and `#observation`. */
@@ -164,7 +208,7 @@ export class LeaderElector {
   async #renewKnown(lease: Lease, signal: AbortSignal): Promise<boolean> {
     const startedAt = this.#clock.monotonic();
     try {
-      this.#hold(await this.#client.renew(lease, this.#clock.now(), signal), startedAt);
+      this.#hold(await this.#client.hold({ do: 'renew', lease }, this.#clock.now(), signal), startedAt);
       return true;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;
@@ -175,28 +219,9 @@ export class LeaderElector {
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
     const startedAt = this.#clock.monotonic();
     const step = this.#nextStep(read, startedAt);
-    const now = this.#clock.now();
-    switch (step.do) {
-      case 'wait':
-        this.#heldUntil = -Infinity;
-        return;
-      case 'create':
-        this.#hold(await this.#client.create(now, signal), startedAt);
-        return;
-      case 'renew':
-        this.#hold(await this.#client.renew(step.lease, now, signal), startedAt);
-        return;
-      case 'take':
-        if (this.isLeader) {
-          // Another replica may have led meanwhile: the work has to stop before we take the Lease again.
-          this.#heldUntil = -Infinity;
-          return;
-        }
-        this.#hold(await this.#client.take(step.lease, now, signal), startedAt);
-        return;
-      default:
-        step satisfies never;
-    }
+    // Another replica may have led before a `take`: the work has to stop before we take the Lease again.
+    if (step.do === 'wait' || (step.do === 'take' && this.isLeader)) this.#heldUntil = -Infinity;
+    else this.#hold(await this.#client.hold(step, this.#clock.now(), signal), startedAt);
   }
 
   #nextStep(lease: Lease | undefined, now: number): ElectionStep {
@@ -211,12 +236,10 @@ export class LeaderElector {
   }
 
   #observe(lease: Lease): void {
+    const before = this.leader;
     this.#lease = lease;
     this.#observation = observe(lease, this.#observation, this.#clock.monotonic());
-    const leader = holderOf(lease);
-    if (leader === this.#leader) return;
-    this.#leader = leader;
-    this.#options.onLeader?.(leader);
+    if (this.leader !== before) this.#options.onLeader?.(this.leader);
   }
 
   async #release(signal: AbortSignal): Promise<void> {
@@ -246,5 +269,35 @@ export class LeaderElector {
       () => true,
       () => false,
     );
+  }
+}
+
+/**
+ * The time limit for the last requests. Its signal is aborted some time after `begin`, so that an API server that does not answer cannot delay
+ * the end of the process.
+ */
+class ExitLimit {
+  readonly #controller = new AbortController();
+  readonly #limitMs: number;
+  readonly #clock: Clock;
+  #timer: Timer | undefined;
+
+  constructor(limitMs: number, clock: Clock) {
+    this.#limitMs = limitMs;
+    this.#clock = clock;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  begin(): void {
+    this.#timer ??= this.#clock.setTimeout(() => {
+      this.#controller.abort(new Error(`the lease's last request took longer than ${this.#limitMs} ms`));
+    }, this.#limitMs);
+  }
+
+  cancel(): void {
+    this.#timer?.cancel();
   }
 }

@@ -18,7 +18,7 @@
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
-import { type KubeApi, type KubeObject, METADATA_ONLY } from '../api.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY, isOlder } from '../api.ts';
 import {
   ApiError,
   ConnectionError,
@@ -30,7 +30,6 @@ import {
   retryAfterMs,
 } from '../errors.ts';
 import { listEach } from '../list-each.ts';
-import { isOlder } from '../resource-version.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
 import { watchName, type WatchTarget } from './watch-target.ts';

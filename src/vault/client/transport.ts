@@ -1,9 +1,8 @@
 /** Requests to one Vault server over kept connections. It limits the memory for answers, and holds no tokens. */
 import type { Agent } from 'node:http';
-import { openAgent } from '../../http/agent.ts';
+import { openAgent, proxyAuthorization } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
-import { proxyAuthorization } from '../../http/proxy.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses } from './addresses.ts';
 import { type ServerSlots, serverSlots } from './mount-gates.ts';

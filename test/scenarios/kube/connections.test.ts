@@ -3,12 +3,10 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-
 import type { Connection } from '../../../src/kube/connection.ts';
 import { createKubeApi } from '../../../src/kube/http.ts';
-import { inClusterConnection } from '../../../src/kube/auth/in-cluster.ts';
+import { inClusterConnection, loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { parseJson } from '../../../src/kube/json.ts';
-import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import type { Certificate } from '../../servers/certificates.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { ConnectProxy } from '../../support/connect-proxy.ts';

@@ -4,10 +4,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
-import type { LeaderElectorOptions } from '../../../src/kube/leader-election/options.ts';
-import { LeaderElector, LeadershipLostError } from '../../../src/kube/leader-election/elector.ts';
+import {
+  type LeaderElectorOptions,
+  LeaderElector,
+  LeadershipLostError,
+} from '../../../src/kube/leader-election/elector.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';

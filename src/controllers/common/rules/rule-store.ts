@@ -1,7 +1,6 @@
 /** The rule objects of one controller in one cluster, from the watch and from the responses to our own writes. */
 import { namespaceOf, ruleKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
-import type { KubeObject } from '../../../kube/api.ts';
-import { isOlder } from '../../../kube/resource-version.ts';
+import { type KubeObject, isOlder } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 
 /** For a custom resource: changes with its spec, its finalizers and its deletion, and not with its status, labels or annotations. */

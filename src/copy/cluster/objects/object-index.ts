@@ -7,8 +7,7 @@
  * - it never goes back to an older resourceVersion of the same object;
  * - no record means *absent* only for objects that a complete feed covers; else it means *unknown*.
  */
-import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
-import { isOlder } from '../../../kube/resource-version.ts';
+import { type KubeObject, type ObjectMeta, isOlder } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { type Clock, systemClock } from '../../../runtime/clock.ts';

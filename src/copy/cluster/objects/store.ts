@@ -5,9 +5,8 @@
 import { ByteCache } from '../../../runtime/byte-cache.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
-import type { KubeApi, KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import { type KubeApi, type KubeObject, type ObjectMeta, isOlder } from '../../../kube/api.ts';
 import { ConnectionError } from '../../../kube/errors.ts';
-import { isOlder } from '../../../kube/resource-version.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { OnObjectChange, SourceProvider } from '../../engine/backend.ts';
 import { operatorCause } from '../../model/cause.ts';

@@ -1,5 +1,5 @@
 /** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
-import { isOlder } from '../../../kube/resource-version.ts';
+import { isOlder } from '../../../kube/api.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import { contentVersion, immutableBy, observe, type Observed } from '../../model/observed.ts';
 import type { TargetReader, TargetState } from '../../plan/decide.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { LineSplitter } from './line-splitter.ts';
+import { LineSplitter } from './watch-stream.ts';
 
 test('any cutting of a text into chunks gives the same lines', () => {
   fc.assert(

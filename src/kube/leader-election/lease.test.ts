@@ -11,7 +11,7 @@ import {
   renewedLease,
   observe,
   takenLease,
-} from './lease-record.ts';
+} from './lease.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 9, 30, 15, 42);
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { isOlder } from './resource-version.ts';
+import { isOlder } from './api.ts';
 
 test('versions are compared as numbers of any length', () => {
   const version = fc.bigInt({ min: 0n, max: 2n ** 64n });

@@ -1,10 +1,12 @@
 /**
- * Reads a Lease and decides on the next step of the election. Pure.
+ * The Lease of an election: what it says, the next step of the election (both pure), and the calls.
  *
  * Only our own clock counts: a Lease has run out when its record has not *changed*, as seen from here, for its duration (the
  * rule of client-go's leaderelection). The times in the record are informative.
  */
-import type { KubeObject } from '../api.ts';
+import type { KubeObject, KubeApi, KubeRequest } from '../api.ts';
+import { isNotFound } from '../errors.ts';
+import { parseJson } from '../json.ts';
 
 /** `coordination.k8s.io/v1` Lease, as far as it is used. Writes keep unknown fields. */
 export interface Lease extends KubeObject {
@@ -27,12 +29,11 @@ export interface LeaseObservation {
   readonly at: number;
 }
 
+/** `create`: there is no Lease. `renew`: the Lease is ours already. `take`: the Lease was released or has run out. */
+export type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | 'take'; readonly lease: Lease };
+
 export type ElectionStep =
-  | { readonly do: 'create' }
-  /** Ours already. */
-  | { readonly do: 'renew'; readonly lease: Lease }
-  /** Released, or run out. */
-  | { readonly do: 'take'; readonly lease: Lease }
+  | HoldingStep
   /** Another replica's; `until` is when it runs out if it is not renewed (monotonic ms). */
   | { readonly do: 'wait'; readonly holder: string; readonly until: number };
 
@@ -118,4 +119,63 @@ function held(holderIdentity: string, durationMs: number, now: number, kept: Lea
 /** The API's MicroTime: exactly six digits of a second. */
 export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
+}
+
+export interface LeaseClientOptions {
+  readonly api: KubeApi;
+  readonly namespace: string;
+  readonly name: string;
+  readonly identity: string;
+  /** Duration in the Lease, ms. */
+  readonly durationMs: number;
+  /** Limit of each call, ms. */
+  readonly timeoutMs: number;
+}
+
+/** The calls on one Lease. Every write carries the resourceVersion that was read, so that one of two writers fails. */
+export class LeaseClient {
+  readonly #options: LeaseClientOptions;
+  readonly #collection: string;
+  readonly #path: string;
+
+  constructor(options: LeaseClientOptions) {
+    this.#options = options;
+    this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(options.namespace)}/leases`;
+    this.#path = `${this.#collection}/${encodeURIComponent(options.name)}`;
+  }
+
+  /** `undefined` if there is none. @throws ApiError, ConnectionError */
+  async read(signal: AbortSignal): Promise<Lease | undefined> {
+    try {
+      return await this.#call({ method: 'GET', path: this.#path, signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** @throws ApiError (AlreadyExists: another replica was first; Conflict: the Lease changed since it was read), ConnectionError */
+  hold(step: HoldingStep, now: number, signal: AbortSignal): Promise<Lease> {
+    const { namespace, name, identity, durationMs } = this.#options;
+    if (step.do === 'create') {
+      const body = JSON.stringify(newLease(namespace, name, identity, durationMs, now));
+      return this.#call({ method: 'POST', path: this.#collection, body, signal });
+    }
+    const held = step.do === 'renew' ? renewedLease : takenLease;
+    return this.#put(held(step.lease, identity, durationMs, now), signal);
+  }
+
+  /** @throws as `hold` */
+  release(lease: Lease, now: number, signal: AbortSignal): Promise<Lease> {
+    return this.#put(releasedLease(lease, now), signal);
+  }
+
+  #put(lease: unknown, signal: AbortSignal): Promise<Lease> {
+    return this.#call({ method: 'PUT', path: this.#path, body: JSON.stringify(lease), signal });
+  }
+
+  async #call(request: KubeRequest): Promise<Lease> {
+    const { body } = await this.#options.api.request({ ...request, timeoutMs: this.#options.timeoutMs });
+    return parseJson(body, `the answer to ${request.method} ${request.path}`) as Lease;
+  }
 }

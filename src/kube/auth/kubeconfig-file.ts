@@ -1,0 +1,235 @@
+/**
+ * Kubeconfig files: their fields, and how several files become one by kubectl's rules. The first file that names a cluster, user or
+ * context wins with its whole entry; the first `current-context` that is not empty counts; relative paths are relative to the file that
+ * contains them. Errors name file and field, and never the value of a secret field.
+ */
+import { readFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import type { Clock } from '../../runtime/clock.ts';
+import { FileValue } from './credentials.ts';
+
+import { getOrCreate } from '../../runtime/maps.ts';
+import { codeOf } from '../errors.ts';
+
+/** Something in a kubeconfig is wrong or missing. */
+export class KubeconfigError extends Error {
+  override readonly name = 'KubeconfigError';
+
+  /** @param where file and field: `/home/x/.kube/config: users[name=x].user.token` */
+  constructor(where: string, why: string, options?: ErrorOptions) {
+    super(`${where}: ${why}`, options);
+  }
+}
+
+/** A mapping in a kubeconfig, with its path. As in kubectl, `null` and `''` count as not set. */
+export class Fields {
+  readonly file: string;
+  /** `users[name=x].user`; empty for the file's top. */
+  readonly path: string;
+  readonly #values: Readonly<Record<string, unknown>>;
+
+  /** @throws KubeconfigError if the value is no mapping; nothing (`null`) is an empty one */
+  constructor(file: string, path: string, value: unknown) {
+    this.file = file;
+    this.path = path;
+    if (value !== undefined && value !== null && (typeof value !== 'object' || Array.isArray(value))) {
+      throw this.error('', `must be a mapping, is ${kindOf(value)}`);
+    }
+    this.#values = (value ?? {}) as Readonly<Record<string, unknown>>;
+  }
+
+  has(name: string): boolean {
+    const value = this.#values[name];
+    return value !== undefined && value !== null && value !== '';
+  }
+
+  string(name: string): string | undefined {
+    if (!this.has(name)) return undefined;
+    const value = this.#values[name];
+    if (typeof value !== 'string') throw this.error(name, `must be a string, is ${kindOf(value)}`);
+    return value;
+  }
+
+  required(name: string): string {
+    const value = this.string(name);
+    if (value === undefined) throw this.error(name, 'is missing');
+    return value;
+  }
+
+  boolean(name: string): boolean {
+    if (!this.has(name)) return false;
+    const value = this.#values[name];
+    if (typeof value !== 'boolean') throw this.error(name, `must be true or false, is ${kindOf(value)}`);
+    return value;
+  }
+
+  /** Bytes in base64, as in the `…-data` fields. */
+  base64(name: string): Buffer | undefined {
+    const text = this.string(name)?.replace(/\s+/gu, '');
+    if (text === undefined) return undefined;
+    if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/u.test(text)) throw this.error(name, 'is not base64');
+    return Buffer.from(text, 'base64');
+  }
+
+  strings(name: string): string[] {
+    return this.list(name).map((value, index) => {
+      if (typeof value !== 'string') throw this.error(`${name}[${index}]`, `must be a string, is ${kindOf(value)}`);
+      return value;
+    });
+  }
+
+  /** Values of a mapping from strings to lists of strings. */
+  stringLists(name: string): [string, string[]][] {
+    const inner = this.fields(name);
+    return inner.names.map((key) => [key, inner.strings(key)]);
+  }
+
+  list(name: string): readonly unknown[] {
+    const value = this.#values[name];
+    if (value === undefined || value === null) return [];
+    if (!Array.isArray(value)) throw this.error(name, `must be a list, is ${kindOf(value)}`);
+    return value;
+  }
+
+  fields(name: string): Fields {
+    return new Fields(this.file, this.at(name), this.#values[name]);
+  }
+
+  get names(): readonly string[] {
+    return Object.keys(this.#values);
+  }
+
+  raw(name: string): unknown {
+    return this.#values[name];
+  }
+
+  at(name: string): string {
+    if (name === '') return this.path;
+    return this.path === '' ? name : `${this.path}.${name}`;
+  }
+
+  error(name: string, why: string): KubeconfigError {
+    const at = this.at(name);
+    return new KubeconfigError(at === '' ? this.file : `${this.file}: ${at}`, why);
+  }
+}
+
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'a mapping';
+  return `a ${typeof value}`;
+}
+
+export interface Kubeconfig {
+  readonly files: readonly string[];
+  readonly currentContext: string | undefined;
+  readonly clusters: ReadonlyMap<string, Fields>;
+  readonly users: ReadonlyMap<string, Fields>;
+  readonly contexts: ReadonlyMap<string, Fields>;
+}
+
+/**
+ * @param optional files that do not exist are left out, as in `$KUBECONFIG`
+ * @throws KubeconfigError naming the file, and the field where it is one
+ */
+export async function readKubeconfigs(paths: readonly string[], optional: boolean): Promise<Kubeconfig> {
+  const parsed: Kubeconfig[] = [];
+  for (const path of paths) {
+    try {
+      parsed.push(await parseKubeconfig(await readKubeconfig(path, path), path));
+    } catch (error) {
+      if (!optional || !(error instanceof KubeconfigError) || codeOf(error.cause) !== 'ENOENT') throw error;
+    }
+  }
+  return merged(parsed);
+}
+
+/** @throws KubeconfigError naming `where` */
+export async function readKubeconfig(path: string, where: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const code = codeOf(error);
+    throw new KubeconfigError(where, code === 'ENOENT' ? 'does not exist' : `cannot be read: ${code}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * @param file path of the content, for messages and for relative paths
+ * @throws KubeconfigError
+ */
+export async function parseKubeconfig(content: Buffer, file: string): Promise<Kubeconfig> {
+  // A Pod has no kubeconfig and need not load the parser.
+  const { LineCounter, parseDocument } = await import('yaml');
+  const lineCounter = new LineCounter();
+  // Without `prettyErrors`: those quote the lines around a mistake, tokens included.
+  const document = parseDocument(content.toString('utf8'), { prettyErrors: false, lineCounter });
+  const [mistake] = document.errors;
+  if (mistake !== undefined) {
+    const { line, col } = lineCounter.linePos(mistake.pos[0]);
+    throw new KubeconfigError(file, `is not YAML: ${mistake.code} in line ${line}, column ${col}`);
+  }
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    // The parser's message names the alias, and an unquoted token that starts with `*` is one.
+    throw new KubeconfigError(file, 'is not YAML: it has an alias without an anchor, or too many aliases');
+  }
+  const top = new Fields(file, '', value);
+  const kind = top.string('kind');
+  if (kind !== undefined && kind !== 'Config') throw top.error('kind', `must be "Config", is ${JSON.stringify(kind)}`);
+  return {
+    files: [file],
+    currentContext: top.string('current-context'),
+    clusters: entries(top, 'clusters', 'cluster'),
+    users: entries(top, 'users', 'user'),
+    contexts: entries(top, 'contexts', 'context'),
+  };
+}
+
+function merged(configs: readonly Kubeconfig[]): Kubeconfig {
+  const firstOf = (part: 'clusters' | 'users' | 'contexts'): ReadonlyMap<string, Fields> => {
+    const all = new Map<string, Fields>();
+    for (const config of configs) for (const [name, entry] of config[part]) getOrCreate(all, name, () => entry);
+    return all;
+  };
+  return {
+    files: configs.flatMap((config) => config.files),
+    currentContext: configs.find((config) => config.currentContext !== undefined)?.currentContext,
+    clusters: firstOf('clusters'),
+    users: firstOf('users'),
+    contexts: firstOf('contexts'),
+  };
+}
+
+/** `clusters: [{name, cluster: {…}}]` as a map of names. */
+function entries(top: Fields, list: string, inner: string): Map<string, Fields> {
+  const found = new Map<string, Fields>();
+  for (const [index, value] of top.list(list).entries()) {
+    const name = new Fields(top.file, `${list}[${index}]`, value).required('name');
+    const entry = new Fields(top.file, `${list}[name=${name}]`, value);
+    if (found.has(name)) throw entry.error('', `the name ${JSON.stringify(name)} is used twice in ${list}`);
+    found.set(name, entry.fields(inner));
+  }
+  return found;
+}
+
+/** `name-data` (base64, wins) or `name` (a path, relative to the kubeconfig). */
+export function bytesOrFile(fields: Fields, name: string, clock: Clock): Buffer | FileValue | undefined {
+  const data = fields.base64(`${name}-data`);
+  if (data !== undefined) return data;
+  const path = fields.string(name);
+  return path === undefined ? undefined : fileValue(fields, name, path, clock);
+}
+
+export function fileValue(fields: Fields, name: string, path: string, clock: Clock): FileValue {
+  return new FileValue(relativeTo(fields.file, path), `${fields.file}: ${fields.at(name)}`, clock);
+}
+
+/** A path in a kubeconfig. */
+export function relativeTo(file: string, path: string): string {
+  return isAbsolute(path) ? path : join(dirname(file), path);
+}
