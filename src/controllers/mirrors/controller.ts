@@ -6,6 +6,7 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { RuleEvent } from '../common/rules/rule-statuses.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
@@ -90,12 +91,16 @@ class MirrorsController implements Controller {
       viewOf: (source: ResourceKey | undefined) => engine.backends.view(source),
       vault,
     };
+    const limits = new RuleLimits({
+      namespaces: () => cluster.namespaces.size,
+      onChange: (rule) => engine.enqueueRule(rule, 'low'),
+    });
     const rules = (this.#rules = new MirrorRules({
       ...common,
       patterns,
       secretKey: (namespace, name) => secrets.key(namespace, name),
       specOptions,
-      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
+      limits,
     }));
     this.reconciler = new MirrorReconciler({
       ...common,
@@ -119,7 +124,7 @@ class MirrorsController implements Controller {
       engine,
       clock,
       rulesFor: (namespace) => rules.rulesFor(namespace),
-      onCount: () => rules.recount(),
+      onCount: () => limits.recount(),
     });
   }
 

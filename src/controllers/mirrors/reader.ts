@@ -36,6 +36,7 @@ import {
   type VaultBlock,
 } from './api.ts';
 import { misreadPatterns, occursIn } from '../common/namespaces/selection.ts';
+import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { MirrorRules } from './rules/rule-set.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './rules/shape.ts';
@@ -78,7 +79,7 @@ class MirrorReader implements RuleReader {
       patterns: this.#patterns,
       secretKey: (namespace, name) => resourceKey(api.cluster, SECRET.kind, namespace, name),
       viewOf: () => ({ state: 'unknown' }),
-      onLimitChange,
+      limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
     });
   }
 
@@ -91,7 +92,7 @@ class MirrorReader implements RuleReader {
     if (kind !== SECRET_MIRROR_KIND) return [];
     const rule = this.#mirrors.key(namespace, name);
     const refusal = this.ruleSet.refusalOf(rule);
-    return refusal === undefined ? (this.#specOf(rule)?.problems ?? []) : [refusal];
+    return refusal === undefined ? (this.#specOf(rule)?.problems ?? []) : [refusal.message];
   }
 
   noteOn(rule: RuleKey, claims: number): string | undefined {
@@ -160,7 +161,9 @@ class MirrorReader implements RuleReader {
     if (spec === undefined) return 'the original may have retained it';
     const { namespace, name } = parseResourceKey(key);
     const isFound = spec.sourceName === name && occursIn(spec.namespaces, namespace);
-    return isFound ? 'the original searches patterns in names' : (this.ruleSet.refusalOf(owner) ?? spec.problems[0]);
+    return isFound
+      ? 'the original searches patterns in names'
+      : (this.ruleSet.refusalOf(owner)?.message ?? spec.problems[0]);
   }
 
   /** `undefined`: unknown. */

@@ -7,7 +7,8 @@ import type { Timer } from '../../runtime/clock.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
-import { annotationNames, isAnnotated, isReplicatorAnnotation } from './rules/annotations.ts';
+import { RuleLimits } from '../common/rules/rule-limits.ts';
+import { annotationNames, isAnnotated, isReplicatorAnnotation, type Refusal } from './rules/annotations.ts';
 import { replicatorHealth } from './health.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 import { REPLICATED_KINDS, ReplicatorRules, type ReplicatorRulesOptions } from './rules/rule-set.ts';
@@ -49,6 +50,10 @@ class ReplicatorController implements Controller {
     this.#kinds = [...config.runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
     const observed: ReplicatorRulesOptions['observed'] = (kind, namespace, name) =>
       cluster.store(kind).index.get(namespace, name);
+    const limits = new RuleLimits<Refusal>({
+      namespaces: () => cluster.namespaces.size,
+      onChange: (rule) => engine.enqueueRule(rule, 'low'),
+    });
     const rules = (this.#rules = new ReplicatorRules({
       cluster: cluster.api.cluster,
       settings: { ...config, names: annotationNames(config.annotationsPrefix), patterns: new PatternCache('full') },
@@ -56,7 +61,7 @@ class ReplicatorController implements Controller {
       namespaces: cluster.namespaces,
       served: cluster.served,
       observed,
-      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
+      limits,
     }));
     this.reconciler = new ReplicatorReconciler({
       api: cluster.api,
@@ -72,7 +77,7 @@ class ReplicatorController implements Controller {
       engine,
       clock,
       rulesFor: (namespace) => rules.rulesFor(namespace),
-      onCount: () => rules.recount(),
+      onCount: () => limits.recount(),
     });
   }
 

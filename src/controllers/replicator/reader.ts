@@ -3,6 +3,7 @@ import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type Rul
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
@@ -51,7 +52,7 @@ class ReplicatorReader implements RuleReader {
       kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]),
       namespaces: inventory.namespaces,
       observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
-      onLimitChange,
+      limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
     });
   }
 

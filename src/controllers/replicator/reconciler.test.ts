@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { SECRET } from '../../copy/model/kind.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
+import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { finish } from '../../runtime/queue/slices.ts';
 import { annotationNames } from './rules/annotations.ts';
@@ -42,6 +43,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     settings: SETTINGS,
     kinds: [SECRET],
     namespaces: new Namespaces(),
+    limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
     observed: () => observe(METADATA),
   });
   const reconciler = new ReplicatorReconciler({

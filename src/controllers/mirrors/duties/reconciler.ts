@@ -227,7 +227,7 @@ export class MirrorReconciler implements RuleReconciler {
     const result = nextStatus({
       ...facts,
       mirror,
-      spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
+      spec: refusal === undefined ? spec : { ...spec, problems: [refusal.message] },
       entries,
       leases: vault?.leases.states(rule, entries),
       previous: this.#statuses.latest(rule, mirror),

@@ -7,6 +7,7 @@ import { userCause } from '../../../copy/model/cause.ts';
 import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
+import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import type { SecretMirror } from '../api.ts';
@@ -38,6 +39,7 @@ function rules(
   return new MirrorRules({
     mirrors,
     namespaces,
+    limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
     patterns: new PatternCache('full'),
     secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
     viewOf: unused,
@@ -83,7 +85,7 @@ test('a mirror with too many patterns keeps its copies, until it is deleted', ()
   const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
   assert.deepEqual(evaluation?.claims, []);
-  assert.match(mirrors.refusalOf(RULE) ?? '', /characters in total/);
+  assert.match(mirrors.refusalOf(RULE)?.message ?? '', /characters in total/);
   assert.equal(mirrors.orphanPolicy(RULE, copy, true), 'keep');
   assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
 });

@@ -10,7 +10,7 @@ import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-s
 import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { type NamespaceSelection, reachedIn, rulesReaching } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
-import { MAX_TARGETS, TargetQuota } from '../../common/rules/target-quota.ts';
+import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from '../api.ts';
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
@@ -27,35 +27,22 @@ export interface MirrorRulesOptions {
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   /** Without it, mirrors from and to Vault make no claims on entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
-  /** The limit on the copies of a mirror may have changed since it was last evaluated. */
-  readonly onLimitChange?: ((rule: RuleKey) => void) | undefined;
+  readonly limits: RuleLimits;
 }
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
   readonly specs: SpecCache;
   readonly #options: MirrorRulesOptions;
-  readonly #quota: TargetQuota;
-  /** Why nothing is copied for mirrors with a valid spec: they have too many copies. */
-  readonly #refusals = new Map<RuleKey, string>();
 
   constructor(options: MirrorRulesOptions) {
     this.#options = options;
     this.specs = new SpecCache(options.patterns, options.specOptions);
-    this.#quota = new TargetQuota({
-      namespaces: () => options.namespaces.size,
-      onChange: (rule) => options.onLimitChange?.(rule),
-    });
   }
 
-  /** The number of namespaces has changed, and with it the limit on the copies of all mirrors in one namespace. */
-  recount(): void {
-    this.#quota.recount();
-  }
-
-  /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation. */
-  refusalOf(rule: RuleKey): string | undefined {
-    return this.#refusals.get(rule);
+  /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation: it has too many copies. */
+  refusalOf(rule: RuleKey): Cause | undefined {
+    return this.#options.limits.refusalOf(rule);
   }
 
   /** The mirrors that reach a namespace. */
@@ -86,13 +73,10 @@ export class MirrorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { mirrors, vault } = this.#options;
+    const { mirrors, vault, limits } = this.#options;
     const mirror = mirrors.get(rule);
     const deleting = mirror?.metadata.deletionTimestamp !== undefined;
-    if (mirror === undefined || deleting) {
-      this.#quota.release(rule);
-      this.#refusals.delete(rule);
-    }
+    if (mirror === undefined || deleting) limits.forget(rule);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
     const spec = this.specs.get(mirror);
@@ -112,10 +96,10 @@ export class MirrorRules implements RuleSet {
       return { owner, version, claims, sources: [] };
     }
     const sources = source === undefined ? [] : [source];
-    const refusal = this.#refuse(rule, mirror, owner, targets.length);
+    const refusal = this.#refusal(rule, mirror, owner, targets.length);
+    limits.decided(rule, refusal);
     if (refusal !== undefined) {
-      const claims = leavingClaims(owner, view.ownedBy(rule), userCause('InvalidSpec', refusal));
-      return { owner, version, claims, sources };
+      return { owner, version, claims: leavingClaims(owner, view.ownedBy(rule), refusal), sources };
     }
     const entry = vault?.targetKeyOf(spec.destinationLocation);
     if (entry !== undefined && source !== undefined) targets.push(entry);
@@ -168,8 +152,9 @@ export class MirrorRules implements RuleSet {
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
     const spec = this.specs.get(mirror);
-    const problem = this.refusalOf(rule) ?? spec.problems[0];
-    if (problem !== undefined) return userCause('InvalidSpec', problem);
+    const [problem] = spec.problems;
+    const refusal = this.refusalOf(rule) ?? (problem === undefined ? undefined : userCause('InvalidSpec', problem));
+    if (refusal !== undefined) return refusal;
     const source = this.sourceOf(rule, mirror, spec);
     const view = viewOf(source);
     if (view.state === 'failed' || view.state === 'missing') return view;
@@ -188,26 +173,24 @@ export class MirrorRules implements RuleSet {
   }
 
   /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
-  #refuse(rule: RuleKey, mirror: StoredMirror, { rank }: Owner, targets: number): string | undefined {
-    const { namespace: home = '' } = mirror.metadata;
-    let problem = tooMuch(mirror, targets);
-    if (problem !== undefined) this.#quota.release(rule);
-    else if (!this.#quota.request(rule, home, rank, targets)) {
-      problem = `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#quota.limit} copies in total, and older SecretMirrors take precedence`;
+  #refusal(
+    rule: RuleKey,
+    { metadata, tooLongPatterns }: StoredMirror,
+    { rank }: Owner,
+    targets: number,
+  ): Cause | undefined {
+    const { limits } = this.#options;
+    const { namespace: home = '' } = metadata;
+    let problem: string | undefined;
+    if (tooLongPatterns !== undefined) {
+      problem = `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
+    } else if (targets > MAX_TARGETS) {
+      problem = `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
     }
-    if (problem === undefined) {
-      this.#refusals.delete(rule);
-      return undefined;
+    if (problem !== undefined) limits.release(rule);
+    else if (!limits.request(rule, home, rank, targets)) {
+      problem = `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${limits.limit} copies in total, and older SecretMirrors take precedence`;
     }
-    const message = `spec.destination.namespaces: ${problem}`;
-    this.#refusals.set(rule, message);
-    return message;
+    return problem === undefined ? undefined : userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
   }
-}
-
-function tooMuch({ tooLongPatterns }: StoredMirror, targets: number): string | undefined {
-  if (tooLongPatterns !== undefined)
-    return `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
-  if (targets <= MAX_TARGETS) return undefined;
-  return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
 }

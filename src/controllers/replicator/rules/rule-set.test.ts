@@ -7,6 +7,7 @@ import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
+import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { annotationNames } from './annotations.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
@@ -26,6 +27,7 @@ function rules(replicateTo: string): ReplicatorRules {
     },
     kinds: [SECRET],
     namespaces: new Namespaces(),
+    limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
     observed: () => source,
   });
   finish(made.evaluate(RULE, { ownedBy: () => [] }));

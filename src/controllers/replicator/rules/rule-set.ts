@@ -23,7 +23,7 @@ import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-s
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { MAX_PATTERNS } from '../../common/namespaces/namespace-patterns.ts';
 import { misreadPatterns, type NamespaceSelection, rulesReaching, unionOf } from '../../common/namespaces/selection.ts';
-import { TargetQuota } from '../../common/rules/target-quota.ts';
+import type { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
@@ -58,8 +58,7 @@ export interface ReplicatorRulesOptions {
   readonly served?: readonly string[] | undefined;
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
-  /** The limit of targets may now admit or refuse the rule: evaluate it again. */
-  readonly onLimitChange?: (rule: RuleKey) => void;
+  readonly limits: RuleLimits<Refusal>;
 }
 
 export class ReplicatorRules implements RuleSet {
@@ -68,29 +67,17 @@ export class ReplicatorRules implements RuleSet {
   readonly #kinds: ReadonlyMap<string, Kind>;
   /** The namespaces that the rules with copies select, as of their last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
-  /** Why rules are not applied: an annotation is invalid, or they have too many targets. */
-  readonly #refusals = new Map<RuleKey, Refusal>();
-  readonly #quota: TargetQuota;
   /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(options: ReplicatorRulesOptions) {
     this.#options = options;
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
-    this.#quota = new TargetQuota({
-      namespaces: () => options.namespaces.size,
-      onChange: (rule) => options.onLimitChange?.(rule),
-    });
   }
 
   /** The rules that reach a namespace. */
   rulesFor(namespace: string): Steps<readonly RuleKey[]> {
     return rulesReaching(namespace, this.#selections);
-  }
-
-  /** The number of namespaces has changed, and the limits of targets with it. */
-  recount(): void {
-    this.#quota.recount();
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
@@ -106,9 +93,9 @@ export class ReplicatorRules implements RuleSet {
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
   }
 
-  /** Why the rule is not applied, as of its last evaluation. Its claims are then its existing copies. */
+  /** Why the rule is not applied, as of its last evaluation: a mistake, or too many targets. Its claims are then its existing copies. */
   refusalOf(rule: RuleKey): Refusal | undefined {
-    return this.#refusals.get(rule);
+    return this.#options.limits.refusalOf(rule);
   }
 
   *warmUp(rule: RuleKey): Steps<void> {
@@ -131,15 +118,14 @@ export class ReplicatorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { settings, observed: getObserved, cluster } = this.#options;
+    const { settings, observed: getObserved, cluster, limits } = this.#options;
     const { kind, place } = this.parse(rule);
     const observed = getObserved(kind, place.namespace, place.name);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
       this.#selections.delete(rule);
-      this.#quota.release(rule);
+      limits.forget(rule);
       this.#shapes.delete(rule);
-      this.#refusals.delete(rule);
       return undefined;
     }
     const title = `${kind.kind} ${place.namespace}/${place.name}`;
@@ -151,16 +137,13 @@ export class ReplicatorRules implements RuleSet {
         : undefined;
     if (pushed === undefined) {
       this.#selections.delete(rule);
-      this.#quota.release(rule);
+      limits.release(rule);
     }
     const nothing = { owner, version, claims: [], sources: [] };
     const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
     const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
-    if (refusal !== undefined) {
-      this.#refusals.set(rule, refusal);
-      return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
-    }
-    this.#refusals.delete(rule);
+    limits.decided(rule, refusal);
+    if (refusal !== undefined) return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
     const self = resourceKey(cluster, kind.kind, place.namespace, place.name);
     if (pushed !== undefined && !('reason' in pushed)) {
       const shape = this.#shapeOf(rule, place);
@@ -187,19 +170,19 @@ export class ReplicatorRules implements RuleSet {
     { rank }: Owner,
     targets: Targets,
   ): Steps<ReadonlySet<string> | Refusal> {
+    const { limits, namespaces: there } = this.#options;
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
-    const found = yield* targetsIn(targets, place, this.#options.namespaces);
+    const found = yield* targetsIn(targets, place, there);
     if ('reason' in found) {
-      this.#quota.release(rule);
+      limits.release(rule);
       return found;
     }
-    if (this.#quota.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
+    if (limits.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
     // New namespaces change the number of targets only through patterns: names already count.
     this.#selections.set(rule, { ...selection, names: new Set() });
-    const { limit } = this.#quota;
-    const problem = `the annotated objects in namespace ${place.namespace} have more than ${limit} targets in total; older objects take precedence`;
+    const problem = `the annotated objects in namespace ${place.namespace} have more than ${limits.limit} targets in total; older objects take precedence`;
     return illFormed(...targets.annotation, problem);
   }
 
@@ -215,11 +198,11 @@ export class ReplicatorRules implements RuleSet {
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
     const { settings } = this.#options;
     if (unknownOn(settings, 'the target', observed.annotations) !== undefined) return 'keep';
-    return ruleThere && this.#refusals.has(rule) ? 'keep' : 'delete';
+    return ruleThere && this.refusalOf(rule) !== undefined ? 'keep' : 'delete';
   }
 
   problemOf(rule: RuleKey): Refusal | undefined {
-    return this.#refusals.get(rule);
+    return this.refusalOf(rule);
   }
 
   /** The events for targets in namespaces that are named but not served, and for patterns that look like a glob or a list. */

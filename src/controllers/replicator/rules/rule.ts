@@ -10,7 +10,7 @@ import {
   type SuspectPattern,
   suspectPattern,
 } from '../../common/namespaces/selection.ts';
-import { MAX_TARGETS } from '../../common/rules/target-quota.ts';
+import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import {
   type AnnotationNames,
   type Annotations,

@@ -6,9 +6,10 @@
  * is twice the number of namespaces in a very large cluster. The limit of a namespace is the same or, in larger clusters, 50
  * targets for each namespace: 50 rules that copy to all namespaces.
  *
- * State: the rules of each namespace, ordered by age. Older rules take precedence, so a restart refuses the same rules. Invariant:
- * `onChange` was called for every rule whose admission may have changed since its last request.
+ * State: the requests of each namespace, ordered by age, and the refusals. Older rules take precedence, so a restart refuses the same rules.
+ * Invariant: `onChange` was called for every rule whose admission may have changed since its last request.
  */
+import type { Cause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 
 /** Maximum number of targets of one rule. */
@@ -16,33 +17,38 @@ export const MAX_TARGETS = 10_000;
 /** Factor of the limit for all rules in one namespace: this many for each namespace of the cluster, at least `MAX_TARGETS`. */
 const TARGETS_PER_NAMESPACE = 50;
 
-interface Request {
-  readonly rule: RuleKey;
-  readonly rank: string;
-  count: number;
-  admitted: boolean;
-}
-
 interface Account {
   total: number;
   /** Oldest first. */
   readonly requests: Request[];
-  refused: number;
+  /** Some requests do not fit. */
+  isCrowded: boolean;
 }
 
-export interface TargetQuotaOptions {
+interface Request {
+  readonly rule: RuleKey;
+  readonly namespace: string;
+  readonly account: Account;
+  readonly rank: string;
+  count: number;
+  isAdmitted: boolean;
+}
+
+export interface RuleLimitsOptions {
   /** The number of namespaces in the cluster. */
   readonly namespaces: () => number;
   /** The rule may now be admitted or refused: it has to request again. */
   readonly onChange: (rule: RuleKey) => void;
 }
 
-export class TargetQuota {
-  readonly #options: TargetQuotaOptions;
+/** The limits, and why rules are not applied: they exceed a limit, or have a mistake. */
+export class RuleLimits<Refusal extends Cause = Cause> {
+  readonly #options: RuleLimitsOptions;
   readonly #accounts = new Map<string, Account>();
-  readonly #of = new Map<RuleKey, { readonly namespace: string; readonly request: Request }>();
+  readonly #requests = new Map<RuleKey, Request>();
+  readonly #refusals = new Map<RuleKey, Refusal>();
 
-  constructor(options: TargetQuotaOptions) {
+  constructor(options: RuleLimitsOptions) {
     this.#options = options;
   }
 
@@ -57,64 +63,72 @@ export class TargetQuota {
    * @returns whether the limit allows them besides the targets of older rules in the namespace
    */
   request(rule: RuleKey, namespace: string, rank: string, count: number): boolean {
-    if (this.#of.get(rule)?.request.rank !== rank) this.release(rule);
-    const account = this.#account(namespace);
-    const request = this.#of.get(rule)?.request ?? this.#enter(account, namespace, rule, rank);
-    account.total += count - request.count;
+    if (this.#requests.get(rule)?.rank !== rank) this.release(rule);
+    const request = this.#requests.get(rule) ?? this.#enter(rule, namespace, rank);
+    request.account.total += count - request.count;
     request.count = count;
-    this.#decide(account, request);
-    return request.admitted;
+    this.#decide(request.account, request);
+    return request.isAdmitted;
   }
 
   /** Ends the request of a rule. */
   release(rule: RuleKey): void {
-    const known = this.#of.get(rule);
-    if (known === undefined) return;
-    const { namespace, request } = known;
-    this.#of.delete(rule);
-    const account = this.#account(namespace);
-    account.total -= request.count;
-    if (!request.admitted) account.refused -= 1;
+    const request = this.#requests.get(rule);
+    if (request === undefined) return;
+    const { account, namespace, count } = request;
+    this.#requests.delete(rule);
+    account.total -= count;
     account.requests.splice(insertionIndex(account.requests, request), 1);
     if (account.requests.length === 0) this.#accounts.delete(namespace);
     else this.#decide(account);
   }
 
+  /** The result of an evaluation. @param refusal `undefined`: the rule is applied */
+  decided(rule: RuleKey, refusal: Refusal | undefined): void {
+    if (refusal === undefined) this.#refusals.delete(rule);
+    else this.#refusals.set(rule, refusal);
+  }
+
+  /** Why the rule is not applied, as of its last evaluation. Its copies then stay as they are. */
+  refusalOf(rule: RuleKey): Refusal | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  /** The rule is gone, or is being deleted. */
+  forget(rule: RuleKey): void {
+    this.release(rule);
+    this.#refusals.delete(rule);
+  }
+
   /** The number of namespaces has changed, and the limit with it. */
   recount(): void {
-    const { limit } = this;
-    for (const account of this.#accounts.values()) {
-      if (account.refused > 0 || account.total > limit) this.#decide(account);
-    }
+    for (const account of this.#accounts.values()) this.#decide(account);
   }
 
   /** Admits or refuses `current`, and calls `onChange` for the other rules whose admission changes. */
   #decide(account: Account, current?: Request): void {
     const { limit } = this;
-    if (account.total <= limit && account.refused === 0) return;
+    if (account.total <= limit && !account.isCrowded) {
+      if (current !== undefined) current.isAdmitted = true;
+      return;
+    }
     let sum = 0;
+    account.isCrowded = false;
     for (const request of account.requests) {
       const fits = sum + request.count <= limit;
       if (fits) sum += request.count;
-      if (fits === request.admitted) continue;
-      if (request !== current) this.#options.onChange(request.rule);
-      else {
-        request.admitted = fits;
-        account.refused += fits ? -1 : 1;
-      }
+      else account.isCrowded = true;
+      if (request === current) request.isAdmitted = fits;
+      else if (fits !== request.isAdmitted) this.#options.onChange(request.rule);
     }
   }
 
-  #account(namespace: string): Account {
-    let account = this.#accounts.get(namespace);
-    if (account === undefined) this.#accounts.set(namespace, (account = { total: 0, requests: [], refused: 0 }));
-    return account;
-  }
-
-  #enter(account: Account, namespace: string, rule: RuleKey, rank: string): Request {
-    const request = { rule, rank, count: 0, admitted: true };
+  #enter(rule: RuleKey, namespace: string, rank: string): Request {
+    const account = this.#accounts.get(namespace) ?? { total: 0, requests: [], isCrowded: false };
+    this.#accounts.set(namespace, account);
+    const request = { rule, namespace, account, rank, count: 0, isAdmitted: true };
     account.requests.splice(insertionIndex(account.requests, request), 0, request);
-    this.#of.set(rule, { namespace, request });
+    this.#requests.set(rule, request);
     return request;
   }
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { MAX_TARGETS, TargetQuota } from './target-quota.ts';
+import { MAX_TARGETS, RuleLimits } from './rule-limits.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { asKey, asKeys } from '../../../../test/support/keys.ts';
 
@@ -12,7 +12,7 @@ class World {
   readonly admitted = new Set<RuleKey>();
   namespaces = 10;
   readonly #changed = new Set<RuleKey>();
-  readonly ledger = new TargetQuota({
+  readonly ledger = new RuleLimits({
     namespaces: () => this.namespaces,
     onChange: (rule) => this.#changed.add(rule),
   });
