@@ -3,15 +3,15 @@ import type { Controller } from '../../copy/engine/controller.ts';
 import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
+import { jsonReply, type Reply } from '../../observe/routes.ts';
 import type { Timer } from '../../runtime/clock.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation, type Refusal } from './rules/annotations.ts';
-import { replicatorHealth } from './health.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
-import { REPLICATED_KINDS, ReplicatorRules, type ReplicatorRulesOptions } from './rules/rule-set.ts';
+import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',
@@ -32,6 +32,22 @@ export const replicator: ControllerEntry = {
   programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
 
+/** The original's name of a replicator: one Go type serves Secrets and ConfigMaps. */
+const COMPONENT = '*replicate.ObjectReplicator';
+
+/**
+ * `/healthz` in the format of the original.
+ * @param unsynced the kinds whose first list is not complete
+ * @param stuck problems that a restart may solve; in a field that the original does not have
+ */
+export function replicatorHealth(unsynced: readonly string[], stuck: readonly string[] = []): Reply {
+  const ok = unsynced.length === 0 && stuck.length === 0;
+  return jsonReply(ok ? 200 : 503, {
+    notReady: unsynced.map(() => COMPONENT),
+    ...(stuck.length === 0 ? {} : { stuck }),
+  });
+}
+
 /** The source component of its events. */
 const EVENT_COMPONENT = 'k8s-replicator';
 
@@ -48,8 +64,6 @@ class ReplicatorController implements Controller {
     const { engine, cluster, clock, extraKinds, recordEvent } = context;
     const config = context.config.replicator;
     this.#kinds = [...config.runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
-    const observed: ReplicatorRulesOptions['observed'] = (kind, namespace, name) =>
-      cluster.store(kind).index.get(namespace, name);
     const limits = new RuleLimits<Refusal>({
       namespaces: () => cluster.namespaces.size,
       onChange: (rule) => engine.enqueueRule(rule, 'low'),
@@ -60,13 +74,12 @@ class ReplicatorController implements Controller {
       kinds: this.#kinds,
       namespaces: cluster.namespaces,
       served: cluster.served,
-      observed,
+      observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
       limits,
     }));
     this.reconciler = new ReplicatorReconciler({
       api: cluster.api,
       rules,
-      observed,
       recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
         const subject = { apiVersion, kind, namespace, name, uid };
         recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
@@ -101,7 +114,7 @@ class ReplicatorController implements Controller {
     const is = after && this.#rules.versionOf(after);
     if (was !== is) engine.enqueueRule(rule, priority);
     const owner = before && this.#rules.ownerOf(before, key);
-    if (owner !== undefined && this.#rules.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
+    if (owner !== undefined && this.#rules.problemOf(owner) !== undefined) engine.enqueueRule(owner, priority);
   }
 
   stop(): void {

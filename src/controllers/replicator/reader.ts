@@ -9,7 +9,7 @@ import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted 
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
 import { type AnnotationNames, annotationNames, listItems } from './rules/annotations.ts';
-import { isFilled } from './rules/bookkeeping.ts';
+import { isFilled } from './rules/shapes.ts';
 import { FOREIGN } from './foreign/programs.ts';
 import { ForeignRequests } from './foreign/requests.ts';
 import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
@@ -88,7 +88,7 @@ class ReplicatorReader implements RuleReader {
   /** The rule in the annotations of an object, or its refusal. */
   #replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
     const rule = this.ruleOf(key);
-    const refusal = rule === undefined ? undefined : this.ruleSet.refusalOf(rule);
+    const refusal = rule === undefined ? undefined : this.ruleSet.problemOf(rule);
     if (refusal !== undefined) return { kind: 'broken', refusal };
     return readRule(this.#settings, parseResourceKey(key), annotations);
   }
@@ -158,7 +158,7 @@ class ReplicatorReader implements RuleReader {
       leftover: {
         program: 'k8s-replicator',
         why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
-        because: this.ruleSet.refusalOf(rule)?.message ?? this.#whyNoCopy(observed),
+        because: this.ruleSet.problemOf(rule)?.message ?? this.#whyNoCopy(observed),
       },
     };
   }

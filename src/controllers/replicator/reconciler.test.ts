@@ -49,7 +49,6 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   const reconciler = new ReplicatorReconciler({
     api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
     rules,
-    observed: unused,
     recordEvent: unused,
     isNamespacePending: (rule) => rule === pending,
   });

@@ -5,10 +5,10 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
-import { observe, type Observed } from '../../copy/model/observed.ts';
+import { observe } from '../../copy/model/observed.ts';
 import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import { liveRules } from '../common/rules/rule-client.ts';
-import type { Place } from './rules/permission.ts';
+import type { Place } from './rules/annotations.ts';
 import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
 import type { ReplicatorRules } from './rules/rule-set.ts';
 
@@ -21,8 +21,6 @@ export interface RuleObject extends Place {
 export interface ReplicatorReconcilerOptions {
   readonly api: KubeApi;
   readonly rules: ReplicatorRules;
-  /** The object in the cache. */
-  readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
   /** Whether the rule may reach a namespace that was added or deleted since its evaluation. */
   readonly isNamespacePending: (rule: RuleKey) => boolean;
@@ -44,27 +42,25 @@ export class ReplicatorReconciler implements RuleReconciler {
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
   async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _progress: RuleProgress): Promise<RunResult | undefined> {
-    const { observed: getObserved, recordEvent } = this.#options;
-    const { kind, place } = this.rules.parse(rule);
-    const observed = getObserved(kind, place.namespace, place.name);
+    const { kind, place, observed } = this.rules.objectOf(rule);
     if (observed === undefined || this.rules.versionOf(observed) === undefined) {
       this.#recorded.delete(rule);
       return undefined;
     }
-    const found = eventsOf(this.rules.refusalOf(rule), entries);
+    const found = eventsOf(this.rules.problemOf(rule), entries);
     if (found === undefined) return undefined;
     const events = [...found, ...this.rules.warningsOf(rule)];
     const text = JSON.stringify([observed.uid, events]);
     if (this.#recorded.get(rule) === text) return undefined;
     if (events.length === 0) this.#recorded.delete(rule);
     else this.#recorded.set(rule, text);
-    for (const event of events) recordEvent({ kind, ...place, uid: observed.uid }, event);
+    for (const event of events) this.#options.recordEvent({ kind, ...place, uid: observed.uid }, event);
     return undefined;
   }
 
   /** The version of a rule on the server. */
   async #readVersion(rule: RuleKey, signal: AbortSignal): Promise<string | undefined> {
-    const { kind, place } = this.rules.parse(rule);
+    const { kind, place } = this.rules.objectOf(rule);
     const path = `${kind.groupPath}/namespaces/${place.namespace}/${kind.plural}/${place.name}`;
     const { body } = await this.#options.api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
     return this.rules.versionOf(observe((parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata));

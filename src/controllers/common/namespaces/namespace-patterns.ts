@@ -6,6 +6,7 @@
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../../../runtime/byte-cache.ts';
+import type { Steps } from '../../../runtime/queue/slices.ts';
 
 export type RegexMode = 'full' | 'search';
 
@@ -66,9 +67,6 @@ const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
 /** Minimum size of a pattern that is not a plain name. It limits one rule to 1,000 patterns, the limit in the CRD of SecretMirrors. */
 const MIN_PATTERN_SIZE = 20;
-
-/** Maximum number of patterns of one rule that are not plain names. */
-export const MAX_PATTERNS = MAX_PATTERN_SIZE / MIN_PATTERN_SIZE;
 
 /** Compiles the patterns of one rule, up to `MAX_PATTERN_SIZE` together. */
 export class RulePatterns {
@@ -202,6 +200,14 @@ export class PatternCache {
       this.#patterns.set(source, pattern, 2 * source.length + BYTES_PER_PATTERN);
     }
     return pattern;
+  }
+
+  /** Compiles the patterns of a rule in steps. The rule is refused if it has more than are compiled here. */
+  *warmUp(sources: readonly string[]): Steps<void> {
+    for (const source of sources.slice(0, MAX_PATTERN_SIZE / MIN_PATTERN_SIZE + 1)) {
+      this.get(source);
+      yield;
+    }
   }
 
   get size(): number {

@@ -65,11 +65,8 @@ export class MirrorRules implements RuleSet {
 
   *warmUp(rule: RuleKey): Steps<void> {
     const mirror = this.#options.mirrors.get(rule);
-    if (mirror === undefined || this.specs.has(mirror)) return;
-    for (const pattern of mirror.spec?.destination?.namespaces ?? []) {
-      this.#options.patterns.get(pattern);
-      yield;
-    }
+    if (mirror !== undefined && !this.specs.has(mirror))
+      yield* this.#options.patterns.warmUp(mirror.spec?.destination?.namespaces ?? []);
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {

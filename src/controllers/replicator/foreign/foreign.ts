@@ -154,8 +154,8 @@ class Analysis {
     const place = parseResourceKey(key);
     const allows = this.#requests.sources.get(source)?.allows ?? [];
     const rules = { names, allowAll: this.#context.config.replicator.allowAll, patterns: this.#patterns };
-    const { result } = permission(rules, place, parseResourceKey(source), this.#annotationsOf(source));
-    if (allows === 'all' || isListed(allows, place.namespace) || result === 'allowed') {
+    const denial = permission(rules, place, parseResourceKey(source), this.#annotationsOf(source));
+    if (allows === 'all' || isListed(allows, place.namespace) || denial === undefined) {
       return this.#change(key, { [names.from]: placeOf(source) }, `is filled from ${placeOf(source)}`, source);
     }
     return manual(

@@ -10,6 +10,12 @@ import { REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
 
+/** Namespace and name of an object. */
+export interface Place {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export interface AnnotationNames {
   /** On a target: `<namespace>/<name>` or `<name>` of its source. */
   readonly from: string;
@@ -55,20 +61,16 @@ export function unknownAnnotations(names: AnnotationNames, annotations: Annotati
   return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
 }
 
-/** Whether an object has annotations of the replicator. Called for every object in the cluster. */
-export function isAnnotated(names: AnnotationNames, annotations: Annotations | undefined): boolean {
-  if (annotations === undefined) return false;
-  if (names.prefix === '') {
-    for (const name of Object.values(names)) if (name !== '' && name in annotations) return true;
-    return false;
-  }
-  for (const key in annotations) if (key.startsWith(names.prefix)) return true;
-  return false;
-}
-
 /** Whether an annotation belongs to the replicator, known or unknown. */
 export function isReplicatorAnnotation(names: AnnotationNames, annotation: string): boolean {
-  return names.prefix === '' ? Object.values(names).includes(annotation) : annotation.startsWith(names.prefix);
+  if (names.prefix !== '') return annotation.startsWith(names.prefix);
+  return annotation !== '' && Object.values(names).includes(annotation);
+}
+
+/** Whether an object has annotations of the replicator. Called for every object in the cluster. */
+export function isAnnotated(names: AnnotationNames, annotations: Annotations = {}): boolean {
+  for (const key in annotations) if (isReplicatorAnnotation(names, key)) return true;
+  return false;
 }
 
 /** Why an object is not copied, or its copy is cleared. */
@@ -128,11 +130,7 @@ export function listItems(text: string): string[] {
 }
 
 /** The source in `replicate-from`, as `<namespace>/<name>`. */
-export function sourcePath(
-  names: AnnotationNames,
-  home: { readonly namespace: string; readonly name: string },
-  value: string,
-): string | Refusal {
+export function sourcePath(names: AnnotationNames, home: Place, value: string): string | Refusal {
   const path = value.includes('/') ? value : `${home.namespace}/${value}`;
   const [namespace = '', name = '', ...more] = path.split('/');
   if (!isPathName(namespace) || !isPathName(name) || more.length > 0) {

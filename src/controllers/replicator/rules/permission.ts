@@ -7,15 +7,10 @@ import {
   illFormed,
   isName,
   listItems,
+  type Place,
   readBool,
   type Refusal,
 } from './annotations.ts';
-
-/** Namespace and name of an object. */
-export interface Place {
-  readonly namespace: string;
-  readonly name: string;
-}
 
 export interface PermissionRules {
   readonly names: AnnotationNames;
@@ -24,17 +19,22 @@ export interface PermissionRules {
 }
 
 /** `denied`: the target must not have the data. `cancelled`: the annotations are invalid, so the target stays as it is. */
-export type Permission =
-  | { readonly result: 'allowed' }
-  | { readonly result: 'denied' | 'cancelled'; readonly refusal: Refusal };
+export interface Denial {
+  readonly result: 'denied' | 'cancelled';
+  readonly refusal: Refusal;
+}
 
-const ALLOWED: Permission = { result: 'allowed' };
 /** Inherited permissions: for all namespaces, and for none. */
 export const EVERYWHERE = '.*';
 export const NOWHERE = '-';
 
-/** Whether `target` may have the data of `source`. @param annotations of the source */
-export function permission(rules: PermissionRules, target: Place, source: Place, annotations: Annotations): Permission {
+/** Why `target` must not have the data of `source`; `undefined`: it may. @param annotations of the source */
+export function permission(
+  rules: PermissionRules,
+  target: Place,
+  source: Place,
+  annotations: Annotations,
+): Denial | undefined {
   const { names, allowAll } = rules;
   const where = `source ${source.namespace}/${source.name}`;
   const list = annotations[names.allowedNamespaces];
@@ -48,9 +48,9 @@ export function permission(rules: PermissionRules, target: Place, source: Place,
   }
   if (list !== undefined) {
     const listed = listedPermission(rules, names.allowedNamespaces, list, target, where);
-    if (listed.result !== 'allowed') return listed;
+    if (listed !== undefined) return listed;
   }
-  return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : ALLOWED;
+  return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : undefined;
 }
 
 /** The source is itself a copy: its own source must allow the target, too. */
@@ -59,17 +59,17 @@ function inheritedPermission(
   target: Place,
   where: string,
   annotations: Annotations,
-): Permission {
+): Denial | undefined {
   const { names } = rules;
   const inherited = annotations[names.inherited];
   if (inherited === undefined) return denied(`${where} is itself a copy and has no annotation ${names.inherited}`);
   const listed = listedPermission(rules, names.inherited, inherited, target, where);
-  if (listed.result !== 'allowed') return listed;
+  if (listed !== undefined) return listed;
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
     return { result: 'cancelled', refusal: userCause('Loop', message) };
   }
-  return ALLOWED;
+  return undefined;
 }
 
 /** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
@@ -82,15 +82,15 @@ function listedPermission(
   list: string,
   { namespace }: Place,
   where: string,
-): Permission {
-  if (list === EVERYWHERE) return ALLOWED;
+): Denial | undefined {
+  if (list === EVERYWHERE) return undefined;
   const patterns = new RulePatterns(cache);
   for (const item of listItems(list)) {
-    if (item === namespace) return ALLOWED;
+    if (item === namespace) return undefined;
     if (isName(item)) continue;
     const pattern = patterns.add(item);
     if ('error' in pattern) return cancelled(where, illFormed(annotation, item, `invalid pattern: ${pattern.error}`));
-    if (pattern.matches(namespace)) return ALLOWED;
+    if (pattern.matches(namespace)) return undefined;
   }
   return denied(`annotation ${annotation} of ${where} does not include namespace ${namespace}`);
 }
@@ -131,10 +131,10 @@ function matchesPattern(patterns: PatternCache, item: string, namespace: string)
   return !('error' in pattern) && pattern.matchesName(namespace);
 }
 
-function denied(message: string): Permission {
+function denied(message: string): Denial {
   return { result: 'denied', refusal: userCause('Denied', message) };
 }
 
-function cancelled(where: string, { reason, message }: Refusal): Permission {
+function cancelled(where: string, { reason, message }: Refusal): Denial {
   return { result: 'cancelled', refusal: userCause(reason, `${where}: ${message}`) };
 }

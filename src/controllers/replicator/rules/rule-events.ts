@@ -2,7 +2,9 @@
 import { someOf } from '../../../runtime/text/some-of.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
+import { misreadPatterns, unionOf } from '../../common/namespaces/selection.ts';
 import type { Refusal } from './annotations.ts';
+import type { Targets } from './rule.ts';
 
 export interface ReplicatorEvent {
   readonly type: 'Warning';
@@ -20,7 +22,7 @@ const MAX_EVENTS = 20;
  * @returns `undefined` while an outcome is pending, to avoid incomplete events
  */
 export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
-  if (refusal !== undefined) return [{ type: 'Warning', reason: refusal.reason, message: refusal.message }];
+  if (refusal !== undefined) return [warning(refusal.reason, refusal.message)];
   const groups = new Map<string, { reason: string; message: string; targets: string[] }>();
   for (const { claim, outcome } of entries) {
     if (outcome.state === 'pending') return undefined;
@@ -32,24 +34,29 @@ export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>)
     if (group === undefined) groups.set(id, { reason: outcome.reason, message: outcome.message, targets: [target] });
     else group.targets.push(target);
   }
-  return [...groups.values()].slice(0, MAX_EVENTS).map(({ reason, message, targets }) => ({
-    type: 'Warning',
-    reason,
-    message: about(targets, message),
-  }));
+  const reported = [...groups.values()].slice(0, MAX_EVENTS);
+  return reported.map(({ reason, message, targets }) => warning(reason, about(targets, message)));
 }
 
-/** @param named namespaces of targets @param served the only namespaces that copies can be in */
-export function unservedEvents(named: Iterable<string>, served: readonly string[]): readonly ReplicatorEvent[] {
-  const others = [...named].filter((namespace) => !served.includes(namespace));
-  if (others.length === 0) return [];
+/**
+ * The events for targets in namespaces that are named but not served, and for patterns that look like a glob or a list.
+ * @param served the only namespaces that copies can be in; `undefined`: all
+ */
+export function warningsOf(
+  { groups, suspects }: Targets,
+  namespaces: Iterable<string>,
+  served: readonly string[] | undefined,
+): ReplicatorEvent[] {
+  const { names } = unionOf(groups.map((group) => group.namespaces));
+  const others = served === undefined ? [] : [...names].filter((namespace) => !served.includes(namespace));
+  const events = misreadPatterns(suspects, namespaces).map((message) => warning('MisreadPattern', message));
+  if (others.length === 0) return events;
   const message = about(others, 'not among the namespaces that Keyferry serves (--namespaces)');
-  return [{ type: 'Warning', reason: 'NotServed', message }];
+  return [warning('NotServed', message), ...events];
 }
 
-/** @param messages see `misreadPatterns` */
-export function misreadEvents(messages: readonly string[]): readonly ReplicatorEvent[] {
-  return messages.map((message) => ({ type: 'Warning', reason: 'MisreadPattern', message }));
+function warning(reason: string, message: string): ReplicatorEvent {
+  return { type: 'Warning', reason, message };
 }
 
 function about(targets: readonly string[], message: string): string {

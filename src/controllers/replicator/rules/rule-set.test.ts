@@ -37,7 +37,7 @@ function rules(replicateTo: string): ReplicatorRules {
 test('a copy whose source has a mistake stays, as long as the source is there', () => {
   const copy = observedObject({ annotations: { 'k8s-replicator/replicated-by': 'home/db' } });
   const broken = rules('team-[/db');
-  assert.ok(broken.refusalOf(RULE) !== undefined);
+  assert.ok(broken.problemOf(RULE) !== undefined);
   assert.equal(broken.orphanPolicy(RULE, copy, true), 'keep');
   assert.equal(broken.orphanPolicy(RULE, copy, false), 'delete');
   assert.equal(rules('team/db').orphanPolicy(RULE, copy, true), 'delete');

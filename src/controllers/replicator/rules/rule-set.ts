@@ -21,14 +21,10 @@ import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { MAX_PATTERNS } from '../../common/namespaces/namespace-patterns.ts';
-import { misreadPatterns, type NamespaceSelection, rulesReaching, unionOf } from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, rulesReaching, unionOf } from '../../common/namespaces/selection.ts';
 import type { RuleLimits } from '../../common/rules/rule-limits.ts';
-import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
-import type { Place } from './permission.ts';
-import { PullShape } from './pull-shape.ts';
-import { PushShape } from './push-shape.ts';
-import { misreadEvents, type ReplicatorEvent, unservedEvents } from './rule-events.ts';
+import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
+import { type ReplicatorEvent, warningsOf } from './rule-events.ts';
 import {
   isRule,
   pushedBy,
@@ -39,6 +35,7 @@ import {
   targetsIn,
   unknownOn,
 } from './rule.ts';
+import { PullShape, PushShape } from './shapes.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 
@@ -93,34 +90,18 @@ export class ReplicatorRules implements RuleSet {
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
   }
 
-  /** Why the rule is not applied, as of its last evaluation: a mistake, or too many targets. Its claims are then its existing copies. */
-  refusalOf(rule: RuleKey): Refusal | undefined {
-    return this.#options.limits.refusalOf(rule);
-  }
-
   *warmUp(rule: RuleKey): Steps<void> {
-    const { settings, observed: getObserved } = this.#options;
-    const { kind, place } = this.parse(rule);
-    const annotations = getObserved(kind, place.namespace, place.name)?.annotations ?? {};
-    const { to, toNamespaces, allowedNamespaces } = settings.names;
-    let tried = 0;
-    for (const name of [to, toNamespaces, allowedNamespaces]) {
-      for (const item of listItems(annotations[name] ?? '')) {
-        const [pattern = ''] = item.split('/');
-        if (isName(pattern)) continue;
-        settings.patterns.get(pattern);
-        // The rule is refused if it has more.
-        tried += 1;
-        if (tried > MAX_PATTERNS) return;
-        yield;
-      }
-    }
+    const { names, patterns } = this.#options.settings;
+    const { annotations = {} } = this.objectOf(rule).observed ?? {};
+    const items = [names.to, names.toNamespaces, names.allowedNamespaces].flatMap((name) =>
+      listItems(annotations[name] ?? ''),
+    );
+    yield* patterns.warmUp(items.map((item) => item.split('/')[0] ?? '').filter((item) => !isName(item)));
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { settings, observed: getObserved, cluster, limits } = this.#options;
-    const { kind, place } = this.parse(rule);
-    const observed = getObserved(kind, place.namespace, place.name);
+    const { settings, cluster, limits } = this.#options;
+    const { kind, place, observed } = this.objectOf(rule);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
       this.#selections.delete(rule);
@@ -131,15 +112,13 @@ export class ReplicatorRules implements RuleSet {
     const title = `${kind.kind} ${place.namespace}/${place.name}`;
     const owner: Owner = { key: rule, title, rank: `${observed.created} ${observed.uid}` };
     const replication = readRule(settings, place, observed.annotations);
-    const pushed =
-      replication?.kind === 'push'
-        ? yield* this.#targetsWithinLimits(rule, place, owner, replication.targets)
-        : undefined;
-    if (pushed === undefined) {
+    if (replication?.kind !== 'push') {
       this.#selections.delete(rule);
       limits.release(rule);
     }
     const nothing = { owner, version, claims: [], sources: [] };
+    const pushed =
+      replication?.kind === 'push' ? yield* this.#targets(rule, place, owner, replication.targets) : undefined;
     const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
     const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
     limits.decided(rule, refusal);
@@ -164,12 +143,7 @@ export class ReplicatorRules implements RuleSet {
   }
 
   /** The targets, or a refusal if they exceed a limit. */
-  *#targetsWithinLimits(
-    rule: RuleKey,
-    place: Place,
-    { rank }: Owner,
-    targets: Targets,
-  ): Steps<ReadonlySet<string> | Refusal> {
+  *#targets(rule: RuleKey, place: Place, { rank }: Owner, targets: Targets): Steps<ReadonlySet<string> | Refusal> {
     const { limits, namespaces: there } = this.#options;
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
@@ -189,33 +163,28 @@ export class ReplicatorRules implements RuleSet {
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
     const { names } = this.#options.settings;
     if (!(names.by in annotations)) return undefined;
-    const { cluster, kind, namespace, name } = parseResourceKey(target);
-    if (!this.#kinds.has(kind) || cluster !== this.#options.cluster) return undefined;
-    const mark = pushedBy(names, { namespace, name }, annotations);
-    return mark && ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, mark.namespace, mark.name);
+    const place = parseResourceKey(target);
+    const mark = this.ruleOf(target) === undefined ? undefined : pushedBy(names, place, annotations);
+    return mark && ruleKeyOfKind(REPLICATOR_CONTROLLER, place.kind, mark.namespace, mark.name);
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
     const { settings } = this.#options;
     if (unknownOn(settings, 'the target', observed.annotations) !== undefined) return 'keep';
-    return ruleThere && this.refusalOf(rule) !== undefined ? 'keep' : 'delete';
+    return ruleThere && this.problemOf(rule) !== undefined ? 'keep' : 'delete';
   }
 
+  /** Why the rule is not applied, as of its last evaluation: a mistake, or too many targets. Its claims are then its existing copies. */
   problemOf(rule: RuleKey): Refusal | undefined {
-    return this.refusalOf(rule);
+    return this.#options.limits.refusalOf(rule);
   }
 
-  /** The events for targets in namespaces that are named but not served, and for patterns that look like a glob or a list. */
+  /** The events that the annotations of a rule deserve, whatever becomes of its targets. */
   warningsOf(rule: RuleKey): readonly ReplicatorEvent[] {
-    const { settings, served, namespaces, observed } = this.#options;
-    const { kind, place } = this.parse(rule);
-    const { annotations = {} } = observed(kind, place.namespace, place.name) ?? {};
-    const replication = readRule(settings, place, annotations);
-    if (replication?.kind !== 'push') return [];
-    const { groups, suspects } = replication.targets;
-    const { names } = unionOf(groups.map((group) => group.namespaces));
-    const unserved = served === undefined ? [] : unservedEvents(names, served);
-    return [...unserved, ...misreadEvents(misreadPatterns(suspects, namespaces.names()))];
+    const { settings, served, namespaces } = this.#options;
+    const { place, observed } = this.objectOf(rule);
+    const replication = observed && readRule(settings, place, observed.annotations);
+    return replication?.kind === 'push' ? warningsOf(replication.targets, namespaces.names(), served) : [];
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {
@@ -224,11 +193,11 @@ export class ReplicatorRules implements RuleSet {
     return shape;
   }
 
-  /** The kind and the place of the object of a rule. @throws TypeError for the key of another rule */
-  parse(rule: RuleKey): { readonly kind: Kind; readonly place: Place } {
+  /** The annotated object of a rule, as the cache has it. @throws TypeError for the key of another rule */
+  objectOf(rule: RuleKey): { readonly kind: Kind; readonly place: Place; readonly observed: Observed | undefined } {
     const { kind: kindName, namespace, name } = parseRuleKey(rule);
     const kind = this.#kinds.get(kindName);
     if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
-    return { kind, place: { namespace, name } };
+    return { kind, place: { namespace, name }, observed: this.#options.observed(kind, namespace, name) };
   }
 }

@@ -18,6 +18,7 @@ import {
   isName,
   isPathName,
   listItems,
+  type Place,
   readBool,
   type Refusal,
   sourcePath,
@@ -26,7 +27,7 @@ import {
   unknownAnnotations,
   userNames,
 } from './annotations.ts';
-import type { PermissionRules, Place } from './permission.ts';
+import type { PermissionRules } from './permission.ts';
 
 export interface RuleSettings extends PermissionRules {
   readonly ignoreUnknown: boolean;

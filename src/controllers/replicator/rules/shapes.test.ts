@@ -6,7 +6,7 @@ import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
 import { observe } from '../../../copy/model/observed.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { type Annotations, annotationNames } from './annotations.ts';
-import { PullShape } from './pull-shape.ts';
+import { PullShape } from './shapes.ts';
 
 const names = annotationNames('k8s-replicator');
 const settings = {

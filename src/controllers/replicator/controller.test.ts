@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 
-import { replicatorHealth } from './health.ts';
+import { replicatorHealth } from './controller.ts';
 
 it('responds as the original does, and with 503 if a worker is stuck', () => {
   const answer = (...args: Parameters<typeof replicatorHealth>): readonly [number, unknown] => {
