@@ -22,7 +22,7 @@ const MAX_EVENTS = 20;
  * @returns `undefined` while an outcome is pending, to avoid incomplete events
  */
 export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
-  if (refusal !== undefined) return [warning(refusal.reason, refusal.message)];
+  if (refusal !== undefined) return [warning(refusal)];
   const groups = new Map<string, { reason: string; message: string; targets: string[] }>();
   for (const { claim, outcome } of entries) {
     if (outcome.state === 'pending') return undefined;
@@ -35,7 +35,7 @@ export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>)
     else group.targets.push(target);
   }
   const reported = [...groups.values()].slice(0, MAX_EVENTS);
-  return reported.map(({ reason, message, targets }) => warning(reason, about(targets, message)));
+  return reported.map(({ reason, message, targets }) => warning({ reason, message: about(targets, message) }));
 }
 
 /**
@@ -49,13 +49,13 @@ export function warningsOf(
 ): ReplicatorEvent[] {
   const { names } = unionOf(groups.map((group) => group.namespaces));
   const others = served === undefined ? [] : [...names].filter((namespace) => !served.includes(namespace));
-  const events = misreadPatterns(suspects, namespaces).map((message) => warning('MisreadPattern', message));
+  const events = misreadPatterns(suspects, namespaces).map((message) => warning({ reason: 'MisreadPattern', message }));
   if (others.length === 0) return events;
   const message = about(others, 'not among the namespaces that Keyferry serves (--namespaces)');
-  return [warning('NotServed', message), ...events];
+  return [warning({ reason: 'NotServed', message }), ...events];
 }
 
-function warning(reason: string, message: string): ReplicatorEvent {
+function warning({ reason, message }: Pick<ReplicatorEvent, 'reason' | 'message'>): ReplicatorEvent {
   return { type: 'Warning', reason, message };
 }
 
