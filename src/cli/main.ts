@@ -5,10 +5,9 @@ import type { Writable } from 'node:stream';
 import { runCli } from './dispatch.ts';
 import type { ClusterOptions } from '../commands/actions.ts';
 import { Progress } from '../commands/output/progress.ts';
-import { type Paint, paintFor } from '../commands/output/styles.ts';
+import type { CommandContext, CommandResult } from '../commands/output/reading.ts';
+import { paintFor } from '../commands/output/styles.ts';
 import { BUILD } from '../config/version.ts';
-import type { Connection } from '../kube/connection.ts';
-import type { HttpKubeApi } from '../kube/http.ts';
 import { onStopSignal } from '../operator/stop-signals.ts';
 
 // Node 24 cuts small buffers from slabs of 64 KiB, and one that is still used keeps its whole slab. Requests, and lines of watches, that
@@ -38,20 +37,31 @@ async function readStdin(): Promise<string> {
   return await text(process.stdin);
 }
 
-/** What a command writes only on a terminal. */
-function terminal(): { readonly paint: Paint; readonly progress: Progress } {
-  return { paint: paintFor(process.stdout), progress: new Progress(process.stderr, process.env['TERM']) };
+/** Runs `work` with a signal that is aborted when the process is told to end, or when the reader of its output has closed the pipe. */
+async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const end = (): void => controller.abort();
+  const ignoreSignals = onStopSignal(end);
+  process.stdout.once('error', end);
+  try {
+    return await work(controller.signal);
+  } finally {
+    ignoreSignals();
+    process.stdout.off('error', end);
+  }
 }
 
 /**
- * Runs `work` with a connection to the cluster of a short command.
- * @throws KubeconfigError if no cluster is configured, and the errors of `work`; a connection error or 401 is wrapped with the
+ * Runs a command on a cluster, and prints what it returns.
+ * @returns its exit code
+ * @throws KubeconfigError if no cluster is configured, and the errors of the command; a connection error or 401 is wrapped with the
  * address of the server and its origin
  */
-async function withCluster<T>(
+async function onCluster(
   { kubeconfig, context }: ClusterOptions,
-  work: (api: HttpKubeApi, connection: Connection) => Promise<T>,
-): Promise<T> {
+  command: (context: CommandContext) => Promise<CommandResult>,
+  signal = new AbortController().signal,
+): Promise<number> {
   const [{ loadKubeconfig }, { createKubeApi }, { ConnectionError, isUnauthorized }] = await Promise.all([
     import('../kube/auth/kubeconfig.ts'),
     import('../kube/http.ts'),
@@ -59,26 +69,27 @@ async function withCluster<T>(
   ]);
   const connection = await loadKubeconfig({ path: kubeconfig, context, env: process.env });
   await using api = createKubeApi(connection);
+  using progress = new Progress(process.stderr, process.env['TERM']);
   try {
-    return await work(api, connection);
+    const { text, code } = await command({
+      api,
+      cluster: connection.server.host,
+      namespace: connection.namespace,
+      paint: paintFor(process.stdout),
+      progress,
+      now: () => Date.now(),
+      signal,
+      stdin: readStdin,
+      stdout,
+      stderr,
+    });
+    progress.end();
+    if (text !== '') stdout(text);
+    return code;
   } catch (error) {
     if (!(error instanceof ConnectionError) && !isUnauthorized(error)) throw error;
     const { server, origin } = connection;
     throw new Error(`cannot use the cluster at ${server.origin} (${origin}): ${error.message}`, { cause: error });
-  }
-}
-
-/** Runs `work` with a signal that is aborted when the process is told to end, or when the reader of its output has closed the pipe. */
-async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const controller = new AbortController();
-  const end = (): void => controller.abort();
-  const ignoreSignals = onStopSignal(end);
-  process.stdout.once('error', end);
-  try {
-    await work(controller.signal);
-  } finally {
-    ignoreSignals();
-    process.stdout.off('error', end);
   }
 }
 
@@ -96,39 +107,22 @@ void runCli(
       },
       status: async (options) => {
         const { status } = await import('../commands/status.ts');
-        await withCluster(options, async (api, { server }) => {
-          const show = async (signal: AbortSignal): Promise<void> =>
-            await status(server.host, options, { ...terminal(), api, now: () => Date.now(), signal, stdout, stderr });
-          // Without --watch a signal ends the process at once.
-          await (options.watch ? untilInterrupted(show) : show(new AbortController().signal));
-        });
-        return 0;
+        const show = async (signal?: AbortSignal): Promise<number> =>
+          await onCluster(options, async (context) => await status(context, options), signal);
+        // Without --watch a signal ends the process at once.
+        return await (options.watch ? untilInterrupted(show) : show());
       },
       plan: async (options) => {
         const { planFiles } = await import('../commands/plan.ts');
-        const { text, code } = await withCluster(options, async (api, { namespace }) => {
-          const context = { ...terminal(), api, namespace, stdin: readStdin, now: Date.now() };
-          return await planFiles(context, options);
-        });
-        stdout(text);
-        return code;
+        return await onCluster(options, async (context) => await planFiles(context, options));
       },
       explain: async (options) => {
         const { explain } = await import('../commands/explain.ts');
-        stdout(
-          await withCluster(options, async (api, { server }) => {
-            return await explain(api, server.host, options, { ...terminal(), now: Date.now() });
-          }),
-        );
-        return 0;
+        return await onCluster(options, async (context) => await explain(context, options));
       },
       migrate: async (options) => {
         const { migrate } = await import('../commands/migrate.ts');
-        const { text, code } = await withCluster(options, async (api, { server }) => {
-          return await migrate(server.host, options, { ...terminal(), api, stderr, now: Date.now() });
-        });
-        stdout(text);
-        return code;
+        return await onCluster(options, async (context) => await migrate(context, options));
       },
       demo: async (options) => {
         const { runDemo } = await import('./demo.ts');

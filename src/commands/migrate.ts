@@ -3,15 +3,13 @@
  *
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
-import { listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { heldBy, orphansIn } from '../controllers/common/snapshot/leftovers.ts';
-import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
 import type { Change, Finding, Found, ProgramReader } from '../controllers/common/migration.ts';
-import { controllerReaders, programReaders } from '../controllers/list.ts';
+import { programReaders } from '../controllers/list.ts';
 import type { ResourceKey } from '../copy/model/keys.ts';
-import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
 import type { MigrateOptions } from './actions.ts';
@@ -23,49 +21,28 @@ import {
   migrationText,
 } from './migrate/report.ts';
 import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/writes.ts';
-import { type Progress, withProgress } from './output/progress.ts';
-import { requireReach } from './output/reach-notes.ts';
+import { type CommandContext, type CommandResult, readSnapshot, requireReach } from './output/reading.ts';
 import { reportText } from './output/text.ts';
-import type { Paint } from './output/styles.ts';
 import type { Decision } from '../copy/plan/decide.ts';
 import type { PlannedTarget } from './plan/report.ts';
 import { rowsOn } from './plan/rows.ts';
 
-export interface MigrateContext {
-  readonly api: KubeApi;
-  readonly paint: Paint;
-  readonly progress: Progress;
-  readonly stderr: (text: string) => void;
-  /** Wall clock, ms. */
-  readonly now: number;
-  readonly signal?: AbortSignal;
-}
-
 /**
- * The text that the command prints, and its exit code.
- * @param cluster host of the API server
  * @throws Error if a right to read is missing, or if the other program still runs while its objects are to be changed; the errors of
  *   `api.request`
  */
-export async function migrate(
-  cluster: string,
-  options: Omit<MigrateOptions, 'kubeconfig' | 'context'>,
-  context: MigrateContext,
-): Promise<{ readonly text: string; readonly code: number }> {
-  using _ = context.progress;
-  const report = await new Migration(cluster, options, context).run();
+export async function migrate(context: CommandContext, options: MigrateOptions): Promise<CommandResult> {
+  const report = await new Migration(context, options).run();
   const { output, apply } = options;
   const text = output === 'table' ? migrationText(report, apply, context.paint) : reportText(report, output);
   return { text, code: exitCodeOf(report) };
 }
 
 class Migration {
-  readonly #cluster: string;
-  readonly #options: Omit<MigrateOptions, 'kubeconfig' | 'context'>;
-  readonly #context: MigrateContext;
+  readonly #options: MigrateOptions;
+  readonly #context: CommandContext;
 
-  constructor(cluster: string, options: Omit<MigrateOptions, 'kubeconfig' | 'context'>, context: MigrateContext) {
-    this.#cluster = cluster;
+  constructor(context: CommandContext, options: MigrateOptions) {
     this.#options = options;
     this.#context = context;
   }
@@ -105,7 +82,7 @@ class Migration {
     return {
       apiVersion: 'keyferry.dev/v1',
       kind: 'Migration',
-      cluster: this.#cluster,
+      cluster: this.#context.cluster,
       programs,
       targets: rows.map(({ row }) => row),
       unchanged: start.unchanged,
@@ -172,13 +149,8 @@ class Migration {
   }
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
-    const { api, now, signal, progress } = this.#context;
-    const { config } = this.#options;
-    const controllers = await controllerReaders();
-    const optional = new Set(controllers.flatMap(({ collection }) => (collection?.isOptional ? collection.kind : [])));
-    const lister = withProgress(listerOf(api), progress);
-    const snapshot = await Snapshot.at({ api, lister, config, controllers, changes: assumed(changes), now, signal });
-    requireReach(snapshot.inventory, (kind) => !optional.has(kind), '; the command reads the whole cluster');
+    const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
+    requireReach(snapshot, '', '; the command reads the whole cluster');
     return snapshot;
   }
 

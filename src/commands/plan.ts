@@ -1,13 +1,20 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
-import { KINDS, listerOf } from '../controllers/common/snapshot/inventory.ts';
-import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import { controllerReaders } from '../controllers/list.ts';
+import { KINDS } from '../controllers/common/snapshot/inventory.ts';
+import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { parseResourceKey } from '../copy/model/keys.ts';
-import type { KubeApi } from '../kube/api.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
-import { reachNotes, requireReach } from './output/reach-notes.ts';
-import { readManifests } from './plan/manifests.ts';
+import {
+  type CommandContext,
+  type CommandResult,
+  reachNotes,
+  readSnapshot,
+  requireReach,
+  ruleCollections,
+} from './output/reading.ts';
+import type { Cell, Paint } from './output/styles.ts';
+import { copiesText, reportText, textTable } from './output/text.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
+import { readManifests } from './plan/manifests.ts';
 import {
   hasLossOrRefusal,
   type PlannedNote,
@@ -16,42 +23,17 @@ import {
   type PlanReport,
 } from './plan/report.ts';
 import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
-import { copiesText, reportText, textTable } from './output/text.ts';
-import type { Cell, Paint } from './output/styles.ts';
-import { type Progress, withProgress } from './output/progress.ts';
 
-export interface PlanContext {
-  readonly api: KubeApi;
-  /** Namespace of objects that name none. */
-  readonly namespace: string;
-  readonly stdin: () => Promise<string>;
-  readonly paint: Paint;
-  readonly progress: Progress;
-  /** Wall clock, ms. */
-  readonly now: number;
-  readonly signal?: AbortSignal;
-}
-
-/**
- * The text that the command prints, and its exit code.
- * @throws ManifestError naming file, document and field, and the errors of `api.request`
- */
-export async function planFiles(
-  context: PlanContext,
-  options: Omit<PlanOptions, 'kubeconfig' | 'context'>,
-): Promise<{ readonly text: string; readonly code: number }> {
-  const { api, namespace: home, stdin, paint, now, signal } = context;
-  using progress = context.progress;
-  const controllers = await controllerReaders();
-  const collections = controllers.flatMap(({ collection }) => collection ?? []);
+/** @throws ManifestError naming file, document and field, and the errors of `api.request` */
+export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {
+  const { api, namespace: home, stdin, paint, now } = context;
+  const { all, config, output } = options;
+  const collections = await ruleCollections();
   const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
   const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
   const given = givenOf(manifests, collections, api.cluster, home);
-  const changes = changesBy(given, now);
-  const lister = withProgress(listerOf(api), progress);
-  const snapshot = await Snapshot.at({ api, lister, config: options.config, controllers, changes, now, signal });
-  const optional = new Set(['ConfigMap', ...collections.flatMap((one) => (one.isOptional ? one.kind : []))]);
-  requireReach(snapshot.inventory, (kind) => !optional.has(kind));
+  const snapshot = await readSnapshot(context, { config, changes: changesBy(given, now()) });
+  requireReach(snapshot, 'ConfigMap');
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
@@ -67,11 +49,11 @@ export async function planFiles(
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Plan',
-    targets: options.all ? rows.map(({ row }) => row) : changed,
+    targets: all ? rows.map(({ row }) => row) : changed,
     problems,
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
-      ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
+      ...reachNotes(snapshot).map((note) => ({ rule: 'rights', note })),
       ...elsewhere,
       ...notesOn(snapshot, affected),
     ],
@@ -79,7 +61,6 @@ export async function planFiles(
     ignored: manifests.length - given.length + unused.length,
   };
   const code = hasLossOrRefusal({ targets: changed, problems }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
-  const { all, output } = options;
   const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
   return { text, code };
 }

@@ -5,67 +5,49 @@
 import { stringify } from 'yaml';
 import { Contents } from '../controllers/common/snapshot/contents.ts';
 import { type Lister, listerOf } from '../controllers/common/snapshot/inventory.ts';
-import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import { controllerReaders } from '../controllers/list.ts';
-import type { StatusOptions } from './actions.ts';
-import { type Progress, withProgress } from './output/progress.ts';
-import { requireSomeReach } from './output/reach-notes.ts';
+import { EXIT_DONE, type StatusOptions } from './actions.ts';
+import {
+  type CommandContext,
+  type CommandResult,
+  readSnapshot,
+  requireSomeReach,
+  ruleCollections,
+} from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import { type Found, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
 import { WatchedLists } from '../controllers/common/snapshot/watched-lists.ts';
-import type { KubeApi } from '../kube/api.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
 import { rfc3339 } from '../runtime/text/rfc3339.ts';
-import type { Paint } from './output/styles.ts';
 import { changesBetween } from './status/changes.ts';
 
-type Options = Omit<StatusOptions, 'kubeconfig' | 'context'>;
-
 /**
- * Prints the status; with `watch` also its changes, until the signal is aborted.
- * @param cluster host of the API server
+ * With `watch`, prints the status and its changes, until the signal is aborted.
  * @throws the errors of `api.request`
  */
-export async function status(
-  cluster: string,
-  options: Options,
-  context: Omit<WatchContext, 'report'> & { readonly progress: Progress },
-): Promise<void> {
-  const { api, now, paint, progress, signal, stdout } = context;
+export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
+  const { api, cluster, paint, progress, signal } = context;
   const { config, namespace } = options;
-  const controllers = await controllerReaders();
-  const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
+  const kinds = (await ruleCollections()).flatMap(({ content }) => content ?? []);
   // For all reports of --watch: content that did not change is not read again.
   const contents = new Contents(api, signal, new Map(), kinds);
-  const report = async (source: Lister): Promise<Found> => {
+  const report = async (lister: Lister): Promise<Found> => {
     // Only the first report is awaited by somebody.
     using _ = progress;
-    const lister = withProgress(source, progress);
-    const snapshot = await Snapshot.at({ api, config, contents, controllers, namespace, now: now(), signal, lister });
-    const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
-    requireSomeReach(
-      snapshot.inventory,
-      controllers.flatMap(({ collection }) => collection?.kind ?? []),
-      hint,
-    );
+    const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
+    requireSomeReach(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
     return await statusReport(snapshot, cluster, namespace);
   };
-  if (options.watch) return await watchStatus({ ...context, report }, options);
-  stdout(statusText(await report(listerOf(api)), options, paint, reportText));
+  if (!options.watch)
+    return { text: statusText(await report(listerOf(api)), options, paint, reportText), code: EXIT_DONE };
+  await watchStatus({ ...context, report }, options);
+  return { text: '', code: EXIT_DONE };
 }
 
 /** Changes within this time are one. It limits the work in a cluster that changes all the time. */
 const SETTLE_MS = 1000;
 
-export interface WatchContext {
-  readonly api: KubeApi;
-  readonly paint: Paint;
-  /** Wall clock, ms. */
-  readonly now: () => number;
-  readonly signal: AbortSignal;
-  readonly stdout: (text: string) => void;
-  readonly stderr: (text: string) => void;
+interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 'signal' | 'stdout' | 'stderr'> {
   /** The status of the objects that the lister gives. @throws the errors of `api.request` */
   readonly report: (lister: Lister) => Promise<Found>;
 }

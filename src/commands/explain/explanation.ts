@@ -14,7 +14,7 @@ import {
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { rowsOn } from '../plan/rows.ts';
-import { reachNotes } from '../output/reach-notes.ts';
+import { reachNotes } from '../output/reading.ts';
 import { type ExplainedClaim, type Explanation, type OtherRule, summaryOf, verdictOf } from './report.ts';
 import { lastWriteOf, type Stored, type Subject, writersOf } from './subject.ts';
 
@@ -200,7 +200,7 @@ function usersOf({ claims }: Snapshot, key: ResourceKey): Explanation['sourceOf'
 function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
   const { inventory } = snapshot;
   const { namespace } = parseResourceKey(key);
-  const notes = reachNotes(inventory);
+  const notes = reachNotes(snapshot);
   if (stored.state === 'refused') notes.push(stored.message);
   if (inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
     notes.push(`namespace ${namespace} does not exist, or is being deleted`);

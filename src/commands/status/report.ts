@@ -10,7 +10,7 @@ import {
   ruleStatuses,
 } from '../../controllers/common/snapshot/status-report.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import { reachNotes } from '../output/reach-notes.ts';
+import { reachNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/styles.ts';
 import { TextParts } from '../output/text.ts';
@@ -65,7 +65,7 @@ export async function statusReport(snapshot: Snapshot, cluster: string, namespac
     kind: 'Status',
     cluster,
     systems: systems.map(({ system, installed }) => ({ system, installed })),
-    notes: reachNotes(inventory),
+    notes: reachNotes(snapshot),
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };

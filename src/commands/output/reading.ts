@@ -1,0 +1,88 @@
+/** What every command that reads a cluster begins with: its context, a snapshot, and what the permissions of the caller do not show. */
+import { KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
+import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
+import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
+import { controllerReaders } from '../../controllers/list.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { type Progress, withProgress } from './progress.ts';
+import type { Paint } from './styles.ts';
+
+export interface CommandContext {
+  readonly api: KubeApi;
+  /** Host of the API server. */
+  readonly cluster: string;
+  /** Of the kubeconfig's context: the namespace of objects that name none. */
+  readonly namespace: string;
+  readonly paint: Paint;
+  readonly progress: Progress;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  readonly stdin: () => Promise<string>;
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+}
+
+/** What a command prints at its end, and its exit code. */
+export interface CommandResult {
+  readonly text: string;
+  readonly code: number;
+}
+
+/** The collections of rules that have a kind of their own. */
+export async function ruleCollections(): Promise<RuleCollection[]> {
+  return (await controllerReaders()).flatMap(({ collection }) => collection ?? []);
+}
+
+/** @throws the errors of `api.request`, except for a missing permission */
+export async function readSnapshot(
+  { api, progress, now, signal }: Pick<CommandContext, 'api' | 'progress' | 'now' | 'signal'>,
+  options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal'>,
+): Promise<Snapshot> {
+  const lister = withProgress(options.lister ?? listerOf(api), progress);
+  return await Snapshot.at({ ...options, api, lister, controllers: await controllerReaders(), now: now(), signal });
+}
+
+/** Which parts of a cluster could not be listed with the permissions of the caller. */
+export function reachNotes({ inventory: { reaches } }: Snapshot): string[] {
+  const notes: string[] = [];
+  const partly: string[] = [];
+  for (const [kind, reach] of reaches) {
+    const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
+    if (reach.extent === 'namespace') partly.push(plural);
+    else if (reach.extent === 'refused' && kind !== 'Namespace') {
+      const lost = kind === SECRET.kind ? ', so neither copies nor problems of single copies are shown' : '';
+      notes.push(`${plural} are not included${lost}: ${reach.message}`);
+    }
+  }
+  if (partly.length > 0) {
+    notes.push(`${partly.join(', ')} in other namespaces are not included: no permission to list them`);
+  }
+  return notes;
+}
+
+/**
+ * Without any Secret, rules of their own kinds are known by their own status.
+ * @throws Error if neither Secrets nor any kind of rules could be listed
+ */
+export function requireSomeReach({ inventory: { reaches } }: Snapshot, hint = ''): void {
+  const plain = new Set(['Namespace', ...KINDS.map(({ kind }) => kind)]);
+  const isKnown = [...reaches].some(([kind, { extent }]) => {
+    return !plain.has(kind) && (extent === 'cluster' || extent === 'namespace');
+  });
+  const secrets = reaches.get(SECRET.kind);
+  if (!isKnown && secrets?.extent === 'refused') throw new Error(`${secrets.message}${hint}`);
+}
+
+/**
+ * @param optional a kind that need not be listed, besides those of optional rules
+ * @throws Error if another kind could not be listed at all
+ */
+export function requireReach({ inventory, readers }: Snapshot, optional = '', hint = ''): void {
+  const isOptional = new Set([optional]);
+  for (const { collection } of readers.values()) if (collection?.isOptional === true) isOptional.add(collection.kind);
+  for (const [kind, reach] of inventory.reaches) {
+    if (reach.extent === 'refused' && !isOptional.has(kind)) throw new Error(`${reach.message}${hint}`);
+  }
+}
