@@ -25,8 +25,23 @@ export class SetMap<K, V> {
     return values === undefined ? [] : [values];
   }
 
-  has(key: K): boolean {
-    return this.#sets.has(key);
+  /** Whether the key has the value; without one, whether the key has any. */
+  has(key: K, value?: V): boolean {
+    const values = this.#sets.get(key);
+    if (value === undefined) return values !== undefined;
+    return values instanceof Set ? values.has(value) : values === value;
+  }
+
+  /** The number of values of the key. */
+  size(key: K): number {
+    const values = this.#sets.get(key);
+    return values instanceof Set ? values.size : Number(values !== undefined);
+  }
+
+  /** One of the values of the key. */
+  first(key: K): V | undefined {
+    const values = this.#sets.get(key);
+    return values instanceof Set ? values.values().next().value : values;
   }
 
   /** @returns whether the key is new */
@@ -43,7 +58,8 @@ export class SetMap<K, V> {
     const values = this.#sets.get(key);
     if (!(values instanceof Set)) return values === value && this.#sets.delete(key);
     values.delete(value);
-    return values.size === 0 && this.#sets.delete(key);
+    if (values.size === 1) for (const last of values) this.#sets.set(key, last);
+    return false;
   }
 }
 

@@ -1,15 +1,15 @@
 /**
  * All claims, by rule, by target and by source, each with its outcome.
  *
- * Invariants: a claim is in all three indexes or in none; a rule has at most one claim of a mode on a target;
- * no index keeps an empty set. The book is derived state: it can be discarded and filled again from the rules.
+ * Invariants: a claim is in all indexes or in none; a rule has at most one claim of a mode on a target; no index keeps an empty set. The book
+ * is derived state: it can be discarded and filled again from the rules.
  *
  * Any user can create a rule with thousands of claims, and thousands of rules with a claim on one target. So the cost of each step is
- * proportional to the claims concerned, and a claim that is alone on its target needs no set.
+ * proportional to the claims concerned. There are tens of thousands of claims, so only the index by target has an entry for each of them:
+ * the others lead to the rule.
  */
 import {
   type Claim,
-  type ClaimMode,
   type Outcome,
   isUnderWay,
   type Owner,
@@ -43,18 +43,11 @@ export interface BookChange {
 /** Unique in a rule: the target, after the mode if that is not `own` (no target key has a blank). */
 type ClaimId = string;
 
-/** The claims on one target: nearly always one. */
-type EntriesOnTarget = Entry | Set<Entry>;
-
-/** The claims of one rule. Many rules have one, and need no map. */
-type EntriesOfRule = Entry | Map<ClaimId, Entry>;
-
 export class ClaimBook {
-  readonly #byRule = new Map<RuleKey, EntriesOfRule>();
-  readonly #byTarget = new Map<ResourceKey, EntriesOnTarget>();
-  readonly #bySource = new SetMap<ResourceKey, Entry>();
-  /** Claims whose source has a different key as a target, by that key. */
-  readonly #byPlace = new SetMap<ResourceKey, Entry>();
+  readonly #byRule = new Map<RuleKey, readonly Entry[]>();
+  readonly #byTarget = new SetMap<ResourceKey, Entry>();
+  /** The rules with claims that copy from a source, by its key, and by the key that it has as a target. A rule has few sources. */
+  readonly #rulesFrom = new SetMap<ResourceKey, RuleKey>();
   readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
   readonly #rulesOn = new SetMap<ResourceKey, RuleKey>();
   /** Number of a rule's claims that are under way. */
@@ -65,7 +58,9 @@ export class ClaimBook {
    * @param sources of the rule, whether it has claims or not
    */
   replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly ResourceKey[]): BookChange {
-    const before = mapOf(this.#byRule.get(rule));
+    const old = this.#byRule.get(rule) ?? [];
+    const before = new Map<ClaimId, Entry>();
+    for (const entry of old) before.set(idOf(entry.claim), entry);
     const after = new Map<ClaimId, Entry>();
     const targets: ResourceKey[] = [];
     const added: Entry[] = [];
@@ -73,10 +68,9 @@ export class ClaimBook {
     for (const claim of claims) {
       const id = idOf(claim);
       if (after.has(id)) continue;
-      const old = before.get(id);
-      if (old !== undefined && same(old.claim, claim)) {
-        // With the string of the old claim: a second string for each key would double the memory of keys.
-        after.set(idOf(old.claim), old);
+      const known = before.get(id);
+      if (known !== undefined && same(known.claim, claim)) {
+        after.set(id, known);
         continue;
       }
       const entry: Entry = { claim, outcome: PENDING };
@@ -95,9 +89,12 @@ export class ClaimBook {
       const { mode, source, isRuleSource } = entry.claim;
       if (mode === 'own' && source !== undefined && isRuleSource !== true) maybeUnused.add(source);
     }
-    const [first] = after.values();
-    if (first === undefined) this.#byRule.delete(rule);
-    else this.#byRule.set(rule, after.size === 1 ? first : after);
+    const entries = [...after.values()];
+    if (entries.length === 0) this.#byRule.delete(rule);
+    else this.#byRule.set(rule, entries);
+    const from = placesOf(entries);
+    for (const place of placesOf(old)) if (!from.has(place)) this.#rulesFrom.delete(place, rule);
+    for (const place of from) this.#rulesFrom.add(place, rule);
     const depends = this.#depend(rule, sources);
     const unusedSources = [...maybeUnused].filter((source) => this.userOf(source) === undefined);
     return { targets, added, removed, ...depends, unusedSources };
@@ -108,8 +105,8 @@ export class ClaimBook {
    * count: any user with the right to annotate an object could name any other object in it. A rule that copies itself does not count either.
    */
   userOf(target: ResourceKey): string | undefined {
-    for (const { claim } of this.#bySource.get(target)) {
-      if (claim.mode === 'own' && claim.isRuleSource !== true) return claim.owner.title;
+    for (const { claim } of this.#entriesFrom(target)) {
+      if (claim.source === target && claim.mode === 'own' && claim.isRuleSource !== true) return claim.owner.title;
     }
     // A rule without targets.
     for (const rule of this.#rulesOn.get(target)) if (!this.#byRule.has(rule)) return rule;
@@ -138,21 +135,17 @@ export class ClaimBook {
 
   /** Claims on `target`, in no order. */
   on(target: ResourceKey): readonly Entry[] {
-    const claims = this.#byTarget.get(target);
-    if (claims === undefined) return [];
-    return claims instanceof Set ? [...claims] : [claims];
+    return [...this.#byTarget.get(target)];
   }
 
   /** The number of claims on `target`. */
   countOn(target: ResourceKey): number {
-    const claims = this.#byTarget.get(target);
-    return claims instanceof Set ? claims.size : Number(claims !== undefined);
+    return this.#byTarget.size(target);
   }
 
   /** One of the claims on `target`, without a list of all. */
   firstOn(target: ResourceKey): Entry | undefined {
-    const claims = this.#byTarget.get(target);
-    return claims instanceof Set ? claims.values().next().value : claims;
+    return this.#byTarget.first(target);
   }
 
   /** An equal key: the string in a claim on the target, so that indexes share one string. */
@@ -167,29 +160,32 @@ export class ClaimBook {
 
   /** Whether `rule` has a claim on `target`. */
   claims(rule: RuleKey, target: ResourceKey): boolean {
-    const claims = this.#byRule.get(rule);
-    if (!(claims instanceof Map)) return claims?.claim.target === target;
-    return MODES.some((mode) => claims.has(idOf({ mode, target })));
+    for (const { claim } of this.#byTarget.get(target)) if (claim.owner.key === rule) return true;
+    return false;
   }
 
   /** Targets of claims on `source`. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
-    for (const entry of this.#bySource.get(source)) yield entry.claim.target;
+    for (const { claim } of this.#entriesFrom(source)) if (claim.source === source) yield claim.target;
   }
 
   /** Claims that copy from `place`: a source, by the key that it has as a target. */
   *from(place: ResourceKey): Iterable<Entry> {
-    for (const entry of this.#bySource.get(place)) if (targetKeyOfSource(entry.claim) === place) yield entry;
-    yield* this.#byPlace.get(place);
+    for (const entry of this.#entriesFrom(place)) if (targetKeyOfSource(entry.claim) === place) yield entry;
   }
 
   /** Whether a claim copies from `place`. */
   isSource(place: ResourceKey): boolean {
-    return this.#bySource.has(place) || this.#byPlace.has(place);
+    return this.#rulesFrom.has(place);
+  }
+
+  /** The claims of each rule that has one from the place. */
+  *#entriesFrom(place: ResourceKey): Iterable<Entry> {
+    for (const rule of this.#rulesFrom.get(place)) yield* this.of(rule);
   }
 
   of(rule: RuleKey): Iterable<Entry> {
-    return valuesOf(this.#byRule.get(rule));
+    return this.#byRule.get(rule) ?? [];
   }
 
   /** Whether some claim of the rule is under way. @see isUnderWay */
@@ -201,8 +197,7 @@ export class ClaimBook {
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
     // A run may end after its claim was removed from the book.
-    const claims = this.#byRule.get(entry.claim.owner.key);
-    if ((claims instanceof Map ? claims.get(idOf(entry.claim)) : claims) === entry) {
+    if (this.#byTarget.has(entry.claim.target, entry)) {
       this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }
     entry.outcome = outcome;
@@ -221,7 +216,7 @@ export class ClaimBook {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
       const controller = controllerOf(rule);
-      for (const { outcome } of valuesOf(entries)) {
+      for (const { outcome } of entries) {
         const key = `${controller} ${outcome.state}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
@@ -230,44 +225,26 @@ export class ClaimBook {
   }
 
   #insert(entry: Entry): void {
-    const { target, source } = entry.claim;
-    const others = this.#byTarget.get(target);
-    if (others === undefined) this.#byTarget.set(target, entry);
-    else if (others instanceof Set) others.add(entry);
-    else this.#byTarget.set(target, new Set([others, entry]));
+    this.#byTarget.add(entry.claim.target, entry);
     this.#count(entry, Number(isUnderWay(entry.outcome)));
-    const place = targetKeyOfSource(entry.claim);
-    if (source !== undefined) this.#bySource.add(source, entry);
-    if (place !== undefined && place !== source) this.#byPlace.add(place, entry);
   }
 
   #remove(entry: Entry): void {
-    const { target, source } = entry.claim;
-    const claims = this.#byTarget.get(target);
-    if (!(claims instanceof Set)) this.#byTarget.delete(target);
-    else {
-      claims.delete(entry);
-      const [last] = claims;
-      if (claims.size === 1 && last !== undefined) this.#byTarget.set(target, last);
-    }
+    this.#byTarget.delete(entry.claim.target, entry);
     this.#count(entry, -Number(isUnderWay(entry.outcome)));
-    const place = targetKeyOfSource(entry.claim);
-    if (source !== undefined) this.#bySource.delete(source, entry);
-    if (place !== undefined && place !== source) this.#byPlace.delete(place, entry);
   }
 }
 
-function mapOf(entries: EntriesOfRule | undefined): ReadonlyMap<ClaimId, Entry> {
-  if (entries instanceof Map) return entries;
-  return new Map(entries === undefined ? [] : [[idOf(entries.claim), entries]]);
+/** What the claims copy from: each source, and the key that it has as a target. */
+function placesOf(entries: readonly Entry[]): ReadonlySet<ResourceKey> {
+  const places = new Set<ResourceKey>();
+  for (const { claim } of entries) {
+    const place = targetKeyOfSource(claim);
+    if (claim.source !== undefined) places.add(claim.source);
+    if (place !== undefined) places.add(place);
+  }
+  return places;
 }
-
-function valuesOf(entries: EntriesOfRule | undefined): Iterable<Entry> {
-  if (entries instanceof Map) return entries.values();
-  return entries === undefined ? [] : [entries];
-}
-
-const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];
 
 function idOf({ mode, target }: Pick<Claim, 'mode' | 'target'>): ClaimId {
   return mode === 'own' ? target : `${mode} ${target}`;

@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { OnObjectChange } from '../../engine/backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
-import { KeyLists, observe, type Observed, type ObserveOptions } from '../../model/observed.ts';
+import { KeyLists, observe, type Observed, type ObserveOptions, type Slot } from '../../model/observed.ts';
 
 /** The bit of one feed. */
 type FeedBit = number;
@@ -33,9 +33,6 @@ export interface ObjectIndexOptions {
   /** @see Kind.isCustom */
   readonly isCustom?: boolean | undefined;
 }
-
-/** A record, and the feeds that confirm it: one object, because there are tens of thousands. */
-type Slot = Observed & { feeds: FeedBit };
 
 export class ObjectIndex {
   readonly cluster: string;
@@ -231,7 +228,9 @@ export class ObjectIndex {
   }
 
   #slotOf(meta: ObjectMeta, feeds: FeedBit): Slot {
-    return Object.assign(observe(meta, this.#observing), { feeds });
+    const slot = observe(meta, this.#observing);
+    slot.feeds = feeds;
+    return slot;
   }
 
   /**
