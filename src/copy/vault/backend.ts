@@ -11,7 +11,7 @@ import type { Content } from '../model/content.ts';
 import {
   type EntryKey,
   isEntryKey,
-  loginKey,
+  type LoginKey,
   type ObjectKey,
   type ResourceKey,
   type RuleKey,
@@ -21,11 +21,10 @@ import {
 import {
   LONGEST_WAIT_MS,
   VaultAccess,
+  type VaultConnection,
   vaultLongestWaitMs,
   vaultRetryAfterMs,
   type VaultTrouble,
-  type OnCredential,
-  VaultDirectAccess,
 } from './access/access.ts';
 import { VaultCredentials } from './access/credentials.ts';
 import type { EnvironmentToken } from './access/login-tokens.ts';
@@ -67,6 +66,8 @@ const DRAIN_MS = 500;
 /** Time limit of the revocation of our tokens at a stop, ms. */
 const REVOKE_MS = 2000;
 
+type OnCredential = (user: LoginKey) => void;
+
 /** The controller of rules with leases: it records leases for a restart, and reports them to users. */
 export interface LeaseObserver {
   leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord>;
@@ -93,7 +94,7 @@ export class VaultBackend implements Backend {
   readonly #sessions: VaultSessions;
   readonly #credentials: VaultCredentials;
   readonly #access: VaultAccess;
-  readonly #direct: VaultDirectAccess[] = [];
+  #onCredential: OnCredential | undefined;
   #leaseObserver: LeaseObserver | undefined;
 
   constructor(options: VaultBackendOptions) {
@@ -132,7 +133,7 @@ export class VaultBackend implements Backend {
       onUncertain: (key) => this.sources.refresh(key),
       onRevokeFailed: options.onRevokeFailed,
     });
-    const common = { locations: this.locations, access, credentials, clock, random };
+    const common = { locations: this.locations, access, clock, random };
     this.sources = new VaultSources({
       ...common,
       leases: this.leases,
@@ -173,11 +174,13 @@ export class VaultBackend implements Backend {
     // Vault has no watches: the entries of a rule are read when it is evaluated.
   }
 
-  /** For a controller that does not copy. It has no part in the queues and claims of this backend. */
-  directAccess(onCredential: OnCredential): VaultDirectAccess {
-    const direct = new VaultDirectAccess(this.#access, this.#credentials, onCredential);
-    this.#direct.push(direct);
-    return direct;
+  /**
+   * For the controller that reads and writes entries itself, and does not copy. It has no part in the queues and claims of this backend.
+   * @param onCredential the credential of a user, as it was given to `open`, has changed
+   */
+  directAccess(onCredential: OnCredential): Pick<VaultAccess, 'open' | 'close'> {
+    this.#onCredential = onCredential;
+    return this.#access;
   }
 
   setLeaseObserver(keeper: LeaseObserver): void {
@@ -188,11 +191,13 @@ export class VaultBackend implements Backend {
     return isEntryKey(key) ? this.sources.trouble(key) : undefined;
   }
 
-  /** Retries the sources and targets with this object as credential. */
+  /** A Secret is known, or has changed: retries those that log in with it. */
   objectKnown(object: ObjectKey): void {
-    for (const direct of this.#direct) direct.objectKnown(object);
     for (const key of this.#credentials.usersOf(object)) {
-      if (!isEntryKey(key)) continue;
+      if (!isEntryKey(key)) {
+        if (this.#access.isOutdated(key)) this.#onCredential?.(key);
+        continue;
+      }
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;
       this.targets.retry(key);
@@ -214,20 +219,19 @@ export class VaultBackend implements Backend {
     if (this.leases.isUsedByOther(leaseId, rule)) return;
     const lease = this.leases.find(leaseId);
     if (lease?.state === 'dropped') lease.state = 'ending';
-    const user = loginKey(rule, `revoke ${leaseId}`);
     try {
       const work = async (limited: AbortSignal): Promise<void> => {
-        const session = lease?.hold.session ?? (location && (await this.#access.open(user, location, limited)).session);
-        if (session === undefined) throw new Error('the Vault login that created it is no longer configured');
-        await revokeLease(session, leaseId, limited);
+        const revoke = async ({ session }: Pick<VaultConnection, 'session'>): Promise<void> =>
+          await revokeLease(session, leaseId, limited);
+        if (lease !== undefined) await revoke(lease.hold);
+        else if (location !== undefined) await this.#access.once(location, limited, revoke);
+        else throw new Error('the Vault login that created it is no longer configured');
       };
       await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
       this.leases.ended(leaseId);
     } catch (error) {
       if (lease?.state === 'ending') lease.state = 'dropped';
       throw error;
-    } finally {
-      this.#access.close(user);
     }
   }
 

@@ -8,7 +8,6 @@ import { ClaimBook } from '../book/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultAccess, VaultConnection } from './access/access.ts';
-import type { VaultCredentials } from './access/credentials.ts';
 import { VaultError } from '../../vault/errors.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
 import { VaultTargets } from './targets.ts';
@@ -68,8 +67,11 @@ test('an entry is written again if it was recreated, though it has the same vers
       load: async () => await Promise.resolve(content),
     },
     locations,
-    access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
-    credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+    access: {
+      open: async () => await Promise.resolve(connection),
+      follow: () => undefined,
+      close: () => undefined,
+    } as unknown as VaultAccess,
     random: () => 0,
     now: () => now,
     onOutcome: () => undefined,
@@ -151,8 +153,11 @@ test('the rule that holds an entry keeps it; a free entry goes to the oldest rul
       load: async () => await Promise.resolve(content),
     },
     locations,
-    access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
-    credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+    access: {
+      open: async () => await Promise.resolve(connection),
+      follow: () => undefined,
+      close: () => undefined,
+    } as unknown as VaultAccess,
     random: () => 0,
     now: () => 0,
     onOutcome: () => undefined,

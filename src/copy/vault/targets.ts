@@ -19,20 +19,19 @@ import { decide, type FactSource, factsOf, flowsIn, type TargetReader } from '..
 import type { Facts } from '../plan/facts.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
 import type { Flows } from '../book/cycles.ts';
-import { type EntryKey, loginKey, type RuleKey } from '../model/keys.ts';
+import type { EntryKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { TargetWriter, SourceReader } from '../engine/backend.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access/access.ts';
 import { VaultAuthMissingError } from './access/login-tokens.ts';
 import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
-import { NotKnownYetError, type VaultCredentials } from './access/credentials.ts';
-import type { VaultAuthRef, VaultLocations, VaultLocation } from './locations.ts';
+import { NotKnownYetError } from './access/credentials.ts';
+import type { VaultLocations, VaultLocation } from './locations.ts';
 
 export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> {
   readonly sources: SourceReader;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
-  readonly credentials: VaultCredentials;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
   /** The outcome of a claim changed, or a write was done for it. */
@@ -58,8 +57,6 @@ interface Memory {
   lastWrite?: LastWrite;
   /** The rule whose content the entry had when it was last written or read. */
   holder?: RuleKey;
-  /** The followed credential. */
-  auth?: VaultAuthRef;
   /** The credential changed during a run. */
   credentialChanged?: boolean;
 }
@@ -88,14 +85,17 @@ export class VaultTargets implements TargetWriter {
 
   /** One run of the target loop. @throws VaultError, to be called again */
   async reconcile(target: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const { locations } = this.#options;
+    const { access, locations } = this.#options;
     const winner = winnerOf(this.#known(target));
     const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
     if (winner === undefined || location === undefined) {
-      this.#release(target);
+      // No rule claims the entry. It stays unchanged.
+      this.#memory.delete(target);
+      access.close(target);
       return undefined;
     }
-    const memory = this.#follow(target, location.auth);
+    access.follow(target, location);
+    const memory = getOrCreate(this.#memory, target, (): Memory => ({}));
     memory.credentialChanged = false;
     const run: Run = { target, location, memory, signal };
     try {
@@ -172,10 +172,8 @@ export class VaultTargets implements TargetWriter {
     const { access, locations } = this.#options;
     const location = locations.get(target, rule);
     if (location === undefined || entryVersion === undefined) return undefined;
-    const user = loginKey(rule, `read back ${target}`);
     try {
-      const { entries } = await access.open(user, location, signal);
-      const entry = await entries.read(location.path, signal);
+      const entry = await access.once(location, signal, ({ entries }) => entries.read(location.path, signal));
       if (entry.state !== 'found' || versionOf(entry) !== entryVersion) return undefined;
       return contentFrom(entry.values, location.encoding);
     } catch (error) {
@@ -185,8 +183,6 @@ export class VaultTargets implements TargetWriter {
       }
       if (!isVaultError(error) || error.transient) throw error;
       return undefined;
-    } finally {
-      access.close(user);
     }
   }
 
@@ -234,23 +230,6 @@ export class VaultTargets implements TargetWriter {
   #nextPoll(target: EntryKey): RunResult | undefined {
     const pollMs = this.#options.locations.pollMs(target);
     return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * this.#options.random()) } : undefined;
-  }
-
-  #follow(target: EntryKey, auth: VaultAuthRef): Memory {
-    const memory = getOrCreate(this.#memory, target, (): Memory => ({}));
-    if (JSON.stringify(memory.auth) === JSON.stringify(auth)) return memory;
-    this.#options.credentials.follow(target, auth);
-    if (memory.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
-    memory.auth = auth;
-    return memory;
-  }
-
-  /** No rule claims the entry. It stays unchanged. */
-  #release(target: EntryKey): void {
-    const memory = this.#memory.get(target);
-    this.#memory.delete(target);
-    if (memory?.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
-    this.#options.access.close(target);
   }
 
   /** The facts without I/O. */

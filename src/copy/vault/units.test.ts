@@ -7,7 +7,6 @@ import { VaultError } from '../../vault/errors.ts';
 import type { KvEntry } from '../../vault/kv/answers.ts';
 import { VaultValues, type ValueEncoding } from '../../vault/kv/values.ts';
 import type { VaultAccess, VaultConnection } from './access/access.ts';
-import type { VaultCredentials } from './access/credentials.ts';
 import { VaultLocations, type VaultLocation, vaultPollKey, vaultSourceKey } from './locations.ts';
 import { type LeaseRecord, VaultLeases } from './leases/leases.ts';
 import { VaultSources } from './poll/sources.ts';
@@ -118,8 +117,11 @@ describe('a source in Vault', () => {
     });
     sources = new VaultSources({
       locations,
-      access: { open: async () => await Promise.resolve(connection), close: () => closes++ } as unknown as VaultAccess,
-      credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+      access: {
+        open: async () => await Promise.resolve(connection),
+        follow: () => undefined,
+        close: () => closes++,
+      } as unknown as VaultAccess,
       leases,
       clock,
       random: () => 0,

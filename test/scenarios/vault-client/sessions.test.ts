@@ -433,7 +433,11 @@ describe('a location', () => {
   const { signal } = new AbortController();
   const login: VaultLogin = { server: { addr: '' }, auth: { method: 'environment' } };
   const accessWith = (identity: () => VaultIdentity): VaultAccess => {
-    const credentials = { identity: async () => await Promise.resolve(identity()) } as unknown as VaultCredentials;
+    const credentials = {
+      follow: () => undefined,
+      versionOf: () => undefined,
+      identity: async () => await Promise.resolve(identity()),
+    } as unknown as VaultCredentials;
     return new VaultAccess({ sessions, credentials, clock: systemClock });
   };
   const unused = async (): Promise<void> => {

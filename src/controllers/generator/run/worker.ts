@@ -3,7 +3,7 @@
  * from what Vault and the object say, so it can be repeated after any crash.
  */
 import type { Fault } from '../../../copy/model/cause.ts';
-import { type VaultLogin, isSkippedCall, type VaultDirectAccess } from '../../../copy/vault/access/access.ts';
+import { type VaultLogin, isSkippedCall, type VaultAccess } from '../../../copy/vault/access/access.ts';
 import type { ClaimBook } from '../../../copy/book/claim-book.ts';
 import { loginKey, type LoginKey, parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { NotKnownYetError } from '../../../copy/vault/access/credentials.ts';
@@ -32,7 +32,7 @@ export interface WorkerOptions {
   readonly rule: (key: RuleKey) => ExternalSecretRule | undefined;
   readonly mode: () => ConditionMode;
   readonly stores: Pick<StoreAccess, 'userOf' | 'sourceFor' | 'readCa'>;
-  readonly vault: Pick<VaultDirectAccess, 'open' | 'close'>;
+  readonly vault: Pick<VaultAccess, 'open' | 'close'>;
   readonly book: Pick<ClaimBook, 'on'>;
   readonly writes: Pick<Writes, 'result' | 'condition' | 'heal' | 'event' | 'forget'>;
   readonly metrics: GeneratorMetrics;

@@ -13,15 +13,17 @@ import {
   troubleOf,
   vaultLongestWaitMs,
   vaultRetryAfterMs,
-  type VaultAccess,
+  VaultAccess,
   type VaultLogin,
-  VaultDirectAccess,
 } from './access.ts';
 import { VaultAuthMissingError } from './login-tokens.ts';
 import type { VaultLocation, VaultAuthRef } from '../locations.ts';
 import type { VaultCredentials } from './credentials.ts';
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
+import type { VaultSessions } from '../../../vault/session/sessions.ts';
 import { asKey } from '../../../../test/support/keys.ts';
-import type { EntryKey, LoginKey } from '../../model/keys.ts';
+import type { LoginKey } from '../../model/keys.ts';
 
 const LOCATION: VaultLocation = {
   server: { addr: 'https://v' },
@@ -160,33 +162,34 @@ const { signal } = new AbortController();
 const USER: LoginKey = asKey('generator:a/x SecretStore/s');
 const tokenIn = (name: string): VaultAuthRef => ({ method: 'token', token: { namespace: 'a', name, key: 'token' } });
 
-/** A direct access, and what it does in its order. */
-const scene = (): { vault: VaultDirectAccess; done: string[] } => sceneWith(() => undefined);
-
-function sceneWith(onCredential: (user: LoginKey) => void): { vault: VaultDirectAccess; done: string[] } {
+/** An access, and what it does in its order. */
+function scene(versionOf: () => string | undefined = () => undefined): { access: VaultAccess; done: string[] } {
   const done: string[] = [];
   const nameOf = (auth: VaultAuthRef): string => (auth.method === 'token' ? auth.token.name : auth.method);
-  const access = {
-    open: (_: string, { server }: VaultLogin) => Promise.resolve(done.push(`open ${server.addr}`)),
-    close: () => done.push('close'),
-  } as unknown as VaultAccess;
+  const identities = new Map<string, object>();
   const credentials = {
     follow: (_: string, auth: VaultAuthRef) => done.push(`follow ${nameOf(auth)}`),
     unfollow: (_: string, auth: VaultAuthRef) => done.push(`unfollow ${nameOf(auth)}`),
-    versionOf: () => undefined,
-    usersOf: () => [USER],
+    identity: async (auth: VaultAuthRef) => await Promise.resolve(getOrCreate(identities, nameOf(auth), () => ({}))),
+    versionOf,
   } as unknown as VaultCredentials;
-  return { vault: new VaultDirectAccess(access, credentials, onCredential), done };
+  const sessions = {
+    acquire: ({ addr }: { readonly addr: string }) => {
+      done.push(`acquire ${addr}`);
+      return { session: {}, release: () => done.push(`release ${addr}`) };
+    },
+  } as unknown as VaultSessions;
+  return { access: new VaultAccess({ credentials, sessions, clock: new ManualClock() }), done };
 }
 
 describe('the connection of a user', () => {
   it('is kept while its server and login stay the same', async () => {
-    const { vault, done } = scene();
+    const { access, done } = scene();
     const login = (): VaultLogin => ({ server: { addr: 'http://one' }, auth: tokenIn('t') });
-    await vault.open(USER, login(), signal);
-    done.length = 0;
-    await vault.open(USER, login(), signal);
-    assert.deepEqual(done, ['open http://one']);
+    const first = await access.open(USER, login(), signal);
+    assert.deepEqual(done, ['follow t', 'acquire http://one']);
+    assert.equal(await access.open(USER, login(), signal), first);
+    assert.deepEqual(done, ['follow t', 'acquire http://one']);
   });
 
   for (const [what, server, auth] of [
@@ -194,51 +197,54 @@ describe('the connection of a user', () => {
     ['login', 'http://one', 'u'],
   ] as const) {
     it(`is closed before the next one is opened when its ${what} has changed`, async () => {
-      const { vault, done } = scene();
-      await vault.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
+      const { access, done } = scene();
+      await access.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
       done.length = 0;
-      await vault.open(USER, { server: { addr: server }, auth: tokenIn(auth) }, signal);
-      assert.deepEqual(done, [`follow ${auth}`, 'unfollow t', 'close', `open ${server}`]);
+      await access.open(USER, { server: { addr: server }, auth: tokenIn(auth) }, signal);
+      assert.deepEqual(done, [`follow ${auth}`, 'unfollow t', 'release http://one', `acquire ${server}`]);
       done.length = 0;
-      vault.close(USER);
-      assert.deepEqual(done, [`unfollow ${auth}`, 'close']);
+      access.close(USER);
+      assert.deepEqual(done, [`unfollow ${auth}`, `release ${server}`]);
     });
   }
+
+  it('that is closed while it opens holds no session', async () => {
+    const { access, done } = scene();
+    const opening = access.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
+    access.close(USER);
+    await opening;
+    assert.deepEqual(done, ['follow t', 'unfollow t', 'acquire http://one', 'release http://one']);
+  });
+
+  it('for a single use follows no credential, and is closed after a failure', async () => {
+    const { access, done } = scene();
+    const login = { server: { addr: 'http://one' }, auth: tokenIn('t') };
+    await assert.rejects(
+      access.once(login, signal, () => Promise.reject(new Error('no answer'))),
+      /no answer/,
+    );
+    assert.deepEqual(done, ['acquire http://one', 'release http://one']);
+  });
 });
 
-describe('a change of a credential', () => {
-  for (const [title, now, called] of [
-    ['calls the user that opened with an earlier version', 'v2', true],
-    ['calls no user that opened with this version', 'v1', false],
-    ['calls the user if the Secret is gone', undefined, true],
+describe('the credential of a user', () => {
+  for (const [title, now, isOutdated] of [
+    ['is outdated if the user opened with an earlier version', 'v2', true],
+    ['is not outdated if the user opened with this version', 'v1', false],
+    ['is outdated if the Secret is gone', undefined, true],
   ] as const) {
     it(title, async () => {
       let version: string | undefined = 'v1';
-      const users: string[] = [];
-      const access = { open: async () => await Promise.resolve({}), close: () => undefined };
-      const credentials = {
-        follow: () => undefined,
-        unfollow: () => undefined,
-        versionOf: () => version,
-        usersOf: () => [USER, asKey<EntryKey>('vault:http://v/secret/app#1')],
-      };
-      const vault = new VaultDirectAccess(
-        access as unknown as VaultAccess,
-        credentials as unknown as VaultCredentials,
-        (user) => users.push(user),
-      );
-      await vault.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
+      const { access } = scene(() => version);
+      await access.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
       version = now;
-      vault.objectKnown(asKey('c:Secret/a/t'));
-      assert.deepEqual(users, called ? [USER] : []);
+      assert.equal(access.isOutdated(USER), isOutdated);
     });
   }
 
-  it('calls a user whose Secrets were not known when it opened', async () => {
-    const users: string[] = [];
-    const { vault } = sceneWith((user) => users.push(user));
-    await vault.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
-    vault.objectKnown(asKey('c:Secret/a/t'));
-    assert.deepEqual(users, [USER]);
+  it('is outdated if its Secrets were not known when the user opened', async () => {
+    const { access } = scene();
+    await access.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
+    assert.equal(access.isOutdated(USER), true);
   });
 });

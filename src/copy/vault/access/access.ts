@@ -1,7 +1,7 @@
 /**
- * Access to Vault for the locations of rules: the session of each location, and messages for its errors.
+ * Access to Vault for sources, targets and controllers: the session of each user, and messages for its errors.
  *
- * A location holds at most one session. A changed credential is another identity, so another session: the new one is acquired before the
+ * A user holds at most one session. A changed credential is another identity, so another session: the new one is acquired before the
  * old one is released. A lease holds its session itself.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
@@ -15,24 +15,26 @@ import { ApiError } from '../../../kube/errors.ts';
 import { type Cause, type Fault, userCause, failureOf } from '../../model/cause.ts';
 import { causedBy, missingCredential } from './login-tokens.ts';
 import type { VaultCredentials } from './credentials.ts';
-import { type VaultUser, isEntryKey, type LoginKey, type ObjectKey } from '../../model/keys.ts';
+import type { VaultUser } from '../../model/keys.ts';
 import type { VaultLocation } from '../locations.ts';
 
 /** A server and a login. */
 export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
 
-/** The connection of one location, until its credential changes. */
+/** The connection of one user, until its credential changes. */
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
-  /** Holds the session longer than the location does. */
+  /** Holds the session longer than the user does. */
   hold(): SessionHold;
 }
 
-interface Open {
-  readonly identity: VaultIdentity;
-  readonly hold: SessionHold;
-  readonly connection: VaultConnection;
+/** A user of a login, until `close`. */
+interface OpenLogin {
+  readonly login: VaultLogin;
+  /** Of its Secrets, when the user last opened it. `undefined`: they were not known. */
+  version: string | undefined;
+  open?: { readonly identity: VaultIdentity; readonly hold: SessionHold; readonly connection: VaultConnection };
 }
 
 export interface VaultAccessOptions {
@@ -45,7 +47,7 @@ export interface VaultAccessOptions {
 
 export class VaultAccess {
   readonly #options: VaultAccessOptions;
-  readonly #open = new Map<VaultUser, Open>();
+  readonly #logins = new Map<VaultUser, OpenLogin>();
   /** One for each session, to share its cache of mounts. */
   readonly #entries = new WeakMap<VaultSession, VaultEntries>();
 
@@ -53,31 +55,78 @@ export class VaultAccess {
     this.#options = options;
   }
 
+  /** Follows the credential of a user until `close`, so that a change of the credential is known. */
+  follow(user: VaultUser, { server, auth }: VaultLogin): OpenLogin {
+    const { credentials } = this.#options;
+    const login = { server, auth };
+    const before = this.#logins.get(user);
+    if (before !== undefined && JSON.stringify(before.login) === JSON.stringify(login)) return before;
+    const followed: OpenLogin = { login, version: undefined };
+    credentials.follow(user, auth);
+    this.#logins.set(user, followed);
+    if (before === undefined) return followed;
+    credentials.unfollow(user, before.login.auth);
+    before.open?.hold.release();
+    return followed;
+  }
+
   /**
-   * Opens the connection of a location: one that is followed (`VaultCredentials.follow`), or for a single use.
+   * Opens the connection of a user, and follows its credential until `close`.
    * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidServer` and `closed`
    */
-  async open(key: VaultUser, location: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
+  async open(user: VaultUser, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
+    const followed = this.follow(user, login);
+    // Record the version before reading the Secrets, so that a change during the read makes it outdated.
+    followed.version = this.#options.credentials.versionOf(login.auth);
+    const connection = await this.#open(followed, signal);
+    // The user was closed meanwhile.
+    if (this.#logins.get(user) !== followed) followed.open?.hold.release();
+    return connection;
+  }
+
+  /** Uses a connection once, without following its credential. @throws as `open`, and what `work` throws */
+  async once<T>(login: VaultLogin, signal: AbortSignal, work: (connection: VaultConnection) => Promise<T>): Promise<T> {
+    const single: OpenLogin = { login, version: undefined };
+    try {
+      return await work(await this.#open(single, signal));
+    } finally {
+      single.open?.hold.release();
+    }
+  }
+
+  /** Whether the credential of a user is unknown, or not the one that the user last opened with. */
+  isOutdated(user: VaultUser): boolean {
+    const followed = this.#logins.get(user);
+    if (followed === undefined) return false;
+    const version = this.#options.credentials.versionOf(followed.login.auth);
+    return version === undefined || version !== followed.version;
+  }
+
+  /** The connection is no longer used. */
+  close(user: VaultUser): void {
+    const followed = this.#logins.get(user);
+    if (followed === undefined) return;
+    this.#logins.delete(user);
+    this.#options.credentials.unfollow(user, followed.login.auth);
+    followed.open?.hold.release();
+  }
+
+  async #open(of: OpenLogin, signal: AbortSignal): Promise<VaultConnection> {
     const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
-    const identity = await credentials.identity(location.auth, signal);
-    const known = this.#open.get(key);
+    const { server, auth } = of.login;
+    const identity = await credentials.identity(auth, signal);
+    const known = of.open;
     if (known?.identity === identity) return known.connection;
-    const hold = sessions.acquire(location.server, identity);
+    const hold = sessions.acquire(server, identity);
     const { session } = hold;
     const connection: VaultConnection = {
       session,
       entries: getOrCreate(this.#entries, session, () => new VaultEntries(session, { clock, credentialsTimeoutMs })),
-      hold: () => sessions.acquire(location.server, identity),
+      hold: () => sessions.acquire(server, identity),
     };
-    this.#open.set(key, { identity, hold, connection });
+    of.open = { identity, hold, connection };
     known?.hold.release();
     return connection;
-  }
-
-  /** The location is no longer used. */
-  close(key: VaultUser): void {
-    this.#open.get(key)?.hold.release();
-    this.#open.delete(key);
   }
 }
 
@@ -152,66 +201,4 @@ export function vaultLongestWaitMs(error: unknown): number | undefined {
 /** For queues: the wait that the server requested, ms. */
 export function vaultRetryAfterMs(error: unknown): number | undefined {
   return isVaultError(error) ? error.retryAfterMs : undefined;
-}
-
-/** The credential of a user has changed. @param user as it was given to `open` */
-export type OnCredential = (user: LoginKey) => void;
-
-interface FollowedLogin {
-  readonly login: VaultLogin;
-  /** Of its Secrets, as the user last opened it with. `undefined`: they were not known. */
-  version: string | undefined;
-}
-
-/** Access to Vault for a controller that reads and writes entries itself, and does not copy. It shares sessions and credentials with all others. */
-export class VaultDirectAccess {
-  readonly #access: VaultAccess;
-  readonly #credentials: VaultCredentials;
-  readonly #onCredential: OnCredential;
-  /** The followed login of each user. */
-  readonly #users = new Map<LoginKey, FollowedLogin>();
-
-  constructor(access: VaultAccess, credentials: VaultCredentials, onCredential: OnCredential) {
-    this.#access = access;
-    this.#credentials = credentials;
-    this.#onCredential = onCredential;
-  }
-
-  /**
-   * Opens a connection, and follows its credential until `close`.
-   * @throws VaultAuthMissingError, NotKnownYetError (`onCredential` is called when it is known), VaultError `invalidServer` and `closed`
-   */
-  async open(user: LoginKey, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
-    const before = this.#users.get(user);
-    if (before === undefined || JSON.stringify(before.login) !== JSON.stringify(login)) {
-      this.#credentials.follow(user, login.auth);
-      if (before !== undefined) this.#credentials.unfollow(user, before.login.auth);
-      // A connection is kept for its user, whatever the server of the next login is.
-      this.#access.close(user);
-      this.#users.set(user, { login, version: undefined });
-    }
-    // Recorded before the Secrets are read, so that a change during the read triggers the callback.
-    const followed = this.#users.get(user);
-    if (followed !== undefined) followed.version = this.#credentials.versionOf(login.auth);
-    return await this.#access.open(user, login, signal);
-  }
-
-  close(user: LoginKey): void {
-    const followed = this.#users.get(user);
-    if (followed === undefined) return;
-    this.#users.delete(user);
-    this.#credentials.unfollow(user, followed.login.auth);
-    this.#access.close(user);
-  }
-
-  /** A Secret is known, or has changed. A user that opened with this version already is not called. */
-  objectKnown(object: ObjectKey): void {
-    for (const user of this.#credentials.usersOf(object)) {
-      if (isEntryKey(user)) continue;
-      const followed = this.#users.get(user);
-      if (followed === undefined) continue;
-      const version = this.#credentials.versionOf(followed.login.auth);
-      if (version === undefined || version !== followed.version) this.#onCredential(user);
-    }
-  }
 }

@@ -27,7 +27,7 @@ import {
   type VaultTrouble,
 } from '../access/access.ts';
 import { VaultAuthMissingError } from '../access/login-tokens.ts';
-import { NotKnownYetError, type VaultCredentials } from '../access/credentials.ts';
+import { NotKnownYetError } from '../access/credentials.ts';
 import type { VaultLeases } from '../leases/leases.ts';
 import { accountOf, vaultPollKey, type VaultLocations } from '../locations.ts';
 import { type DynamicUnit, Unit, UNKNOWN, contentKey, UnitReader } from './unit-reader.ts';
@@ -44,7 +44,6 @@ export interface FailedPoll {
 export interface VaultSourcesOptions {
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
-  readonly credentials: VaultCredentials;
   readonly leases: VaultLeases;
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
@@ -179,7 +178,7 @@ export class VaultSources implements SourceProvider {
   }
 
   #open<U extends Unit>(unit: U): U {
-    this.#options.credentials.follow(unit.key, unit.location.auth);
+    this.#options.access.follow(unit.key, unit.location);
     this.#units.set(unit.key, unit);
     return unit;
   }
@@ -192,7 +191,6 @@ export class VaultSources implements SourceProvider {
   #close(unit: Unit): void {
     this.#units.delete(unit.key);
     this.#lane(unit).forget(unit.key);
-    this.#options.credentials.unfollow(unit.key, unit.location.auth);
     this.#release(unit);
   }
 
