@@ -88,12 +88,15 @@ export class VaultError extends Error {
   /** The message without server and path, for texts that name them already. */
   readonly reason: string;
 
+  readonly #details: VaultErrorDetails;
+
   constructor(reason: string, details: VaultErrorDetails) {
     const call = details.path === undefined ? '' : `${details.method ?? 'GET'} ${details.path}: `;
     super(
       `vault ${details.addr}: ${call}${reason}`,
       details.cause === undefined ? undefined : { cause: details.cause },
     );
+    this.#details = details;
     this.kind = details.kind;
     this.addr = details.addr;
     this.method = details.method;
@@ -110,9 +113,7 @@ export class VaultError extends Error {
     reason: string,
     changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs' | 'isLogin'>> = {},
   ): VaultError {
-    const { kind, addr, method, path, status, errors, retryAfterMs, isLogin } = this;
-    const details = { kind, addr, method, path, status, errors, retryAfterMs, isLogin };
-    return new VaultError(reason, { ...details, ...changes, cause: this });
+    return new VaultError(reason, { ...this.#details, ...changes, cause: this });
   }
 
   /** Whether the same call may succeed later without a change of its input. */

@@ -120,13 +120,12 @@ export class VaultClient {
   #lastFailure = 'calls without an answer';
   #closed = false;
 
-  /** @throws RangeError naming a bad option, VaultServerError for a server that may not be called */
+  /** @throws VaultServerError for a server that may not be called */
   constructor(server: VaultServer, options: VaultClientOptions) {
     const { addresses = new VaultAddresses(), largeAnswers = largeAnswerSlots() } = options;
     const problem = addresses.problem(server.url);
     if (problem !== undefined) throw new VaultServerError('addr', problem, server.origin);
     const { clock, random, timeoutMs = 10_000, concurrency = 32 } = options;
-    if (!(timeoutMs > 0)) throw new RangeError(`timeoutMs must be positive, got ${timeoutMs}`);
     this.server = server;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;

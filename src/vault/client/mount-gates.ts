@@ -120,7 +120,6 @@ export interface ServerSlots {
   readonly unproven: Slots;
 }
 
-/** @throws RangeError for a limit that is no positive integer */
 export function serverSlots(limit: number): ServerSlots {
   return { all: new Slots(limit), unproven: new Slots(Math.ceil(limit / 2)) };
 }
@@ -160,9 +159,7 @@ export class Slots {
   readonly #waiting = new Map<() => void, number>();
   #taken = 0;
 
-  /** @throws RangeError */
   constructor(limit: number) {
-    if (!(Number.isInteger(limit) && limit > 0)) throw new RangeError(`limit must be a positive integer, got ${limit}`);
     this.#limit = limit;
   }
 

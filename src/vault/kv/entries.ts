@@ -32,11 +32,6 @@ import type { VaultValues } from './values.ts';
 export interface VaultEntriesOptions {
   readonly clock: Clock;
   /**
-   * Largest body of a write, bytes. Default 1,032,192: Vault's own limit for an entry in integrated storage is 1 MiB,
-   * of which 16 KiB are left for fields that Vault adds. 512 KiB where Vault stores in Consul.
-   */
-  readonly maxEntryBytes?: number | undefined;
-  /**
    * Time limit of a read that may create credentials, ms: a database is slow to create a user. Default 60,000, as in Vault's own
    * client.
    */
@@ -48,7 +43,7 @@ export interface UpdateOptions {
   readonly nestedInKv1?: boolean | undefined;
 }
 
-export interface WriteOptions extends UpdateOptions {
+interface WriteOptions extends UpdateOptions {
   /** The version to be replaced; 0: there must be none. A deleted or destroyed version counts. */
   readonly ifVersion: number;
   readonly signal?: AbortSignal | undefined;
@@ -71,7 +66,11 @@ export interface VersionResult {
   readonly entry?: KvEntry;
 }
 
-const DEFAULT_MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
+/**
+ * Largest body of a write. Vault's own limit for an entry in integrated storage is 1 MiB, of which 16 KiB are left for fields that Vault
+ * adds. Where Vault stores in Consul, its limit is 512 KiB.
+ */
+const MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
 /** Tries of `update` when other clients write at the same time. */
 const UPDATE_ATTEMPTS = 5;
 /** How long metadata that a policy forbids is not read again. */
@@ -83,22 +82,18 @@ const DEFAULT_CREDENTIALS_TIMEOUT_MS = 60_000;
 export class VaultEntries {
   readonly #session: VaultCaller;
   readonly #clock: Clock;
-  readonly #maxEntryBytes: number;
   readonly #credentialsTimeoutMs: number;
   readonly #mounts: Mounts;
   /** Metadata paths that a policy forbids. */
-  readonly #forbidden: Holds;
+  readonly #forbidden = new Holds(FORBIDDEN_MS);
   /** Paths that created credentials. */
-  readonly #notKv: Holds;
+  readonly #notKv = new Holds(NOT_KV_MS);
 
   constructor(session: VaultCaller, options: VaultEntriesOptions) {
     this.#session = session;
     this.#clock = options.clock;
-    this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_MAX_ENTRY_BYTES;
     this.#credentialsTimeoutMs = options.credentialsTimeoutMs ?? DEFAULT_CREDENTIALS_TIMEOUT_MS;
     this.#mounts = new Mounts(session, options.clock);
-    this.#forbidden = new Holds(FORBIDDEN_MS);
-    this.#notKv = new Holds(NOT_KV_MS);
   }
 
   /** The mount and the full paths of an entry. @throws VaultError, AbortedError */
@@ -123,7 +118,7 @@ export class VaultEntries {
       const head = await this.#head(entry, signal);
       if (head !== undefined) return { head };
       const read = await this.#read(entry, signal);
-      return { head: withoutValues(read), entry: read };
+      return { head: read, entry: read };
     });
   }
 
@@ -271,9 +266,8 @@ export class VaultEntries {
     const json = values.toCanonicalJson();
     const text = entry.mount.kind === 'kv2' ? `{"options":{"cas":${ifVersion}},"data":${json}}` : json;
     const body = Buffer.from(text);
-    const limit = this.#maxEntryBytes;
-    if (body.byteLength <= limit) return body;
-    const reason = `the entry has ${body.byteLength} bytes as JSON, and at most ${limit} are written`;
+    if (body.byteLength <= MAX_ENTRY_BYTES) return body;
+    const reason = `the entry has ${body.byteLength} bytes as JSON, and at most ${MAX_ENTRY_BYTES} are written`;
     throw this.#error(entry.dataPath, reason, 'tooLarge');
   }
 
@@ -294,10 +288,4 @@ function hasValues({ values, version }: FoundEntry, wanted: VaultValues, nestedI
 
 function versionOf(entry: KvEntry): WriteResult {
   return { version: entry.version, createdTime: entry.state === 'found' ? entry.createdTime : undefined };
-}
-
-function withoutValues(entry: KvEntry): KvHead {
-  if (entry.state !== 'found') return entry;
-  const { state, version, createdTime } = entry;
-  return { state, ...(version !== undefined && { version }), ...(createdTime && { createdTime }) };
 }

@@ -70,13 +70,13 @@ export class Mounts {
   async #resolve(normal: string, signal: AbortSignal | undefined): Promise<EntryPath> {
     const known = this.#remembered(normal);
     if (known !== undefined) return entryPath(known, normal, true);
-    // Paths with the same first segment are most likely in one mount, so they share a lookup; the others follow below.
-    const flight = normal.split('/', 1)[0] ?? normal;
-    const answer = await this.#lookups.run(flight, (shared) => this.#lookUp(normal, shared), signal);
-    const mount = answer ?? this.#remembered(normal);
-    if (mount !== undefined && within(mount, normal)) return entryPath(mount, normal, true);
-    const own = await this.#lookups.run(normal, (shared) => this.#lookUp(normal, shared), signal);
-    return own === undefined ? entryPath(mountByShape(normal), normal, false) : entryPath(own, normal, true);
+    // Paths with the same first segment are most likely in one mount, so they share a lookup. The others have one of their own.
+    for (const flight of [normal.split('/', 1)[0] ?? normal, normal]) {
+      const answer = await this.#lookups.run(flight, (shared) => this.#lookUp(normal, shared), signal);
+      const mount = answer ?? this.#remembered(normal);
+      if (mount !== undefined && within(mount, normal)) return entryPath(mount, normal, true);
+    }
+    return entryPath(mountByShape(normal), normal, false);
   }
 
   #normal(path: string): string {

@@ -117,35 +117,34 @@ export class VaultValues {
 
 /** @throws ValueConversionError naming the keys whose string is not strict base64 (or has half a surrogate pair) */
 export function toSecretData(values: VaultValues, encoding: ValueEncoding = 'plain'): Map<string, SecretBytes> {
-  const data = new Map<string, SecretBytes>();
+  const wanted = encoding === 'base64' ? 'strict standard base64' : 'well-formed text';
+  return new Map(converted(values.entries(), (value) => toSecretBytes(value, encoding), `not ${wanted} in vault`));
+}
+
+/** @throws ValueConversionError naming the keys whose bytes are not UTF-8 (never with `base64`) */
+export function toVaultValues(data: ReadonlyMap<string, SecretBytes>, encoding: ValueEncoding = 'plain'): VaultValues {
+  const convert = (secret: SecretBytes): string => (encoding === 'base64' ? secret.base64() : secret.utf8());
+  return new VaultValues(converted(data, convert, 'not valid UTF-8; set `encoding: base64`'));
+}
+
+/** @throws ValueConversionError with `problem`, naming all keys whose value cannot be converted */
+function converted<T, U>(
+  values: Iterable<readonly [string, T]>,
+  convert: (value: T) => U,
+  problem: string,
+): (readonly [string, U])[] {
+  const done: (readonly [string, U])[] = [];
   const bad: string[] = [];
-  for (const [key, value] of values.entries()) {
+  for (const [key, value] of values) {
     try {
-      data.set(key, toSecretBytes(value, encoding));
+      done.push([key, convert(value)]);
     } catch (error) {
       if (!(error instanceof NotBase64Error || error instanceof NotUtf8Error)) throw error;
       bad.push(key);
     }
   }
-  const wanted = encoding === 'base64' ? 'strict standard base64' : 'well-formed text';
-  if (bad.length > 0) throw new ValueConversionError(`not ${wanted} in vault`, bad);
-  return data;
-}
-
-/** @throws ValueConversionError naming the keys whose bytes are not UTF-8 (never with `base64`) */
-export function toVaultValues(data: ReadonlyMap<string, SecretBytes>, encoding: ValueEncoding = 'plain'): VaultValues {
-  const values: [string, string][] = [];
-  const bad: string[] = [];
-  for (const [key, secret] of data) {
-    try {
-      values.push([key, encoding === 'base64' ? secret.base64() : secret.utf8()]);
-    } catch (error) {
-      if (!(error instanceof NotUtf8Error)) throw error;
-      bad.push(key);
-    }
-  }
-  if (bad.length > 0) throw new ValueConversionError('not valid UTF-8; set `encoding: base64`', bad);
-  return new VaultValues(values);
+  if (bad.length > 0) throw new ValueConversionError(problem, bad);
+  return done;
 }
 
 /** One value. @throws NotBase64Error, NotUtf8Error */

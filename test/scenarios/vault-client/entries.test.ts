@@ -24,8 +24,8 @@ function sessionFor(token: string): VaultSession {
 
 const rootSession = (): VaultSession => sessionFor(vault.rootToken);
 
-function entriesFor(token: string, maxEntryBytes?: number): VaultEntries {
-  return new VaultEntries(sessionFor(token), { clock: systemClock, maxEntryBytes });
+function entriesFor(token: string): VaultEntries {
+  return new VaultEntries(sessionFor(token), { clock: systemClock });
 }
 
 async function limited(rules: Readonly<Record<string, readonly string[]>>, more: object = {}): Promise<VaultEntries> {
@@ -185,13 +185,13 @@ describe('KV 2', () => {
   });
 
   it('writes nothing larger than Vault accepts', async () => {
-    const small = entriesFor(vault.rootToken, 1_000);
-    const big = values({ key: 'x'.repeat(1_000) });
-    await assert.rejects(small.write('secret/big', big, { ifVersion: 0 }), (error) => {
-      assert.ok(isVaultError(error, 'tooLarge') && /\d+ bytes.*at most 1000/.test(error.message), String(error));
+    const root = entriesFor(vault.rootToken);
+    const big = values({ key: 'x'.repeat(1_032_192) });
+    await assert.rejects(root.write('secret/big', big, { ifVersion: 0 }), (error) => {
+      assert.ok(isVaultError(error, 'tooLarge') && /\d+ bytes.*at most 1032192/.test(error.message), String(error));
       return true;
     });
-    assert.equal((await small.read('secret/big')).state, 'missing');
+    assert.equal((await root.read('secret/big')).state, 'missing');
   });
 
   it('stores and returns any text and any bytes', async () => {
