@@ -99,7 +99,6 @@ export class VaultBackend implements Backend {
 
   constructor(options: VaultBackendOptions) {
     const { addresses, clock, engine, random, secrets, timeoutMs } = options;
-    const { client, maxRetries, proxy } = options.environment;
     this.#options = options;
     this.addresses = addresses;
     this.locations = new VaultLocations(
@@ -110,9 +109,7 @@ export class VaultBackend implements Backend {
       (rule) => engine.enqueueRule(rule),
     );
     this.#sessions = new VaultSessions({
-      client,
-      maxRetries,
-      proxy,
+      ...options.environment,
       addresses,
       onCall: options.onCall,
       onEvent: options.onSession,

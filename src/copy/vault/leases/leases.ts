@@ -250,14 +250,10 @@ export class VaultLeases {
     if (kept.expiresAt <= this.#options.clock.monotonic()) return undefined;
     this.#forget(kept);
     const content = kept.content.withVersion(kept.content.version, type);
-    const lease = this.#live(user, kept.hold, { ...kept, durationSeconds: kept.fullSeconds, content });
-    lease.durationSeconds = kept.durationSeconds;
-    lease.expiresAt = kept.expiresAt;
-    lease.tokenExpiresAt = kept.tokenExpiresAt;
-    // Another client may have revoked it.
-    lease.checkedAt = -Infinity;
     this.#options.onEvent(user.key, { type: 'restored', leaseId });
-    return lease;
+    // It is looked up at once, because another client may have revoked it.
+    const unchecked = { checkedAt: -Infinity, isGone: false, isLookupForbidden: false };
+    return this.#add({ ...kept, ...unchecked, key: user.key, state: 'live', content });
   }
 
   #live(
@@ -265,9 +261,9 @@ export class VaultLeases {
     hold: SessionHold,
     facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
   ): Lease {
-    const { clock, random, onUncertain } = this.#options;
+    const { clock, random } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
-    const lease: Lease = {
+    return this.#add({
       key,
       rule,
       state: 'live',
@@ -282,13 +278,18 @@ export class VaultLeases {
       tokenExpiresAt: undefined,
       jitter: random(),
       hold,
-      watch: hold.session.watchTokens((id) => {
-        if (id === tokenId) onUncertain(key);
-      }),
       checkedAt: clock.monotonic(),
       isGone: false,
       isLookupForbidden: false,
-    };
+    });
+  }
+
+  #add(facts: Omit<Lease, 'watch'>): Lease {
+    const { key, leaseId, hold, tokenId } = facts;
+    const watch = hold.session.watchTokens((id) => {
+      if (id === tokenId) this.#options.onUncertain(key);
+    });
+    const lease: Lease = { ...facts, watch };
     updateTokenEnd(lease);
     this.#known.set(leaseId, lease);
     return lease;

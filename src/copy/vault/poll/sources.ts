@@ -76,8 +76,6 @@ export class VaultSources implements SourceProvider {
       locations: options.locations,
       leases: options.leases,
       contents: this.#contents,
-      pollMs: (unit) => this.#pollMs(unit),
-      isCurrent: (unit) => this.#isCurrent(unit),
       split: (unit) => this.#split(unit),
       onChange: (unit) => this.#changed(unit),
     });
@@ -117,7 +115,7 @@ export class VaultSources implements SourceProvider {
     if (location === undefined || this.#byMember.has(key)) return;
     const shared = vaultPollKey(location);
     const unit = this.#units.get(shared) ?? this.#open(new Unit(shared, location, undefined));
-    const sooner = this.#options.locations.pollMs(key) < this.#pollMs(unit);
+    const sooner = this.#options.locations.pollMs(key) < unit.pollMs(this.#options.locations);
     this.#join(unit, key);
     if (sooner) this.#refresh(unit);
   }
@@ -189,6 +187,7 @@ export class VaultSources implements SourceProvider {
   }
 
   #close(unit: Unit): void {
+    unit.isClosed = true;
     this.#units.delete(unit.key);
     this.#lane(unit).forget(unit.key);
     this.#release(unit);
@@ -224,15 +223,6 @@ export class VaultSources implements SourceProvider {
     return this.#polls.of(`${serverOf(key)} ${accountOf(auth)} ${mountOfPath(normalizePath(path))}`);
   }
 
-  /** The shortest poll period of its users, ms; `Infinity` without users. */
-  #pollMs({ members }: Unit): number {
-    return Math.min(...Array.from(members, (member) => this.#options.locations.pollMs(member)));
-  }
-
-  #isCurrent(unit: Unit): boolean {
-    return this.#units.get(unit.key) === unit;
-  }
-
   #changed(unit: Unit): void {
     for (const member of unit.members) this.#options.onChange(member);
   }
@@ -248,15 +238,15 @@ export class VaultSources implements SourceProvider {
       const connection = await access.open(key, unit.location, signal);
       const waitMs = await this.#reader.read(unit, connection, signal);
       unit.trouble = undefined;
-      if (this.#isCurrent(unit)) return nextPoll(waitMs ?? this.#pollMs(unit) * (0.9 + 0.1 * random()));
+      if (!unit.isClosed) return nextPoll(waitMs ?? unit.pollMs(this.#options.locations) * (0.9 + 0.1 * random()));
     } catch (error) {
-      if (this.#isCurrent(unit)) {
+      if (!unit.isClosed) {
         if (!signal.aborted) return this.#failed(unit, error);
         throw error;
       }
     } finally {
       const changed = needsContent || stateOf(unit) !== before;
-      if (changed && this.#isCurrent(unit)) this.#changed(unit);
+      if (changed && !unit.isClosed) this.#changed(unit);
     }
     // The unit was closed during the poll, which may have opened a session or lease since. A failure is not reported.
     this.#release(unit);
@@ -273,7 +263,7 @@ export class VaultSources implements SourceProvider {
       else unit.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
     }
     if (unit.credentialChanged) return nextPoll(0);
-    if (error instanceof VaultAuthMissingError) return nextPoll(this.#pollMs(unit));
+    if (error instanceof VaultAuthMissingError) return nextPoll(unit.pollMs(this.#options.locations));
     if (unit.lease === undefined) throw error;
     const quarterMs = (unit.lease.expiresAt - this.#options.clock.monotonic()) / 4;
     const soonMs = Math.min(Math.max(quarterMs, LEASE_RETRY.shortest), LEASE_RETRY.longest);

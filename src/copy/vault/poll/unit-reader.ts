@@ -29,10 +29,6 @@ export interface UnitReaderOptions {
   readonly leases: VaultLeases;
   /** By `contentKey`. */
   readonly contents: ByteCache<Content>;
-  /** Poll period of a unit, ms; `Infinity` while no rule uses it. */
-  readonly pollMs: (unit: Unit) => number;
-  /** Whether the unit is still in use. */
-  readonly isCurrent: (unit: Unit) => boolean;
   /** Replaces a shared unit by one for each rule. */
   readonly split: (unit: Unit) => readonly DynamicUnit[];
   /** A unit other than the one that is read has changed. */
@@ -100,14 +96,14 @@ export class UnitReader {
 
   /** Renews the lease if that is due. @returns `undefined` if new credentials are needed */
   async #maintain(unit: DynamicUnit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
-    const { leases, pollMs } = this.#options;
+    const { leases, locations } = this.#options;
     if (!unit.isRestoreTried) {
       const lease = await leases.restore(unit, connection, unit.location.secretType ?? '', signal);
       unit.isRestoreTried = true;
       if (lease !== undefined) this.#setLease(unit, lease);
     }
     if (unit.lease === undefined) return undefined;
-    const waitMs = await leases.maintain(unit.lease, pollMs(unit), signal);
+    const waitMs = await leases.maintain(unit.lease, unit.pollMs(locations), signal);
     if (waitMs === 'endedEarly') unit.earlyEnds = withEarlyEnd(unit.earlyEnds, this.#options.clock.monotonic());
     if (typeof waitMs !== 'number') {
       this.#checkPace(unit, connection);
@@ -170,14 +166,17 @@ export class UnitReader {
     made: Content | SourceView,
     signal: AbortSignal,
   ): Promise<number | undefined> {
-    const { leases, pollMs, isCurrent, split, onChange } = this.#options;
+    const { leases, locations, split, onChange } = this.#options;
     if (!(made instanceof Content)) {
       unit.view = made;
       await leases.discard(unit, connection, grant.leaseId, signal);
-      return Math.max(pollMs(unit), Math.min(UNUSABLE_WAIT.first * 2 ** unit.unusableInARow++, UNUSABLE_WAIT.longest));
+      return Math.max(
+        unit.pollMs(locations),
+        Math.min(UNUSABLE_WAIT.first * 2 ** unit.unusableInARow++, UNUSABLE_WAIT.longest),
+      );
     }
     const user = isDynamic(unit) ? unit : split(unit)[0];
-    if (user === undefined || !isCurrent(user)) {
+    if (user === undefined || user.isClosed) {
       // The rule stopped using it during the read.
       await leases.discard(unit, connection, grant.leaseId, signal);
       return undefined;
@@ -188,7 +187,7 @@ export class UnitReader {
     this.#setLease(user, leases.granted(user, connection, grant, made));
     if (old !== undefined) leases.replaced(old);
     if (user !== unit) onChange(user);
-    return Math.min(pollMs(user), grant.durationSeconds * 500);
+    return Math.min(user.pollMs(locations), grant.durationSeconds * 500);
   }
 
   /** Whether the same content has a counted version. It keeps that, so that its copies need no write. */
@@ -259,11 +258,18 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   credentialChanged = false;
   /** Number of unusable credentials in a row. */
   unusableInARow = 0;
+  /** No rule uses it, or others have replaced it. */
+  isClosed = false;
 
   constructor(key: EntryKey, location: VaultLocation, rule: R) {
     this.key = key;
     this.location = location;
     this.rule = rule;
+  }
+
+  /** The shortest poll period of its users, ms; `Infinity` without users. */
+  pollMs(locations: VaultLocations): number {
+    return Math.min(...Array.from(this.members, (member) => locations.pollMs(member)));
   }
 }
 
