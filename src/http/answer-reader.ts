@@ -104,9 +104,9 @@ export class AnswerReader {
   #takeHeader(line: string): void {
     const colon = line.indexOf(':');
     if (colon <= 0) throw protocolError('a header of the answer has no name');
+    const value = line.slice(colon + 1).trim();
     switch (line.slice(0, colon).toLowerCase()) {
       case 'content-length': {
-        const value = line.slice(colon + 1).trim();
         const length = Number(value);
         const isAgain = this.#left !== Infinity && this.#left !== length;
         if (!/^\d{1,15}$/u.test(value) || isAgain) throw protocolError('the answer has no valid Content-Length');
@@ -114,27 +114,17 @@ export class AnswerReader {
         break;
       }
       case 'transfer-encoding':
-        if (
-          line
-            .slice(colon + 1)
-            .trim()
-            .toLowerCase() !== 'chunked'
-        ) {
-          throw protocolError('the answer has an unknown Transfer-Encoding');
-        }
+        if (value.toLowerCase() !== 'chunked') throw protocolError('the answer has an unknown Transfer-Encoding');
         this.#isChunked = true;
         break;
       case 'connection':
         if (/\bclose\b/iu.test(line)) this.isKept = false;
         break;
       case 'retry-after':
-        this.headers['retry-after'] = line.slice(colon + 1).trim();
+        this.headers['retry-after'] = value;
         break;
       case 'content-encoding':
-        this.headers['content-encoding'] = line
-          .slice(colon + 1)
-          .trim()
-          .toLowerCase();
+        this.headers['content-encoding'] = value.toLowerCase();
         break;
       default:
     }

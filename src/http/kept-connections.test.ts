@@ -28,7 +28,7 @@ async function serve(t: TestContext, onData: (socket: Socket) => void, idleMs = 
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const connections = new KeptConnections({ idleMs, open: (opened) => opened(null, connect(port, '127.0.0.1')) });
+  const connections = new KeptConnections((opened) => opened(null, connect(port, '127.0.0.1')), idleMs);
   t.after(() => {
     connections.destroy();
     server.close();
@@ -82,7 +82,7 @@ test('a cancelled call closes its connection, also while it is being opened', as
   await assert.rejects(call.answer, reason);
   assert.equal(ground.connections.isIdle, true);
   let opened: ((error: Error | null, socket?: Socket) => void) | undefined;
-  const slow = new KeptConnections({ idleMs: 1000, open: (done) => (opened = done) });
+  const slow = new KeptConnections((done) => (opened = done), 1000);
   const waiting = slow.call(ROUTE, REQUEST, 100);
   slow.destroy();
   await assert.rejects(waiting.answer, { code: 'ECONNRESET' });
@@ -118,7 +118,7 @@ for (const secure of [false, true]) {
     const { port } = server.address() as AddressInfo;
     const open = (): Socket =>
       secure ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }) : connect(port, '127.0.0.1');
-    const connections = new KeptConnections({ idleMs: 60_000, open: (opened) => opened(null, open()) });
+    const connections = new KeptConnections((opened) => opened(null, open()), 60_000);
     t.after(() => {
       connections.destroy();
       server.close();

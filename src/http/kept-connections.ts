@@ -14,22 +14,18 @@ import { AnswerReader } from './answer-reader.ts';
 import { AnswerTooLargeError, HttpError, StaleConnectionError } from './errors.ts';
 import { type Answer, type Exchange, type HttpRequest, lengthOf, type Route } from './exchange.ts';
 
-export interface KeptConnectionsOptions {
-  /** Opens a connection, and calls back once. */
-  readonly open: Opener;
-  /** An idle connection is closed after this time, ms. */
-  readonly idleMs: number;
-}
-
 export class KeptConnections {
-  readonly #options: KeptConnectionsOptions;
+  readonly #opener: Opener;
+  readonly #idleMs: number;
   readonly #all = new Set<KeptConnection>();
   /** Least recently used first. */
   readonly #idle: KeptConnection[] = [];
   #isRetired = false;
 
-  constructor(options: KeptConnectionsOptions) {
-    this.#options = options;
+  /** @param idleMs an idle connection is closed after this time */
+  constructor(opener: Opener, idleMs: number) {
+    this.#opener = opener;
+    this.#idleMs = idleMs;
   }
 
   /** Whether no call is running. */
@@ -50,9 +46,7 @@ export class KeptConnections {
       answer: connection
         .send({ bytes, beforeSending: request.beforeSending }, reader)
         .then(() => answerOf(reader, maxBytes)),
-      abort: (reason) => {
-        connection.abort(reader, reason);
-      },
+      abort: (reason) => connection.abort(reader, reason),
     };
   }
 
@@ -73,7 +67,7 @@ export class KeptConnections {
 
   #open(): KeptConnection {
     const connection = new KeptConnection({
-      idleMs: this.#options.idleMs,
+      idleMs: this.#idleMs,
       onIdle: () => {
         if (this.#isRetired) connection.close();
         else this.#idle.push(connection);
@@ -85,7 +79,7 @@ export class KeptConnections {
       },
     });
     this.#all.add(connection);
-    this.#options.open((error, socket) => connection.opened(error, socket));
+    this.#opener((error, socket) => connection.opened(error, socket));
     return connection;
   }
 }
@@ -138,23 +132,17 @@ class KeptConnection {
       return;
     }
     if (socket === undefined) {
-      this.#fail(error);
+      this.close(error);
       return;
     }
     this.#socket = socket;
-    socket.on('data', (bytes: Buffer) => {
-      this.#read(bytes);
-    });
-    socket.on('error', (failure: Error) => {
-      this.#fail(failure);
-    });
+    socket.on('data', (bytes: Buffer) => this.#read(bytes));
+    socket.on('error', (failure: Error) => this.close(failure));
     socket.on('end', () => {
       if (this.#call?.reader.end() === true) this.#done(this.#call);
-      else this.#fail(closedByServer());
+      else this.close();
     });
-    socket.on('close', () => {
-      this.#fail(closedByServer());
-    });
+    socket.on('close', () => this.close());
     socket.on('timeout', () => {
       if (this.#call === undefined) this.close();
     });
@@ -176,7 +164,7 @@ class KeptConnection {
       try {
         beforeSending();
       } catch (error) {
-        this.#fail(error);
+        this.close(error);
         return;
       }
     }
@@ -188,25 +176,18 @@ class KeptConnection {
     if (this.#call?.reader === reader) this.close(reason);
   }
 
-  /** A running call fails with `error`. */
-  close(error: unknown = closedByServer()): void {
-    this.#fail(error);
-  }
-
   #read(bytes: Buffer): void {
     const call = this.#call;
     // Without a call these bytes would be taken for the next answer.
-    if (call === undefined) {
-      this.close();
-      return;
+    if (call === undefined) this.close();
+    else {
+      try {
+        call.reader.push(bytes);
+        if (call.reader.isDone) this.#done(call);
+      } catch (error) {
+        this.close(error);
+      }
     }
-    try {
-      call.reader.push(bytes);
-    } catch (error) {
-      this.#fail(error);
-      return;
-    }
-    if (call.reader.isDone) this.#done(call);
   }
 
   #done({ reader, resolve }: Call): void {
@@ -220,7 +201,8 @@ class KeptConnection {
     resolve(reader);
   }
 
-  #fail(cause: unknown): void {
+  /** A running call fails with `cause`. */
+  close(cause: unknown = new HttpError('ECONNRESET', 'the server closed the connection')): void {
     const call = this.#call;
     this.#call = undefined;
     if (!this.#isClosed) {
@@ -254,10 +236,6 @@ function openingOf(socket: Duplex): 'secureConnect' | 'connect' | undefined {
 function keepProcess(socket: Duplex, isKept: boolean): void {
   const { ref, unref } = socket as Partial<TimedSocket>;
   (isKept ? ref : unref)?.call(socket);
-}
-
-function closedByServer(): HttpError {
-  return new HttpError('ECONNRESET', 'the server closed the connection');
 }
 
 /** @param cause of the failure of a connection that was used before, without a byte of an answer */

@@ -105,7 +105,6 @@ export function createKubeApi(connection: Connection, options?: HttpKubeApiOptio
 
 export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly cluster: string;
-  readonly #maxSockets: number;
   readonly #maxBodyBytes: number;
   readonly #userAgent: string;
   readonly #onRequest: ((observation: RequestObservation) => void) | undefined;
@@ -130,14 +129,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   constructor(connection: Connection, options: HttpKubeApiOptions = {}) {
     this.cluster = connection.cluster;
     this.#connection = connection;
-    this.#maxSockets = options.maxSockets ?? 8;
     this.#maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
     const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
     this.#userAgent = options.userAgent ?? `keyferry/${version}`;
     this.#onRequest = options.onRequest;
     this.#clock = options.clock ?? systemClock;
     this.#gate = new CallGate({
-      slots: this.#maxSockets,
+      slots: options.maxSockets ?? 8,
       maxHoldMs: options.maxHoldMs ?? 30_000,
       clock: this.#clock,
     });
@@ -371,7 +369,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     let pools: Pools;
     try {
       const streams = openAgent({ secure, proxy, tls });
-      pools = { streams, calls: new KeptConnections({ open: openerOf(streams, address), idleMs: IDLE_MS }) };
+      pools = { streams, calls: new KeptConnections(openerOf(streams, address), IDLE_MS) };
     } catch (error) {
       // During a rotation certificate and key may not match: the next call reads them again.
       this.#connection.credentials.invalidate();

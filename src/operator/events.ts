@@ -1,7 +1,6 @@
 /** Events of the controllers, as Kubernetes Events and as log lines. */
 import type { KubeApi } from '../kube/api.ts';
-import type { EventInput } from '../kube/event-correlator.ts';
-import { EventRecorder } from '../kube/events.ts';
+import { type EventInput, EventRecorder } from '../kube/event-recorder.ts';
 import type { LogFields, Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';

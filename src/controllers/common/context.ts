@@ -7,7 +7,7 @@ import type { Controller } from '../../copy/engine/controller.ts';
 import type { Engine } from '../../copy/engine/engine.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
-import type { EventInput } from '../../kube/event-correlator.ts';
+import type { EventInput } from '../../kube/event-recorder.ts';
 import type { LogFields, Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';

@@ -11,13 +11,141 @@
  * No other work waits for events, and their failures do not reach callers. Many events of one namespace neither delay nor displace those of
  * another one: their writes take turns, and each namespace has a share of the list.
  */
+import { ByteCache } from '../runtime/byte-cache.ts';
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { rfc3339 } from '../runtime/text/rfc3339.ts';
 import type { KubeApi } from './api.ts';
 import { ApiError, isAlreadyExists, isNotFound, isServerFailure, retryAfterMs } from './errors.ts';
-import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';
+
+/** The object that an event is about. */
+export interface EventSubject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  /** None: the event is in the namespace `default`, as the API requires. */
+  readonly namespace?: string;
+  readonly uid: string;
+}
+
+export type EventType = 'Normal' | 'Warning';
+
+/** Something that happened to a subject. Neither text may hold a secret value. */
+export interface EventInput {
+  readonly subject: EventSubject;
+  readonly type: EventType;
+  /** One word in CamelCase. */
+  readonly reason: string;
+  /** Cut to 1,024 bytes. */
+  readonly message: string;
+}
+
+/** One Event object as it is now. */
+export interface EventRecord {
+  /** Of the Event object. */
+  readonly name: string;
+  readonly subject: EventSubject;
+  readonly type: EventType;
+  readonly reason: string;
+  readonly message: string;
+  count: number;
+  /** Wall clock, ms. */
+  readonly firstAt: number;
+  lastAt: number;
+}
+
+export interface CorrelatorOptions {
+  /** Approximate memory for sent events, bytes. Default 1 MiB: about 2,000 events. */
+  readonly maxBytes?: number;
+  /** 0 ≤ r < 1, for names. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** The API server refuses longer notes in events.k8s.io/v1. */
+export const MAX_MESSAGE_BYTES = 1024;
+
+const SAME_EVENT_MS = 3_600_000;
+const SPAM_BURST = 25;
+const SPAM_REFILL_MS = 300_000;
+/** Memory of a record beside its texts, bytes: objects, keys, map entries. */
+const RECORD_OVERHEAD = 400;
+
+/**
+ * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped. No I/O.
+ *
+ * The rules are two of client-go's (tools/record):
+ * - The same (object, type, reason, message) again within an hour is the same Event with a higher count.
+ * - For each object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
+ *   is in the next one that is written.
+ *
+ * All state is in caches of limited size, which drop the least recently used entries.
+ */
+export class EventCorrelator {
+  readonly #random: () => number;
+  readonly #records: ByteCache<EventRecord>;
+  readonly #buckets: ByteCache<{ tokens: number; at: number }>;
+
+  constructor({ maxBytes = 1024 * 1024, random = Math.random }: CorrelatorOptions = {}) {
+    this.#random = random;
+    this.#records = new ByteCache({ maxBytes: maxBytes / 2 });
+    this.#buckets = new ByteCache({ maxBytes: maxBytes / 2 });
+  }
+
+  /**
+   * The Event object that the input belongs to, counted up or new; `undefined` if it is not to be written.
+   * @param now wall clock, ms
+   */
+  correlate(input: EventInput, now: number): EventRecord | undefined {
+    const { subject, type, reason } = input;
+    const subjectKey = JSON.stringify([subject.uid, subject.kind, subject.namespace, subject.name, type]);
+    const message = truncate(input.message, MAX_MESSAGE_BYTES);
+    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, message }, now);
+    return this.#takeToken(subjectKey, now) ? record : undefined;
+  }
+
+  #count(key: string, { subject, type, reason, message }: EventInput, now: number): EventRecord {
+    const known = this.#records.get(key);
+    if (known !== undefined && now - known.lastAt <= SAME_EVENT_MS) {
+      known.count++;
+      known.lastAt = now;
+      return known;
+    }
+    const name = eventName(subject.name, now, this.#random());
+    const record = { name, subject, type, reason, message, count: 1, firstAt: now, lastAt: now };
+    this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
+    return record;
+  }
+
+  #takeToken(key: string, now: number): boolean {
+    const bucket = this.#buckets.get(key) ?? { tokens: SPAM_BURST, at: now };
+    const refill = Math.max(0, now - bucket.at) / SPAM_REFILL_MS;
+    bucket.tokens = Math.min(SPAM_BURST, bucket.tokens + refill);
+    bucket.at = now;
+    const granted = bucket.tokens >= 1;
+    if (granted) bucket.tokens--;
+    this.#buckets.set(key, bucket, RECORD_OVERHEAD + key.length);
+    return granted;
+  }
+}
+
+/** `<object>.<hex>`, cut so that it is a valid name; the hex is the time and 20 random bits. */
+export function eventName(object: string, now: number, random: number): string {
+  const suffix = `.${now.toString(16)}${Math.floor(random * 2 ** 20)
+    .toString(16)
+    .padStart(5, '0')}`;
+  return object.slice(0, 253 - suffix.length).replace(/[.-]+$/u, '') + suffix;
+}
+
+/** At most `maxBytes` of UTF-8, ending in `…` if something was cut off; never half a character. */
+export function truncate(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
+  const bytes = Buffer.from(text);
+  let end = maxBytes - 3;
+  // Bytes 10xxxxxx continue a character.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return `${bytes.toString('utf8', 0, end)}…`;
+}
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
@@ -37,6 +165,7 @@ export interface EventRecorderOptions {
   readonly random?: () => number;
 }
 
+const TIMEOUT_MS = 5000;
 /** With the waits between them about 20 s. */
 const MAX_TRIES = 6;
 
@@ -48,13 +177,10 @@ interface Pending {
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #clock: Clock;
-  readonly #timeoutMs: number;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
   /** By namespace and name of the Event object. */
   readonly #pending = new Map<string, Pending>();
-  /** Number of pending events by namespace. */
-  readonly #pendingIn = new Map<string, number>();
   /** Events that were created: the next write is a PATCH. */
   readonly #created = new WeakSet<EventRecord>();
   #stopped = false;
@@ -63,7 +189,6 @@ export class EventRecorder {
     const { clock = systemClock, random } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#timeoutMs = options.timeoutMs ?? 5000;
     this.#correlator = new EventCorrelator({ random });
     this.#queue = new KeyedQueue({
       name: `events of ${options.component}`,
@@ -83,7 +208,7 @@ export class EventRecorder {
   /** Takes an event to be written. Never waits and never throws. */
   record(input: EventInput): void {
     if (this.#stopped) {
-      this.#drop(input, new Error('the recorder was stopped'));
+      this.#options.onDrop?.(input, new Error('the recorder was stopped'));
       return;
     }
     const record = this.#correlator.correlate(input, this.#clock.now());
@@ -92,13 +217,12 @@ export class EventRecorder {
     const key = `${namespace}/${record.name}`;
     if (!this.#pending.has(key)) {
       const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
-      const inNamespace = this.#pendingIn.get(namespace) ?? 0;
-      if (this.#pending.size >= maxPending || inNamespace >= maxPendingInNamespace) {
-        this.#drop(input, new Error('too many events wait to be written'));
+      const neighbours = [...this.#pending.keys()].filter((other) => other.startsWith(`${namespace}/`));
+      if (this.#pending.size >= maxPending || neighbours.length >= maxPendingInNamespace) {
+        this.#options.onDrop?.(input, new Error('too many events wait to be written'));
         return;
       }
       this.#pending.set(key, { record, tries: 0 });
-      this.#pendingIn.set(namespace, inNamespace + 1);
     }
     this.#queue.add(key);
   }
@@ -117,24 +241,19 @@ export class EventRecorder {
     const limitMs = Math.max(0, until - this.#clock.monotonic());
     let reason = new Error('the recorder was stopped');
     try {
-      await withTimeout((signal) => this.#flush(signal), {
-        what: 'writing the last events',
-        limitMs,
-        clock: this.#clock,
-      });
+      const flush = async (signal: AbortSignal): Promise<void> => {
+        for (const key of this.#pending.keys()) await this.#write(key, signal);
+      };
+      await withTimeout(flush, { what: 'writing the last events', limitMs, clock: this.#clock });
     } catch (error) {
       reason = toError(error);
     }
-    for (const { record } of this.#pending.values()) this.#drop(record, reason);
+    for (const { record } of this.#pending.values()) this.#options.onDrop?.(record, reason);
     this.#pending.clear();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-  }
-
-  async #flush(signal: AbortSignal): Promise<void> {
-    for (const key of this.#pending.keys()) await this.#write(key, signal);
   }
 
   async #write(key: string, signal: AbortSignal): Promise<void> {
@@ -143,42 +262,33 @@ export class EventRecorder {
     const { record } = pending;
     pending.tries++;
     const { count } = record;
-    if (!this.#created.has(record)) await this.#create(record, signal);
-    else await this.#patch(record, signal);
+    if (this.#created.has(record)) await this.#patch(record, signal);
+    else {
+      try {
+        await this.#post(record, signal);
+      } catch (error) {
+        // An earlier try was carried out, but its answer was lost.
+        if (!isAlreadyExists(error)) throw error;
+        await this.#patch(record, signal);
+      }
+    }
     this.#created.add(record);
     // If the count was raised meanwhile, the queue runs this key again.
-    if (record.count === count) this.#remove(key, record);
+    if (record.count === count) this.#pending.delete(key);
     else pending.tries = 0;
-  }
-
-  #remove(key: string, { subject }: EventRecord): void {
-    if (!this.#pending.delete(key)) return;
-    const namespace = namespaceOf(subject);
-    const left = (this.#pendingIn.get(namespace) ?? 0) - 1;
-    if (left > 0) this.#pendingIn.set(namespace, left);
-    else this.#pendingIn.delete(namespace);
-  }
-
-  async #create(record: EventRecord, signal: AbortSignal): Promise<void> {
-    try {
-      await this.#post(record, signal);
-    } catch (error) {
-      // An earlier try was carried out, but its answer was lost.
-      if (!isAlreadyExists(error)) throw error;
-      await this.#patch(record, signal);
-    }
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
     const { count, lastAt } = record;
+    const { api, timeoutMs = TIMEOUT_MS } = this.#options;
     try {
-      await this.#options.api.request({
+      await api.request({
         method: 'PATCH',
         path: `${collection(record)}/${encodeURIComponent(record.name)}`,
         contentType: 'application/merge-patch+json',
         body: JSON.stringify({ count, lastTimestamp: rfc3339(lastAt) }),
         signal,
-        timeoutMs: this.#timeoutMs,
+        timeoutMs,
       });
     } catch (error) {
       if (!isNotFound(error)) throw error;
@@ -189,7 +299,7 @@ export class EventRecorder {
 
   async #post(record: EventRecord, signal: AbortSignal): Promise<void> {
     const { name, subject, type, reason, message, count, firstAt, lastAt } = record;
-    const { api, component, instance } = this.#options;
+    const { api, component, instance, timeoutMs = TIMEOUT_MS } = this.#options;
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
@@ -206,7 +316,7 @@ export class EventRecorder {
       reportingInstance: instance,
     };
     const body = JSON.stringify(event);
-    await api.request({ method: 'POST', path: collection(record), body, signal, timeoutMs: this.#timeoutMs });
+    await api.request({ method: 'POST', path: collection(record), body, signal, timeoutMs });
   }
 
   #failed(key: string, error: unknown, retryInMs: number | undefined): void {
@@ -215,13 +325,9 @@ export class EventRecorder {
       return;
     // After `stop` the last flush tries it once more.
     if (retryInMs === undefined && this.#stopped) return;
-    this.#remove(key, pending.record);
+    this.#pending.delete(key);
     this.#queue.forget(key);
-    this.#drop(pending.record, toError(error));
-  }
-
-  #drop(input: Pick<EventInput, 'subject' | 'reason'>, error: Error): void {
-    this.#options.onDrop?.(input, error);
+    this.#options.onDrop?.(pending.record, toError(error));
   }
 }
 
