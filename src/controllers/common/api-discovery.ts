@@ -3,7 +3,7 @@ import type { KubeApi } from '../../kube/api.ts';
 import { isNotFound, retryAfterMs } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { KeyedBackoff } from '../../runtime/queue/backoff.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 
 /** Between two requests while the API is not installed, ms. An installation is noticed within 5 s. */
 const INTERVAL_MS = 4000;
@@ -28,7 +28,7 @@ export async function apiInstalled(
   { api, path, controller, notInstalled, isOptional = false, log }: AwaitedApi,
   signal: AbortSignal,
 ): Promise<void> {
-  const backoff = new KeyedBackoff({ baseMs: RETRY_MS, maxMs: INTERVAL_MS });
+  const backoff = new Backoff({ baseMs: RETRY_MS, maxMs: INTERVAL_MS });
   for (let logged: string | undefined; ;) {
     try {
       await api.request({ method: 'GET', path, signal });
@@ -43,8 +43,8 @@ export async function apiInstalled(
         log[level](missing ? 'API is not installed, waiting for it' : 'API discovery failed, retrying', fields);
         logged = problem;
       }
-      if (missing) backoff.reset(path);
-      await sleep(missing ? INTERVAL_MS : backoff.next(path, retryAfterMs(error)), signal);
+      if (missing) backoff.reset();
+      await sleep(missing ? INTERVAL_MS : backoff.next(retryAfterMs(error)), signal);
     }
   }
 }

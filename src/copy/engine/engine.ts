@@ -195,9 +195,14 @@ export class Engine implements ObjectEvents {
     (this.#heavyRuleKeys.has(rule) ? this.#heavyRules : this.#rules).add(rule, { priority });
   }
 
-  /** A target may differ from its desired state. */
-  enqueueTarget(target: ResourceKey, priority: Priority = 'normal'): void {
-    this.#addTarget(target, priority);
+  /**
+   * A target may differ from its desired state.
+   * @param unclaimedMs delay if no rule claims it, ms
+   */
+  enqueueTarget(target: ResourceKey, priority: Priority = 'normal', unclaimedMs = 0): void {
+    const claims = this.book.countOn(target);
+    const contestedMs = claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0;
+    this.backends.queueOf(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
   }
 
   /** As `enqueueTarget`, without waiting for the end of a back-off. */
@@ -219,13 +224,7 @@ export class Engine implements ObjectEvents {
   #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority, unclaimedMs = 0): void {
     let touched = 0;
     for (const target of targets)
-      this.#addTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority, unclaimedMs);
-  }
-
-  #addTarget(target: ResourceKey, priority: Priority, unclaimedMs = 0): void {
-    const claims = this.book.countOn(target);
-    const contestedMs = claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0;
-    this.backends.queueOf(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
+      this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority, unclaimedMs);
   }
 
   enqueueStatus(rule: RuleKey): void {

@@ -15,15 +15,15 @@ import type { RuleSet } from '../model/rule-set.ts';
 /** On every copy, written along with the mark: `<namespace>/<name>` of the copy itself. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';
 
-type Place = Pick<ObjectName, 'namespace' | 'name'>;
+type NameInNamespace = Pick<ObjectName, 'namespace' | 'name'>;
 type MarkReader = Pick<RuleSet, 'ownerOf'>;
 
-export function placeText({ namespace, name }: Place): string {
+export function placeText({ namespace, name }: NameInNamespace): string {
   return `${namespace}/${name}`;
 }
 
 /** Whether the marks were written for another object. */
-export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>, place: Place): boolean {
+export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>, place: NameInNamespace): boolean {
   const marked = annotations[PLACE_ANNOTATION];
   return marked !== undefined && marked !== placeText(place);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Backoff, KeyedBackoff, RECONNECT } from './backoff.ts';
+import { Backoff, RECONNECT } from './backoff.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 
 const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
@@ -18,30 +18,18 @@ test('property: every wait is within its bounds, and not below the floor', () =>
       (baseMs, times, tries) => {
         const maxMs = baseMs * times;
         let random = 0;
-        const backoff = new KeyedBackoff({ baseMs, maxMs, random: () => random });
+        const backoff = new Backoff({ baseMs, maxMs, random: () => random });
         for (const [index, [nextRandom, floorMs]] of tries.entries()) {
           random = nextRandom;
           const ceiling = Math.min(maxMs, baseMs * 2 ** index);
-          const wait = backoff.next('k', floorMs);
+          const wait = backoff.next(floorMs);
           assert.ok(wait >= floorMs);
           assert.ok(wait <= Math.max(ceiling, floorMs * 1.1));
           assert.ok(wait >= ceiling / 2);
         }
-        assert.equal(backoff.attempts('k'), tries.length);
       },
     ),
   );
-});
-
-test('keys do not share failures, and a success resets them', () => {
-  const backoff = new KeyedBackoff({ baseMs: 100, maxMs: 1000, random: () => 0 });
-  assert.deepEqual([backoff.next('a'), backoff.next('a'), backoff.next('b')], [50, 100, 50]);
-  assert.equal(backoff.size, 2);
-  backoff.reset('a');
-  assert.deepEqual([backoff.next('a'), backoff.next('b')], [50, 100]);
-  backoff.reset('a');
-  backoff.reset('b');
-  assert.equal(backoff.size, 0);
 });
 
 test('waits before reconnects grow until the stream was stable', async () => {
@@ -63,6 +51,6 @@ test('waits before reconnects grow until the stream was stable', async () => {
 });
 
 test('bad options are named', () => {
-  assert.throws(() => new KeyedBackoff({ baseMs: 0, maxMs: 1 }), /baseMs must be a positive number, got 0/);
-  assert.throws(() => new KeyedBackoff({ baseMs: 10, maxMs: 5 }), /maxMs must be at least baseMs \(10\), got 5/);
+  assert.throws(() => new Backoff({ baseMs: 0, maxMs: 1 }), /baseMs must be a positive number, got 0/);
+  assert.throws(() => new Backoff({ baseMs: 10, maxMs: 5 }), /maxMs must be at least baseMs \(10\), got 5/);
 });

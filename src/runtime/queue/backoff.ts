@@ -1,9 +1,8 @@
 /**
  * How long to wait before the next try: exponential, with jitter, never shorter than a Retry-After.
  *
- * `KeyedBackoff` counts failures per key until the caller resets it. `Backoff` is for one stream that is opened repeatedly (a
- * watch): it resets only after the stream was open for `stableMs`, so that the wait keeps growing while a server accepts
- * connections and drops them at once.
+ * `Backoff` is for one row of tries, or one stream that is opened repeatedly (a watch). It resets only after the stream was open for
+ * `stableMs`, so that the wait keeps growing while a server accepts connections and drops them at once.
  */
 import { type Clock, systemClock } from '../clock.ts';
 
@@ -19,61 +18,23 @@ export interface BackoffOptions {
 /** A Retry-After would send all clients back at one instant; up to this share of it is added at random to spread them. */
 const FLOOR_SPREAD = 0.1;
 
-interface CheckedOptions extends BackoffOptions {
-  readonly random: () => number;
-}
+/** The wait after a number of failures in a row, ms; at least `floorMs` (a Retry-After). */
+export type WaitAfter = (failures: number, floorMs: number) => number;
 
-/** @throws RangeError naming the option and its value */
-function checked(options: BackoffOptions): CheckedOptions {
-  const { baseMs, maxMs, random = Math.random } = options;
+/**
+ * From half the ceiling to the ceiling, which doubles with each failure.
+ * @throws RangeError naming the option and its value
+ */
+export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOptions): WaitAfter {
   if (!(baseMs > 0 && Number.isFinite(baseMs))) throw new RangeError(`baseMs must be a positive number, got ${baseMs}`);
   if (!(maxMs >= baseMs && Number.isFinite(maxMs)))
     throw new RangeError(`maxMs must be at least baseMs (${baseMs}), got ${maxMs}`);
-  return { baseMs, maxMs, random };
-}
-
-/** Half the ceiling to the ceiling, which doubles with each failure; not less than `floorMs`. */
-function delay(options: CheckedOptions, failures: number, floorMs: number): number {
-  const ceiling = Math.min(options.maxMs, options.baseMs * 2 ** failures);
-  const random = options.random();
-  const wait = (ceiling * (1 + random)) / 2;
-  return wait >= floorMs ? wait : floorMs * (1 + random * FLOOR_SPREAD);
-}
-
-export class KeyedBackoff {
-  readonly #options: CheckedOptions;
-  readonly #failures = new Map<string, number>();
-
-  /** @throws RangeError naming a bad option */
-  constructor(options: BackoffOptions) {
-    this.#options = checked(options);
-  }
-
-  /** How many keys have failed and not succeeded since. */
-  get size(): number {
-    return this.#failures.size;
-  }
-
-  /**
-   * Counts one more failure of `key`.
-   * @param floorMs a Retry-After: the answer is at least this
-   * @returns ms to wait
-   */
-  next(key: string, floorMs = 0): number {
-    const failures = this.attempts(key);
-    this.#failures.set(key, failures + 1);
-    return delay(this.#options, failures, floorMs);
-  }
-
-  /** Failures of `key` since its last success. */
-  attempts(key: string): number {
-    return this.#failures.get(key) ?? 0;
-  }
-
-  /** `key` succeeded, or is no longer used. */
-  reset(key: string): void {
-    this.#failures.delete(key);
-  }
+  return (failures, floorMs) => {
+    const ceiling = Math.min(maxMs, baseMs * 2 ** (failures - 1));
+    const share = random();
+    const wait = (ceiling * (1 + share)) / 2;
+    return wait >= floorMs ? wait : floorMs * (1 + share * FLOOR_SPREAD);
+  };
 }
 
 export interface ReconnectOptions extends BackoffOptions {
@@ -86,7 +47,7 @@ export interface ReconnectOptions extends BackoffOptions {
 export const RECONNECT = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
 
 export class Backoff {
-  readonly #options: CheckedOptions;
+  readonly #waitAfter: WaitAfter;
   readonly #stableMs: number;
   readonly #clock: Clock;
   #failures = 0;
@@ -94,7 +55,7 @@ export class Backoff {
 
   /** @throws RangeError naming a bad option */
   constructor(options: ReconnectOptions) {
-    this.#options = checked(options);
+    this.#waitAfter = waitAfter(options);
     this.#stableMs = options.stableMs ?? Infinity;
     this.#clock = options.clock ?? systemClock;
   }
@@ -108,7 +69,7 @@ export class Backoff {
   next(floorMs = 0): number {
     if (this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= this.#stableMs) this.reset();
     this.#openedAt = undefined;
-    return delay(this.#options, this.#failures++, floorMs);
+    return this.#waitAfter(++this.#failures, floorMs);
   }
 
   reset(): void {

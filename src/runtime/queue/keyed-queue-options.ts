@@ -84,15 +84,3 @@ export interface QueueMetrics {
   readonly oldestWaitingMs: number;
   readonly longestRunningMs: number;
 }
-
-/** @throws RangeError naming the option and its value */
-export function nonNegative(name: string, value: number): number {
-  if (!(value >= 0 && value < Infinity)) throw new RangeError(`${name} must be 0 or more, got ${value}`);
-  return value;
-}
-
-/** @throws RangeError naming the option and its value */
-export function positiveInteger(name: string, value: number): number {
-  if (!(Number.isSafeInteger(value) && value > 0)) throw new RangeError(`${name} must be at least 1, got ${value}`);
-  return value;
-}

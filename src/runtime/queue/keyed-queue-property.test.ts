@@ -5,10 +5,10 @@ import * as fc from 'fast-check';
 import { ManualWorker, makeQueue } from '../../../test/support/manual-worker.ts';
 import { assertWithin, Yardstick } from '../../../test/support/yardstick.ts';
 
-type Outcome = 'end' | 'fail' | 'requeue';
+type RunEnd = 'end' | 'fail' | 'requeue';
 type Step =
   | { readonly do: 'add'; readonly key: string; readonly delayMs: number; readonly low: boolean }
-  | { readonly do: Outcome; readonly pick: number }
+  | { readonly do: RunEnd; readonly pick: number }
   | { readonly do: 'forget'; readonly key: string }
   | { readonly do: 'advance'; readonly ms: number };
 
@@ -59,7 +59,7 @@ test('property: never twice at once, never more than allowed, never lost', async
           },
           { concurrency },
         );
-        const settle = async (step: Outcome, pick: number): Promise<void> => {
+        const settle = async (step: RunEnd, pick: number): Promise<void> => {
           const key = [...stage.open.keys()][pick % Math.max(1, stage.open.size)];
           if (key === undefined) return;
           if (step === 'end') stage.end(key);

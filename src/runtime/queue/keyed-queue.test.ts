@@ -187,6 +187,32 @@ test('a failing key is retried with growing waits; a success resets them', async
   await queue.stop();
 });
 
+test('keys do not share failures, and a success of one resets only its own', async () => {
+  const waits: (number | undefined)[] = [];
+  const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => waits.push(retryInMs) });
+  let healed = '';
+  queue.start(async (key) => {
+    if (key !== healed) throw new Error('no');
+  });
+  queue.add('a');
+  await clock.advance(50);
+  queue.add('b');
+  await clock.advance(0);
+  assert.deepEqual(waits.splice(0), [50, 100, 50], 'a, a, b');
+  healed = 'a';
+  await clock.advance(100);
+  assert.deepEqual(waits.splice(0), [100], 'b');
+  healed = 'b';
+  queue.add('a');
+  await clock.advance(0);
+  assert.deepEqual(waits.splice(0), [50], 'a, after its success');
+  await clock.advance(100);
+  healed = 'a';
+  await clock.advance(1000);
+  assert.equal(queue.isUnused, true);
+  await queue.stop();
+});
+
 test('a Retry-After is the floor of the wait, for adds too', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined, retryAfterMs: () => 3000 });
   const ran: number[] = [];

@@ -20,15 +20,13 @@
  * status writer needs.
  */
 import { orAborted } from '../abort.ts';
-import { KeyedBackoff, Holds } from './backoff.ts';
+import { Holds, type WaitAfter, waitAfter } from './backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { GroupRuns, WaitingKeys } from './turns.ts';
 import {
   type AddOptions,
   type KeyedQueueOptions,
-  nonNegative,
-  positiveInteger,
   type QueueMetrics,
   type StopOptions,
   type Worker,
@@ -54,13 +52,13 @@ export class KeyedQueue<K extends string = string> {
   readonly #clock: Clock;
   readonly #minIntervalMs: number;
   readonly #retryBaseMs: number;
-  readonly #backoff: KeyedBackoff;
+  readonly #waitAfter: WaitAfter;
   readonly #waiting: WaitingKeys<K>;
   readonly #delayed = new DelayHeap<K>();
   readonly #running = new Map<K, Run>();
   readonly #holds: Holds;
-  /** `Run.since` of the first failed run of each key that has not succeeded since. */
-  readonly #failingSince = new Map<K, number>();
+  /** Of the keys that have not succeeded since: the failed runs in a row, and `Run.since` of the first of them. */
+  readonly #failures = new Map<K, { readonly count: number; readonly since: number }>();
   #worker: Worker<K> | undefined;
   #concurrency = 1;
   #groupRuns = new GroupRuns(1);
@@ -81,7 +79,7 @@ export class KeyedQueue<K extends string = string> {
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
     this.#retryBaseMs = retryBaseMs;
-    this.#backoff = new KeyedBackoff({ baseMs: retryBaseMs, maxMs: retryMaxMs, random });
+    this.#waitAfter = waitAfter({ baseMs: retryBaseMs, maxMs: retryMaxMs, random });
   }
 
   /**
@@ -113,8 +111,7 @@ export class KeyedQueue<K extends string = string> {
   forget(key: K): void {
     this.#waiting.delete(key);
     this.#delayed.delete(key);
-    this.#backoff.reset(key);
-    this.#failingSince.delete(key);
+    this.#failures.delete(key);
     this.#holds.delete(key);
     const run = this.#running.get(key);
     if (run !== undefined) {
@@ -136,7 +133,7 @@ export class KeyedQueue<K extends string = string> {
 
   /** No key waits, runs or has failed. */
   get isUnused(): boolean {
-    return this.#isIdle() && this.#delayed.size === 0 && this.#backoff.size === 0;
+    return this.#isIdle() && this.#delayed.size === 0 && this.#failures.size === 0;
   }
 
   metrics(): QueueMetrics {
@@ -242,7 +239,7 @@ export class KeyedQueue<K extends string = string> {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const { key, low, group } = next;
       const startedAt = this.#clock.monotonic();
-      const since = this.#failingSince.get(key) ?? next.since;
+      const since = this.#failures.get(key)?.since ?? next.since;
       const run: Run = { startedAt, since, low, group, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
       this.#groupRuns.started(group);
@@ -276,8 +273,7 @@ export class KeyedQueue<K extends string = string> {
 
   #succeeded(key: K, run: Run, requeueAfterMs: number | undefined): void {
     this.#running.delete(key);
-    this.#backoff.reset(key);
-    this.#failingSince.delete(key);
+    this.#failures.delete(key);
     const now = this.#clock.monotonic();
     if (this.#stopped !== undefined) return;
     if (run.dirty !== 'no') this.#enqueue(key, now, run.dirty === 'low', now);
@@ -292,11 +288,13 @@ export class KeyedQueue<K extends string = string> {
     let attempt = 1;
     if (this.#stopped === undefined && !run.forgotten) {
       const floorMs = this.#options.retryAfterMs?.(error) ?? 0;
-      const next = this.#backoff.next(key, floorMs);
-      const wait = Math.max(floorMs, Math.min(next, this.#options.retryMaxMsOf?.(error) ?? Infinity));
+      attempt = (this.#failures.get(key)?.count ?? 0) + 1;
+      this.#failures.set(key, { count: attempt, since: run.since });
+      const wait = Math.max(
+        floorMs,
+        Math.min(this.#waitAfter(attempt, floorMs), this.#options.retryMaxMsOf?.(error) ?? Infinity),
+      );
       const hold = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
-      attempt = this.#backoff.attempts(key);
-      this.#failingSince.set(key, run.since);
       retryInMs = run.dirty === 'no' ? wait : hold;
       this.#holds.extend(key, now + hold);
       this.#retries++;
@@ -315,4 +313,16 @@ export class KeyedQueue<K extends string = string> {
     this.#idle.resolve();
     this.#idle = undefined;
   }
+}
+
+/** @throws RangeError naming the option and its value */
+function nonNegative(name: string, value: number): number {
+  if (!(value >= 0 && value < Infinity)) throw new RangeError(`${name} must be 0 or more, got ${value}`);
+  return value;
+}
+
+/** @throws RangeError naming the option and its value */
+function positiveInteger(name: string, value: number): number {
+  if (!(Number.isSafeInteger(value) && value > 0)) throw new RangeError(`${name} must be at least 1, got ${value}`);
+  return value;
 }
