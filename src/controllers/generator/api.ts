@@ -4,6 +4,9 @@
  */
 import type { KubeObject } from '../../kube/api.ts';
 
+/** The name of the controller: first part of its rule keys, and in metrics and reports. */
+export const GENERATOR = 'generator';
+
 export const ESO_GROUP = 'external-secrets.io';
 /** The versions of the API that are read, the preferred one first. */
 export const ESO_VERSIONS = ['v1', 'v1beta1'] as const;

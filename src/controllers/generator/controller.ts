@@ -1,6 +1,6 @@
 /**
- * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. It does not copy, so it has no claims, but a
- * queue for each Vault server and one worker (`worker.ts`).
+ * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. The generator does not copy, so it has no
+ * claims, but a queue for each Vault server (`run/queue.ts`) and one worker (`run/worker.ts`).
  */
 import type { Controller, OwnWork, RuleReadiness, NamedQueue } from '../../copy/engine/controller.ts';
 import { nobodyCause, userCause } from '../../copy/model/cause.ts';
@@ -10,31 +10,31 @@ import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
-import type { Priority } from '../../runtime/queue/keyed-queue-options.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { RuleClient } from '../common/rules/rule-client.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
-import { ESO_ADVICE, ESO_GROUP } from './api.ts';
-import { conditionModeOf, CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './request/condition-mode.ts';
+import { ESO_ADVICE, ESO_GROUP, GENERATOR } from './api.ts';
+import {
+  conditionModeOf,
+  CRD_COLLECTION,
+  EXTERNAL_SECRET_CRD,
+  EXTERNAL_SECRETS,
+  type Reach,
+  reachOf,
+  ServedVersion,
+} from './eso-api.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './request/external-secret.ts';
-import { Lanes } from './run/lanes.ts';
-import { GeneratorMetrics } from './metrics.ts';
-import { GENERATOR } from './request/name.ts';
-import { type Reach, reachOf } from './store/reach.ts';
 import type { StoreRef } from './request/requests.ts';
+import { Lanes } from './run/queue.ts';
 import { type Result, WRONG_ANNOTATION } from './run/result.ts';
-import { Refusals } from './run/refusals.ts';
-import { ServedVersions } from './store/served-versions.ts';
-import { StoreAccess } from './store/store-access.ts';
-import { Stores } from './store/stores.ts';
-import { VersionDiagnosis } from './store/version-diagnosis.ts';
 import { Worker } from './run/worker.ts';
 import { Writes } from './run/writes.ts';
+import { Stores } from './store/stores.ts';
 
 export const generator: ControllerEntry = {
   name: GENERATOR,
-  // It reads annotations of ExternalSecrets only, which the stores of copies do not hold.
+  // The generator reads annotations of ExternalSecrets only, which the stores of copies do not hold.
   annotationReader: () => () => false,
   create: (context) => new Generator(context),
   reader: async () => (await import('./reader.ts')).generatorReader,
@@ -42,10 +42,9 @@ export const generator: ControllerEntry = {
 
 /** The source component of events. */
 const EVENT_COMPONENT = 'keyferry-generator';
-const EXTERNAL_SECRETS = 'externalsecrets';
 /** ExternalSecrets that are worked on at once for each server. */
 const CONCURRENCY = 8;
-/** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. Many refused ones wait longer (`refusals.ts`). */
+/** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. Many refused ones wait longer. */
 const LONGEST_WAIT_MS = 12_000;
 /** Between two tries to find out what the API server serves and permits, ms. */
 const DISCOVERY_RETRY_MS = 2000;
@@ -55,32 +54,34 @@ const PERMISSION_RETRY_MS = 15_000;
 class Generator implements Controller, OwnWork {
   readonly work = this;
   readonly #context: ControllerContext;
-  readonly #versions: ServedVersions;
+  readonly #served: ServedVersion;
   readonly #rules: RuleStore<ExternalSecretRule>;
   readonly #stores: Stores;
   readonly #lanes: Lanes;
   readonly #worker: Worker;
-  readonly #refusals: Refusals;
   #reach: Reach | undefined;
   #mode: ConditionMode = 'unknown';
 
   constructor(context: ControllerContext) {
     this.#context = context;
     const { cluster, clock, config, engine, log, metrics, vault } = context;
-    const versions = (this.#versions = new ServedVersions(cluster.api));
+    const served = (this.#served = new ServedVersion(cluster.api));
     const { all } = config.generator;
     const rules = (this.#rules = new RuleStore<ExternalSecretRule>({
       controller: GENERATOR,
       toRule: (object) => ruleOf(object, all),
       versionOf: ({ version }) => version,
       onChange: (rule, initial) => {
-        this.#enqueue(rule, initial ? 'low' : 'normal');
+        this.#lanes.add(rule, initial ? 'low' : 'normal');
       },
     }));
-    this.#stores = new Stores((ref, namespace) => {
-      this.#storeChanged(ref, namespace);
-    });
-    this.#refusals = new Refusals(clock, LONGEST_WAIT_MS);
+    const stores = (this.#stores = new Stores(
+      context,
+      () => this.#reach,
+      (ref, namespace) => {
+        this.#storeChanged(ref, namespace);
+      },
+    ));
     this.#lanes = new Lanes({
       laneOf: (rule) => this.#laneOf(rule),
       name: GENERATOR,
@@ -95,36 +96,31 @@ class Generator implements Controller, OwnWork {
         log[level]('generating a value failed, retrying', { rule, error, retryInMs });
       },
     });
-    const kind = {
-      get groupPath() {
-        return versions.groupPath;
-      },
-      plural: EXTERNAL_SECRETS,
-    };
+    const mode = (): ConditionMode => this.#mode;
+    const { registry } = metrics;
     this.#worker = new Worker({
       rule: (key) => rules.get(key),
-      mode: () => this.#mode,
-      stores: new StoreAccess({
-        cluster,
-        stores: this.#stores,
-        reach: () => this.#reach,
-        environment: config.vault.environment,
-        addresses: vault.addresses,
-      }),
+      mode,
+      stores,
       vault: vault.directAccess((user) => {
-        this.#enqueue(ruleOfLogin(user));
+        this.#lanes.add(ruleOfLogin(user), 'normal');
       }),
       book: engine.book,
       writes: new Writes({
-        client: new RuleClient({ api: cluster.api, kind, store: rules }),
+        client: new RuleClient({ api: cluster.api, kind: served, store: rules }),
         latest: (key) => rules.get(key),
+        mode,
         recordEvent: (rule, result) => {
           this.#recordEvent(rule, result);
         },
+        registry,
       }),
-      metrics: new GeneratorMetrics(metrics.registry, () => this.#failing()),
+      registry,
       clock,
       log,
+    });
+    registry.value('keyferry_generator_failing', 'ExternalSecrets that wait for a value.', () => {
+      return [...rules.all()].filter(([, rule]) => needOf(rule, this.#mode) === 'values').length;
     });
   }
 
@@ -133,17 +129,15 @@ class Generator implements Controller, OwnWork {
    * the generator.
    */
   async installed(signal: AbortSignal): Promise<void> {
-    const { cluster, config, log, namespace: ownNamespace } = this.#context;
-    const { api } = cluster;
+    const { cluster, log } = this.#context;
     const path = `/apis/${ESO_GROUP}`;
-    const awaited = { api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
+    const awaited = { api: cluster.api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
     for (let isTold = false; ;) {
       await apiInstalled(awaited, signal);
       let waitMs = DISCOVERY_RETRY_MS;
       try {
-        if (await this.#versions.refresh()) {
-          const { groupPath } = this.#versions;
-          this.#reach = await reachOf({ api, groupPath, config: config.generator, ownNamespace, log }, signal);
+        if (await this.#served.refresh()) {
+          this.#reach = await reachOf(this.#context, this.#served.groupPath, signal);
           if (this.#reach !== undefined) return;
           const advice = 'apply deploy/rbac-generator.yaml, or leave the generator out of --controllers';
           if (!isTold) log.warn('no permission to list ExternalSecrets, the generator waits for it', { advice });
@@ -162,39 +156,27 @@ class Generator implements Controller, OwnWork {
     const { cluster, config, log } = this.#context;
     const reach = this.#reach;
     if (reach === undefined) throw new Error('opened before the API was found');
-    const versions = this.#versions;
-    const diagnosis = (): VersionDiagnosis => new VersionDiagnosis(versions, config.controllersNamed);
+    const served = this.#served;
     const watch = (plural: string, sink: WatchSink, namespaces?: readonly string[]): void => {
       const target = {
         collection: plural,
-        // The served version may change.
         get path() {
-          return `${versions.groupPath}/${plural}`;
+          return `${served.groupPath}/${plural}`;
         },
         metadataOnly: false,
         inPages: true,
       };
-      cluster.watch(target, sink, diagnosis(), namespaces);
+      cluster.watch(target, sink, served.diagnosis(config.controllersNamed), namespaces);
     };
     if (reach.crd) this.#watchCrd();
     if (reach.stores) watch('secretstores', this.#stores.sinkOf('SecretStore'), reach.namespaces);
     watch(EXTERNAL_SECRETS, this.#rules.sink, reach.namespaces);
     if (reach.clusterStores) watch('clustersecretstores', this.#stores.sinkOf('ClusterSecretStore'));
-    log.info('info: started watching ExternalSecrets.', { version: versions.version });
+    log.info('info: started watching ExternalSecrets.', { version: served.version });
   }
 
   start(): void {
-    this.#lanes.start(async (key, signal) => {
-      try {
-        const result = await this.#worker.run(key, signal);
-        for (const refused of this.#refusals.succeeded(key, result !== undefined)) this.#enqueue(refused, 'low');
-        return result;
-      } catch (error) {
-        const requeueAfterMs = this.#refusals.failed(key, error);
-        if (requeueAfterMs === undefined) throw error;
-        return { requeueAfterMs };
-      }
-    });
+    this.#lanes.start(async (key, signal) => await this.#worker.run(key, signal));
   }
 
   async drain(drainMs: number): Promise<void> {
@@ -221,7 +203,7 @@ class Generator implements Controller, OwnWork {
     const set = (mode: ConditionMode): void => {
       if (mode === this.#mode) return;
       this.#mode = mode;
-      for (const [key] of this.#rules.all()) this.#enqueue(key, 'low');
+      for (const [key] of this.#rules.all()) this.#lanes.add(key, 'low');
     };
     this.#context.cluster.watch(target, {
       upsert: (crd) => {
@@ -235,10 +217,6 @@ class Generator implements Controller, OwnWork {
         if (keys.size === 0) set('unknown');
       },
     });
-  }
-
-  #enqueue(key: RuleKey, priority: Priority = 'normal'): void {
-    this.#lanes.add(key, priority);
   }
 
   /** The server of the values. Those of several servers share a lane of their namespace, so that a server without answers delays no other one. */
@@ -255,23 +233,20 @@ class Generator implements Controller, OwnWork {
     return others.length === 0 ? first : `several servers of ${namespace}`;
   }
 
-  #storeChanged({ kind, name }: StoreRef, namespace: string | undefined): void {
+  #storeChanged({ kind, name }: StoreRef, namespace: string): void {
     for (const [key, { metadata, requests }] of this.#rules.all()) {
-      if (namespace !== undefined && metadata.namespace !== namespace) continue;
-      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) this.#enqueue(key);
+      if (namespace !== '' && metadata.namespace !== namespace) continue;
+      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name))
+        this.#lanes.add(key, 'normal');
     }
   }
 
   #recordEvent({ metadata }: ExternalSecretRule, { created, reason, message }: Result): void {
     const { name, namespace = '', uid } = metadata;
-    const subject = { apiVersion: this.#versions.apiVersion, kind: 'ExternalSecret', namespace, name, uid };
+    const subject = { apiVersion: this.#served.apiVersion, kind: 'ExternalSecret', namespace, name, uid };
     const type = created ? 'Normal' : 'Warning';
     const fields = { kind: subject.kind, namespace, name };
     this.#context.recordEvent(EVENT_COMPONENT, { subject, type, reason, message }, fields);
-  }
-
-  #failing(): number {
-    return [...this.#rules.all()].filter(([, rule]) => needOf(rule, this.#mode) === 'values').length;
   }
 
   /** An ExternalSecret that is ready and was not helped before is no rule. */

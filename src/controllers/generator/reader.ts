@@ -12,9 +12,8 @@ import type {
   RuleReader,
 } from '../common/snapshot/reader.ts';
 import { notReady } from '../common/snapshot/status-report.ts';
-import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './request/annotations.ts';
-import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret } from './api.ts';
-import { GENERATOR } from './request/name.ts';
+import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './request/settings.ts';
+import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret, GENERATOR } from './api.ts';
 import { requestsOf } from './request/requests.ts';
 import { parseResult, WRONG_ANNOTATION } from './run/result.ts';
 

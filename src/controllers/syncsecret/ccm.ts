@@ -25,7 +25,11 @@ import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, tenantState } from './rules/status.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import { type Progress, SyncSecretReconciler, type SyncSecretReconcilerOptions } from './sync-secret-reconciler.ts';
+import {
+  type ActiveProgress,
+  SyncSecretReconciler,
+  type SyncSecretReconcilerOptions,
+} from './sync-secret-reconciler.ts';
 import { SyncSecrets, watchSyncSecrets } from './sync-secrets.ts';
 
 export const syncSecretCcm: ControllerEntry = {
@@ -103,11 +107,8 @@ class SyncSecretCcm implements Controller {
     });
     this.reconciler = new CcmReconciler({
       rules,
-      namespace,
       syncSecrets,
-      copyOf,
       unreachable: () => management.reachability.cause,
-      metrics,
       log,
       synced: async () => await this.#synced,
       deletionTimeoutMs: config.deletionTimeoutMs,
@@ -160,9 +161,6 @@ class SyncSecretCcm implements Controller {
 
 export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
   readonly rules: CcmRules;
-  /** The namespace of the copies. */
-  readonly namespace: string;
-  readonly copyOf: (name: string) => CopyStatus | undefined;
   /** Why the management cluster cannot be used. */
   readonly unreachable: () => Cause | undefined;
   readonly log: Log;
@@ -174,20 +172,21 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
   /** Another CCM has been logged. */
   #knowsOtherCcm = false;
 
-  constructor(options: CcmReconcilerOptions) {
-    super(options, {
-      target: 'its copy in the management cluster',
-      // A manager in this cluster serves it from now on, but not while it is being deleted.
-      marksOf: ({ metadata, propagated }) =>
-        metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [],
-      unreachable: options.unreachable,
-    });
+  protected readonly target = 'its copy in the management cluster';
+
+  /** A manager in this cluster serves the object from now on, but not while the object is being deleted. */
+  protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
+    return metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [];
   }
 
-  /** The mark is written with the finalizer, and replaced where it names another namespace: a tenant may have been renamed. */
+  protected override unreachable(): Cause | undefined {
+    return this.options.unreachable();
+  }
+
+  /** The mark is written with the finalizer. A mark with another namespace is replaced: the tenant may have been renamed. */
   preparationOf(rule: RuleKey): Preparation | undefined {
-    const { syncSecrets, namespace } = this.options;
-    const object = syncSecrets.store.get(rule);
+    const { namespace, store } = this.rules.options;
+    const object = store.get(rule);
     if (object === undefined || this.rules.dutyOf(object) !== 'copy') return undefined;
     if (finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add') return 'first';
     if (object.propagated === namespace) return undefined;
@@ -195,10 +194,10 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { syncSecrets, namespace } = this.options;
-    const object = syncSecrets.store.get(rule);
+    const { namespace, store } = this.rules.options;
+    const object = store.get(rule);
     if (object === undefined || this.rules.dutyOf(object) !== 'copy') return;
-    await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
+    await this.options.syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
     if (object.propagated !== undefined && object.propagated !== namespace)
       this.#remarked.set(rule, object.metadata.uid);
   }
@@ -207,8 +206,8 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
     ...args: Parameters<SyncSecretReconciler['updateStatus']>
   ): Promise<RunResult | undefined> {
     const [rule] = args;
-    const { syncSecrets, namespace } = this.options;
-    const object = syncSecrets.store.get(rule);
+    const { namespace, store } = this.rules.options;
+    const object = store.get(rule);
     if (object === undefined) this.#remarked.delete(rule);
     // The other name came back, so it is that of a CCM that runs: without an end, each would replace the mark.
     else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace)
@@ -228,13 +227,19 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
   protected async report(
     rule: RuleKey,
     object: SyncSecretRule,
-    { outcome, failure }: Progress,
+    { outcome, failure }: ActiveProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, metrics, copyOf, unreachable, monotonic } = this.options;
-    // If it is the manager's, the status is too.
+    const { syncSecrets, monotonic } = this.options;
+    const { metrics } = syncSecrets;
+    // If the SyncSecret is the manager's, its status is, too.
     if (this.rules.dutyOf(object) === 'keep') return undefined;
-    const state = tenantState({ outcome, failure, unreachable: unreachable(), copy: copyOf(object.metadata.uid) });
+    const state = tenantState({
+      outcome,
+      failure,
+      unreachable: this.unreachable(),
+      copy: this.rules.options.copyOf(object.metadata.uid),
+    });
     if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {
       metrics.finished(rule, 'error');
     } else if (outcome?.state === 'synced') {
@@ -296,8 +301,8 @@ class Copies {
 const KUBE_SYSTEM = '/api/v1/namespaces/kube-system';
 
 /**
- * Reads the uid of a cluster. Where that is forbidden, it is tried again: an administrator may permit it at any time.
- * @param onRead gets the uid; before that `UNKNOWN_CLUSTER` and the error once, if it is forbidden
+ * Reads the uid of a cluster. A refused read is tried again: an administrator may permit it at any time.
+ * @param onRead gets the uid; before that, once, `UNKNOWN_CLUSTER` and the error of a refused read
  */
 async function readClusterUid(
   api: KubeApi,

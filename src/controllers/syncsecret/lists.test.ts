@@ -90,7 +90,7 @@ function synchronizer({ synced, api: its = api }: Situation): {
 
 const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
 const meaning = { cluster: 'c', travel };
-const common = { metrics, deletionTimeoutMs: 0, monotonic: () => 0 };
+const common = { deletionTimeoutMs: 0, monotonic: () => 0 };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
   [MANAGER_CONTROLLER]: ({ synced }) => {
     const objects = syncSecrets(MANAGER_CONTROLLER);
@@ -99,7 +99,6 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
   },
   [CCM_CONTROLLER]: ({ synced }) => {
     const objects = syncSecrets(CCM_CONTROLLER);
-    const copyOf = (): undefined => undefined;
     const rules = new CcmRules({
       ...meaning,
       store: objects.store,
@@ -107,15 +106,13 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
       namespace: NAMESPACE,
       zoneOf: () => 'ccm',
       clusterUid: () => 'cluster',
-      copyOf,
+      copyOf: () => undefined,
     });
     return new CcmReconciler({
       ...common,
       rules,
       syncSecrets: objects,
       synced,
-      namespace: NAMESPACE,
-      copyOf,
       unreachable: () => undefined,
       log: nullLog,
     });

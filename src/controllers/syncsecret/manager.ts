@@ -17,7 +17,11 @@ import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import { type Progress, SyncSecretReconciler, type SyncSecretReconcilerOptions } from './sync-secret-reconciler.ts';
+import {
+  type ActiveProgress,
+  SyncSecretReconciler,
+  type SyncSecretReconcilerOptions,
+} from './sync-secret-reconciler.ts';
 import { SyncSecrets, watchSyncSecrets } from './sync-secrets.ts';
 
 export const syncSecretManager: ControllerEntry = {
@@ -64,7 +68,6 @@ class SyncSecretManager implements Controller {
         leftDeletions,
       }),
       syncSecrets: this.#syncSecrets,
-      metrics,
       exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
@@ -102,9 +105,7 @@ export interface ManagerReconcilerOptions extends SyncSecretReconcilerOptions {
 }
 
 export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOptions> {
-  constructor(options: ManagerReconcilerOptions) {
-    super(options, { target: 'its Secret', marksOf: () => [], unreachable: () => undefined });
-  }
+  protected readonly target = 'its Secret';
 
   override async listed(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     await super.listed(rule, signal);
@@ -125,10 +126,10 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOpt
   protected async report(
     rule: RuleKey,
     object: SyncSecretRule,
-    { entry, outcome, failure }: Progress,
+    { entry, outcome, failure }: ActiveProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, metrics, exists } = this.options;
+    const { syncSecrets, exists } = this.options;
     const state = managementState({
       outcome,
       failure,
@@ -136,7 +137,7 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOpt
       originalType: originalTypeOf(object),
     });
     if (state === undefined) return undefined;
-    metrics.finished(rule, state.status === 'True' ? 'success' : 'error');
+    syncSecrets.metrics.finished(rule, state.status === 'True' ? 'success' : 'error');
     return await syncSecrets.writeStatus(rule, state, signal);
   }
 }

@@ -1,7 +1,6 @@
 /** The metrics of KubeLB's SyncSecret controllers with the same names, labels and buckets. */
 import type { Counter, Histogram, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
-import { namespaceOf } from '../../copy/model/keys.ts';
+import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
 
 /** Seconds, as in KubeLB. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

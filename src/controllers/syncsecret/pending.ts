@@ -1,7 +1,7 @@
 /**
- * Since when the state of a rule is not final. Such a state is written only if it lasts: most rules are done before, and each write costs as
- * much as a copy. While others get done, a rule may simply be waiting for its turn. Then it is written only for the one that waits longest, when
- * enough time has passed for its turn to come.
+ * Decides when a state that is not final is written. Most rules are done soon, and each write costs as much as a copy, so only a state that lasts
+ * is written. While other rules get done, a rule may simply be waiting for its turn. Then only the state of the rule that waits longest is
+ * written, after a time in which its turn should have come.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
 
@@ -15,14 +15,14 @@ const PASSED_MS = 15_000;
 export class Pending {
   /** In the order of their turns. */
   readonly #since = new Map<RuleKey, number>();
-  /** The rule that waits longest, and since when it does, as of its last look. */
+  /** The rule that waits longest, and since when it is that one, as of its last look. */
   #first: { readonly rule: RuleKey; readonly since: number } | undefined;
   #doneAt = -Infinity;
 
   /**
-   * @param isTurn nothing is known to be wrong: it may be waiting for its turn
+   * @param isTurn nothing is known to be wrong: the rule may be waiting for its turn
    * @param now monotonic clock, ms
-   * @returns how long to wait before the state is written, ms; 0: it is to be written now
+   * @returns how long to wait before the state is written, ms; 0: write the state now
    */
   waitMs(rule: RuleKey, isTurn: boolean, now: number): number {
     const since = this.#since.get(rule) ?? now;

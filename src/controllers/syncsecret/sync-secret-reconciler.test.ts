@@ -7,9 +7,13 @@ import { type Claim, type Outcome, PENDING, RELEASED, LeaveShape } from '../../c
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
-import { SyncSecretDeletions } from './sync-secret-reconciler.ts';
-import { Pending } from './pending.ts';
-import type { SyncSecretRule } from './rules/rule.ts';
+import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
+import { SyncSecretMetrics } from './metrics.ts';
+import { ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+import { ManagerRules } from './rules/sync-secret-rule-set.ts';
+import { Travel } from './rules/travel.ts';
+import { SyncSecretReconciler } from './sync-secret-reconciler.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 
@@ -37,11 +41,43 @@ interface Situation {
   readonly canWriteStatus?: boolean;
 }
 
+const unused = (): never => assert.fail('not used');
+const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
+
+/** Rules that are all released. */
+class ReleasedRules extends ManagerRules {
+  override isActive(): boolean {
+    return false;
+  }
+}
+
+/** What CCM and manager have in common, with the marks and the cluster of a test. */
+class TestReconciler extends SyncSecretReconciler {
+  protected readonly target = 'its copy';
+  marks: readonly string[] = [];
+  cause: Cause | undefined;
+
+  protected override marksOf(): readonly string[] {
+    return this.marks;
+  }
+
+  protected override unreachable(): Cause | undefined {
+    return this.cause;
+  }
+
+  preparationOf(): undefined {
+    return undefined;
+  }
+
+  prepare = unused;
+  protected report = unused;
+}
+
 /** One SyncSecret and a clock that the test sets. */
 class Scene {
   now = START;
   readonly calls: string[] = [];
-  readonly #deletions: SyncSecretDeletions;
+  readonly #reconciler: TestReconciler;
   readonly #object: SyncSecretRule;
 
   constructor({
@@ -67,8 +103,20 @@ class Scene {
       propagated: undefined,
       status: {},
     };
-    this.#deletions = new SyncSecretDeletions({
+    const store = new RuleStore<SyncSecretRule>({
+      controller: 'syncsecret-ccm',
+      toRule: () => this.#object,
+      versionOf: ruleVersion,
+    });
+    store.put(this.#object);
+    this.#reconciler = new TestReconciler({
+      rules: new ReleasedRules({ cluster: 'c', store, travel, isServed: () => true }),
       syncSecrets: {
+        store,
+        readVersion: unused,
+        metrics: new SyncSecretMetrics(new MetricRegistry(), 'ccm', () => this.now),
+        addFinalizer: unused,
+        forget: unused,
         writeStatus: async (_rule, { phase, message }) => {
           this.calls.push(canWriteStatus ? `status ${phase}: ${message}` : 'status refused');
           if (!canWriteStatus) throw new Error('refused');
@@ -80,13 +128,12 @@ class Scene {
           return await Promise.resolve();
         },
       },
-      target: 'its copy',
-      marksOf: () => (isMarked ? [MARK] : []),
-      unreachable: () => unreachable,
-      pending: new Pending(),
+      synced: unused,
       deletionTimeoutMs: LIMIT_MS,
       monotonic: () => this.now,
     });
+    this.#reconciler.marks = isMarked ? [MARK] : [];
+    this.#reconciler.cause = unreachable;
   }
 
   async update(...outcomes: readonly Outcome[]): Promise<RunResult | undefined> {
@@ -94,7 +141,8 @@ class Scene {
     const shape = new LeaveShape(userCause('Reason', 'message'));
     const claim: Claim = { owner, target: asKey('c:SyncSecret/t/u'), mode: 'release', source: undefined, shape };
     const entries = outcomes.map((outcome): Entry => ({ claim, outcome }));
-    return await this.#deletions.update(RULE, this.#object, entries, signal);
+    const progress = { writes: 0, evaluated: ruleVersion(this.#object) };
+    return await this.#reconciler.updateStatus(RULE, entries, progress, signal);
   }
 }
 

@@ -3,7 +3,7 @@
  * `rules/sync-secret-rule-set.ts`.
  */
 import type { Cause } from '../../copy/model/cause.ts';
-import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
+import { isUnderWay } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
@@ -12,30 +12,27 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { type DeletionOptions, Deletions } from '../common/rules/finalizer.ts';
 import { liveRules } from '../common/rules/rule-client.ts';
 import { OWN_FINALIZERS } from './api.ts';
-import type { SyncSecretMetrics } from './metrics.ts';
 import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rules/rule.ts';
-import { terminatingState } from './rules/status.ts';
+import { type RuleResult, terminatingState } from './rules/status.ts';
 import type { SyncSecrets } from './sync-secrets.ts';
 import type { SyncSecretRules } from './rules/sync-secret-rule-set.ts';
 
 export interface SyncSecretReconcilerOptions extends DeletionOptions {
   readonly rules: SyncSecretRules;
-  readonly syncSecrets: SyncSecrets;
-  readonly metrics: SyncSecretMetrics;
+  readonly syncSecrets: Pick<SyncSecrets, keyof SyncSecrets>;
   /** Settles when all is known that an evaluation needs: at least the lists of SyncSecrets and of their targets here. */
   readonly synced: () => Promise<unknown>;
 }
 
 /** The result of the work on an active SyncSecret, for its status. */
-export interface Progress {
-  /** Of its claim. */
+export interface ActiveProgress extends RuleResult {
+  /** Its claim, also one of an earlier version. */
   readonly entry: Entry | undefined;
-  /** As in `entry`; `undefined`: it is of an earlier version of the SyncSecret, or there is none. */
-  readonly outcome: Outcome | undefined;
-  /** `prepare` or `evaluate` fails. */
-  readonly failure: Cause | undefined;
 }
+
+/** Until the next attempt to write a status, ms. */
+const STATUS_RETRY_MS = 5000;
 
 export abstract class SyncSecretReconciler<
   Options extends SyncSecretReconcilerOptions = SyncSecretReconcilerOptions,
@@ -43,14 +40,26 @@ export abstract class SyncSecretReconciler<
   readonly rules: Options['rules'];
   readonly getLive: RuleReconciler['getLive'];
   protected readonly options: Options;
+  /** When a state that is not final is written. */
   protected readonly pending = new Pending();
-  readonly #deletions: SyncSecretDeletions;
+  readonly #deletions: Deletions;
 
-  constructor(options: Options, deletion: Pick<SyncSecretDeletionsOptions, 'target' | 'marksOf' | 'unreachable'>) {
+  constructor(options: Options) {
     this.options = options;
     this.rules = options.rules;
-    this.#deletions = new SyncSecretDeletions({ ...options, ...deletion, pending: this.pending });
+    this.#deletions = new Deletions(options);
     this.getLive = liveRules(async (rule, signal) => await options.syncSecrets.readVersion(rule, signal));
+  }
+
+  /** What is deleted before the SyncSecret, for people. */
+  protected abstract readonly target: string;
+  /** Annotations that are removed with the finalizer. */
+  protected marksOf(_object: SyncSecretRule): readonly string[] {
+    return [];
+  }
+  /** Why the cluster of the targets cannot be used. */
+  protected unreachable(): Cause | undefined {
+    return undefined;
   }
 
   abstract preparationOf(rule: RuleKey): Preparation | undefined;
@@ -60,7 +69,7 @@ export abstract class SyncSecretReconciler<
   protected abstract report(
     rule: RuleKey,
     object: SyncSecretRule,
-    progress: Progress,
+    progress: ActiveProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
 
@@ -75,11 +84,10 @@ export abstract class SyncSecretReconciler<
     { evaluated, failure }: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, metrics } = this.options;
+    const { syncSecrets } = this.options;
     const object = syncSecrets.store.get(rule);
     if (object === undefined) {
       syncSecrets.forget(rule);
-      metrics.forget(rule);
       this.pending.forget(rule);
       this.#deletions.forget(rule);
       return undefined;
@@ -87,7 +95,7 @@ export abstract class SyncSecretReconciler<
     // Without the finalizer nothing was done for it.
     const isOutdated = evaluated !== ruleVersion(object) || this.preparationOf(rule) === 'first';
     if (!this.rules.isActive(object)) {
-      return isOutdated ? undefined : await this.#deletions.update(rule, object, entries, signal);
+      return isOutdated ? undefined : await this.#release(rule, object, entries, signal);
     }
     this.#deletions.forget(rule);
     if (isOutdated && failure === undefined) return undefined;
@@ -99,75 +107,43 @@ export abstract class SyncSecretReconciler<
       signal,
     );
   }
-}
-
-export interface SyncSecretDeletionsOptions extends DeletionOptions {
-  readonly syncSecrets: Pick<SyncSecrets, 'writeStatus' | 'warn' | 'removeFinalizer'>;
-  /** What is deleted before the SyncSecret, for people. */
-  readonly target: string;
-  /** Annotations that are removed with the finalizer. */
-  readonly marksOf: (object: SyncSecretRule) => readonly string[];
-  /** Why the cluster of the targets cannot be used. */
-  readonly unreachable: () => Cause | undefined;
-  /** When a state that is not final is written. */
-  readonly pending: Pending;
-}
-
-/** Until the next attempt to write a status, ms. */
-const STATUS_RETRY_MS = 5000;
-
-/**
- * The deletion of SyncSecrets, in both clusters. The finalizer stays until the copy or the Secret is gone, or until a time limit. The status
- * gives the reason of the wait. An object that remains after the limit is an orphan, and is deleted as soon as that is possible.
- */
-export class SyncSecretDeletions {
-  readonly #options: SyncSecretDeletionsOptions;
-  readonly #deletions: Deletions;
-
-  constructor(options: SyncSecretDeletionsOptions) {
-    this.#options = options;
-    this.#deletions = new Deletions(options);
-  }
-
-  /** The rule is gone, or is active again. */
-  forget(rule: RuleKey): void {
-    this.#deletions.forget(rule);
-  }
 
   /**
-   * Reports the deletion, and removes the finalizer when it is done.
+   * Reports the deletion, and removes the finalizer when it is done: when the copy or the Secret is gone, or at a time limit. The status gives
+   * the reason of the wait. An object that remains after the limit is an orphan, and is deleted as soon as that is possible.
    * @param object is being deleted, or is released without being deleted
    * @param entries its claims, which release their targets
    */
-  async update(
+  async #release(
     rule: RuleKey,
     object: SyncSecretRule,
     entries: Iterable<Entry>,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, target, marksOf, unreachable, pending, monotonic } = this.#options;
+    const { syncSecrets, monotonic } = this.options;
     const { finalizers, deletionTimestamp } = object.metadata;
-    const marks = marksOf(object);
+    const marks = this.marksOf(object);
+    const unreachable = this.unreachable();
     if (marks.length === 0 && !finalizers.some((one) => OWN_FINALIZERS.has(one))) {
       // The finalizer of another client holds it.
       if (deletionTimestamp === undefined) return undefined;
       return await syncSecrets.writeStatus(rule, terminatingState(undefined), signal);
     }
     const remaining = [...entries].filter(({ outcome }) => outcome.state !== 'released');
-    const isRefused = unreachable() !== undefined || remaining.some(({ outcome }) => outcome.state === 'error');
+    const isRefused = unreachable !== undefined || remaining.some(({ outcome }) => outcome.state === 'error');
     const { isDone, isTimedOut, remainingMs } = this.#deletions.step(rule, object, remaining);
     const waiting = remaining.map(({ outcome }) => outcome).find((outcome) => !isUnderWay(outcome));
-    const waitsFor = (waiting ?? unreachable())?.publicMessage;
+    const waitsFor = (waiting ?? unreachable)?.publicMessage;
     if (!isDone) {
-      const waitMs = deletionTimestamp === undefined ? remainingMs : pending.waitMs(rule, !isRefused, monotonic());
+      const waitMs = deletionTimestamp === undefined ? remainingMs : this.pending.waitMs(rule, !isRefused, monotonic());
       if (waitMs > 0) return { requeueAfterMs: Math.min(waitMs, remainingMs) };
       const isReported = await this.#report(rule, waitsFor, signal);
       return { requeueAfterMs: isReported ? remainingMs : Math.min(remainingMs, STATUS_RETRY_MS) };
     }
-    pending.done(rule, monotonic());
+    this.pending.done(rule, monotonic());
     if (isTimedOut) {
       const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
-      const text = `the SyncSecret no longer waits for ${target}, which will be deleted when possible.${last}`;
+      const text = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
       syncSecrets.warn(rule, 'DeletionTimeout', text);
     }
     await syncSecrets.removeFinalizer(rule, marks, signal);
@@ -176,11 +152,11 @@ export class SyncSecretDeletions {
 
   /**
    * Says in the status what the deletion waits for. A failure does not prolong the deletion: KubeLB's permissions do not include the status.
-   * @returns whether it is written
+   * @returns whether the status is written
    */
   async #report(rule: RuleKey, waitsFor: string | undefined, signal: AbortSignal): Promise<boolean> {
     try {
-      return (await this.#options.syncSecrets.writeStatus(rule, terminatingState(waitsFor), signal)) === undefined;
+      return (await this.options.syncSecrets.writeStatus(rule, terminatingState(waitsFor), signal)) === undefined;
     } catch {
       signal.throwIfAborted();
       return false;

@@ -46,6 +46,7 @@ const RULES_MANAGER = 'keyferry-rules';
 
 export class SyncSecrets {
   readonly store: RuleStore<SyncSecretRule>;
+  readonly metrics: SyncSecretMetrics;
   readonly #options: SyncSecretsOptions;
   readonly #client: RuleClient;
   readonly #lists = new KeyLists();
@@ -53,6 +54,7 @@ export class SyncSecrets {
 
   constructor(options: SyncSecretsOptions) {
     this.#options = options;
+    this.metrics = options.metrics;
     const { controller, component, isRule, metrics, context } = options;
     const { engine, cluster, clock } = context;
     this.store = new RuleStore({
@@ -121,7 +123,7 @@ export class SyncSecrets {
   async #withFinalizers(rule: RuleKey, object: SyncSecretRule, signal: AbortSignal): Promise<KubeObject> {
     if (!object.metadata.finalizers.includes(MORE_FINALIZERS)) return object;
     const { metadata, ...rest } = await this.#client.get(ruleName(rule), signal);
-    // Another object of the name may have been created meanwhile: then the write fails, because it requires this uid.
+    // Another object of the name may have been created meanwhile: then the write fails, because the patch requires this uid.
     return { ...rest, metadata: { ...metadata, uid: object.metadata.uid } };
   }
 
@@ -170,6 +172,7 @@ export class SyncSecrets {
 
   /** The rule is gone. */
   forget(rule: RuleKey): void {
+    this.metrics.forget(rule);
     this.#statuses.forget(rule);
   }
 }

@@ -113,7 +113,7 @@ export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
     ...secrets.sink,
     remove: (object) => {
       const withoutLabel = { ...object, metadata: { ...object.metadata, labels: {} } };
-      // It exists still if it has only lost the label, and would hang in its deletion with KubeLB's finalizer.
+      // A Secret that has only lost the label still exists, and KubeLB's finalizer would hold its deletion for ever.
       if (secretRule(withoutLabel) === undefined) secrets.sink.remove(object);
       else secrets.put(withoutLabel);
     },
@@ -220,7 +220,7 @@ export class SynchronizerReconciler implements RuleReconciler {
       this.#warned.set(rule, problem.message);
       warn(secret, problem);
     }
-    // Not before: until the SyncSecret has the mark, only the finalizer shows that it is to be deleted with the Secret.
+    // Remove the finalizer only now: until the SyncSecret has the mark, only the finalizer shows that both are to be deleted together.
     const isTried = entry !== undefined && !isUnderWay(entry.outcome);
     if (isTried && secret.metadata.finalizers !== undefined) await this.#removeFinalizer(rule, secret, signal);
   }

@@ -1,10 +1,9 @@
 /** The part of an ExternalSecret that is kept. Nothing is kept of one that never needs work. */
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
-import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './annotations.ts';
+import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './settings.ts';
 import { CREATED_CONDITION, type EsoCondition, type ExternalSecret, FAILING_REASON } from '../api.ts';
-import { isReason } from '../reasons.ts';
-import { type Requests, requestsOf } from './requests.ts';
+import { isReason, type Requests, requestsOf } from './requests.ts';
 import { parseResult, type Result, withoutCreated } from '../run/result.ts';
 
 /**
@@ -27,11 +26,11 @@ export interface ExternalSecretRule {
   readonly optIn: OptIn;
   /** The status of the condition `Ready` as far as it matters. */
   readonly state: 'failing' | 'ready' | 'other';
-  /** Empty unless it is failing. */
+  /** Empty unless the state is `failing`. */
   readonly requests: Requests;
   /** As on the server; `undefined`: they are too many to be written back. */
   readonly conditions: readonly EsoCondition[] | undefined;
-  /** The condition of the original, if it is one of its reasons or ours. */
+  /** The condition `Created`, if its reason is one of the original's or ours. */
   readonly created: EsoCondition | undefined;
   /** The last result: the condition, if there is one. */
   readonly result: Result | undefined;
@@ -46,7 +45,7 @@ const MAX_CONDITIONS = 50;
 
 /**
  * @param all every ExternalSecret is served that does not opt out
- * @returns `undefined` if it needs no work and will need none before it changes
+ * @returns `undefined` if the ExternalSecret needs no work, and will need none before it changes
  */
 export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | undefined {
   const { metadata, status, spec } = object as ExternalSecret;

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
-import { type Decoding, DECODINGS, encodedFor, FORMATS, type Format, generateValue } from './format.ts';
+import { type Decoding, DECODINGS, encodedFor, FORMATS, type Format, generateValue } from './settings.ts';
 
 const ALPHABETS: Readonly<Record<Exclude<Format, 'uuid'>, string>> = {
   hex: '0123456789abcdef',

@@ -27,7 +27,11 @@ function wanted(index: number, key: string, name = 'vault', kind: StoreRef['kind
 /** Store, path and fields of each entry. */
 function summary({ places }: Places): unknown[] {
   return places.flatMap(({ store, entries }) =>
-    entries.map(({ path, values }) => [store, path, values.map(({ field }) => field.slice(-2, -1)).join()]),
+    Array.from(entries.values(), ({ path, values }) => [
+      store,
+      path,
+      values.map(({ field }) => field.slice(-2, -1)).join(),
+    ]),
   );
 }
 
@@ -46,7 +50,7 @@ test('the values of one path are one entry, however the key is written', () => {
   const [place] = places;
   assert.deepEqual(place?.login.server, { addr: 'http://vault' });
   assert.deepEqual(place?.login.auth, { method: 'token', token: { namespace: 'dev', name: 'token', key: 'token' } });
-  assert.equal(place?.entries[0]?.version, 'v2');
+  assert.equal(place?.entries.get('secret/data/app')?.version, 'v2');
 });
 
 test('each store is a place of its own, also for the same path', () => {
@@ -95,7 +99,7 @@ test('from the environment all stores are one server, and the key is the path, a
     ['environment', 'secret/data/app', '1'],
   ]);
   assert.deepEqual(found.places[0]?.login, { server: { addr: 'http://env' }, auth: { method: 'environment' } });
-  assert.equal(found.places[0]?.entries[0]?.version, undefined);
+  assert.equal(found.places[0]?.entries.get('secret/app')?.version, undefined);
   assert.deepEqual(
     found.problems.map(({ field }) => field),
     ['spec.data[2].remoteRef.key'],

@@ -2,22 +2,30 @@
 import type { VaultLogin } from '../../../copy/vault/access/access.ts';
 import type { VaultServerOptions } from '../../../vault/client/server.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
-import { EntryPathError, entryPathOf } from './entry-path.ts';
-import type { WantedEntry } from '../run/entry-maker.ts';
+import type { WantedEntry } from '../run/entry.ts';
 import type { Problem, StoreRef, WantedValue } from './requests.ts';
-import { type CaReference, StoreError, type StoreSpec, type StoreUser, vaultStoreOf } from '../store/store-spec.ts';
+import {
+  type CaReference,
+  EntryPathError,
+  entryPathOf,
+  StoreError,
+  type StoreSpec,
+  type StoreUser,
+  vaultStoreOf,
+} from '../store/store-spec.ts';
 
 /** A server and a login, and all entries that are wanted there. */
-export interface Place {
+export interface StoreEntries {
   /** `SecretStore/vault-backend`, for names. */
   readonly store: string;
   readonly login: VaultLogin;
   readonly ca: CaReference | undefined;
-  readonly entries: readonly WantedEntry[];
+  /** By path. */
+  readonly entries: ReadonlyMap<string, WantedEntry>;
 }
 
 export interface Places {
-  readonly places: readonly Place[];
+  readonly places: readonly StoreEntries[];
   readonly problems: readonly Problem[];
 }
 
@@ -30,15 +38,19 @@ export type StoreSource =
 
 /** @param user the namespace of the ExternalSecret */
 export function placesOf(wanted: readonly WantedValue[], source: StoreSource, user: StoreUser): Places {
-  const places = new Map<string, Found>();
+  const places = new Map<
+    string,
+    StoreEntries & { readonly entries: Map<string, WantedEntry & { values: WantedValue[] }> }
+  >();
   const problems: Problem[] = [];
   for (const value of wanted) {
     const { field, key, store } = value;
     try {
       const { place, mount, version } = placeOf(store, source, user);
-      const path = version === undefined ? environmentPath(key) : entryPathOf(key, { mount, version });
-      const found = getOrCreate(places, place.store, () => ({ place, entries: new Map() }));
-      getOrCreate(found.entries, path, () => ({ path, version, values: [] })).values.push(value);
+      // Without a store the key is taken as the original gives it to `vault kv put`: as it is, with the mount.
+      const path = entryPathOf(key, { mount, version: version ?? 'v1' });
+      const { entries } = getOrCreate(places, place.store, () => ({ ...place, entries: new Map() }));
+      getOrCreate(entries, path, () => ({ path, version, values: [] })).values.push(value);
     } catch (error) {
       if (error instanceof EntryPathError) {
         const { message } = error;
@@ -49,19 +61,11 @@ export function placesOf(wanted: readonly WantedValue[], source: StoreSource, us
       } else throw error;
     }
   }
-  const found = Array.from(places.values(), ({ place: { store, login, ca }, entries }): Place => {
-    return { store, login, ca, entries: [...entries.values()] };
-  });
-  return { places: found, problems: once(problems) };
-}
-
-interface Found {
-  readonly place: Omit<Place, 'entries'>;
-  readonly entries: Map<string, WantedEntry & { readonly values: WantedValue[] }>;
+  return { places: [...places.values()], problems: once(problems) };
 }
 
 interface Located {
-  readonly place: Omit<Place, 'entries'>;
+  readonly place: Omit<StoreEntries, 'entries'>;
   readonly mount: string | undefined;
   readonly version: 'v1' | 'v2' | undefined;
 }
@@ -79,11 +83,6 @@ function placeOf(ref: StoreRef, source: StoreSource, user: StoreUser): Located {
   if (spec === undefined) throw new StoreError('StoreNotFound', 'does not exist');
   const { server, auth, ca, mount, version } = vaultStoreOf(ref.kind, spec, user);
   return { place: { store: `${ref.kind}/${ref.name}`, login: { server, auth }, ca }, mount, version };
-}
-
-/** The original gives the key to `vault kv put` as it is: with the mount. */
-function environmentPath(key: string): string {
-  return entryPathOf(key, { mount: undefined, version: 'v1' });
 }
 
 /** A store that cannot be used is one problem, and not one for each of its values. */

@@ -1,8 +1,7 @@
-/** The values that an ExternalSecret reads, and those that are never made. Pure. */
+/** The values that an ExternalSecret reads, those that are never made, and the reasons of results. Pure. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { ExternalSecretData, ExternalSecretSpec, StoreReference } from '../api.ts';
-import { DECODINGS, type Decoding } from './format.ts';
-import type { ProblemReason } from '../reasons.ts';
+import { DECODINGS, type Decoding } from './settings.ts';
 
 export interface StoreRef {
   readonly kind: 'SecretStore' | 'ClusterSecretStore';
@@ -18,6 +17,35 @@ export interface WantedValue {
   readonly key: string;
   readonly property: string;
   readonly decoding: Decoding;
+}
+
+/** Those of the original's condition `Created`, and their meaning there. */
+const ORIGINAL_REASONS = ['Success', 'ErrorCreating', 'Recreating', 'Exists', 'ErrorAnnotation'] as const;
+
+/** Why no value was made, in more detail than the original's `ErrorCreating`. */
+const PROBLEM_REASONS = [
+  'ErrorCreating',
+  /** An item that no values are made for. */
+  'NotMade',
+  'InvalidStore',
+  'StoreNotFound',
+  /** A ClusterSecretStore does not admit the namespace. */
+  'StoreNotAllowed',
+  'UnsupportedProvider',
+  'UnsupportedAuth',
+  /** The latest version of the entry is deleted or destroyed. */
+  'Deleted',
+  /** A SecretMirror writes the entry. */
+  'Conflict',
+] as const;
+
+export type ProblemReason = (typeof PROBLEM_REASONS)[number];
+export type Reason = (typeof ORIGINAL_REASONS)[number] | ProblemReason | 'NestedProperty';
+
+const ALL: ReadonlySet<string> = new Set<Reason>([...ORIGINAL_REASONS, ...PROBLEM_REASONS, 'NestedProperty']);
+
+export function isReason(reason: string | undefined): reason is Reason {
+  return reason !== undefined && ALL.has(reason);
 }
 
 /** Something that no value is made for, or that is wrong. */

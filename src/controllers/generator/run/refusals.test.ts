@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { VaultError } from '../../../vault/errors.ts';
-import { Refusals } from './refusals.ts';
+import { Refusals } from './queue.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 

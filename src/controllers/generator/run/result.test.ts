@@ -10,7 +10,7 @@ import {
   recreating,
   type Result,
   resultOf,
-  type Run,
+  type RunOutcome,
   textOf,
   withCreated,
   withoutCreated,
@@ -24,7 +24,7 @@ function state(path: string, version: number | undefined, made = false): EntrySt
   return { path, version, createdTime: version === undefined ? undefined : TIME, made };
 }
 
-function run(entries: readonly EntryState[], problems: readonly Problem[] = []): Run {
+function run(entries: readonly EntryState[], problems: readonly Problem[] = []): RunOutcome {
   return { entries, nested: [], problems };
 }
 
@@ -92,7 +92,7 @@ test('a value inside another property is said once', () => {
 });
 
 const paths = fc.uniqueArray(fc.integer({ min: 0, max: 30 }), { maxLength: 24 });
-const runs: fc.Arbitrary<Run> = fc.record({
+const runs: fc.Arbitrary<RunOutcome> = fc.record({
   entries: fc
     .tuple(paths, fc.func(fc.record({ version: fc.option(fc.nat(3), { nil: undefined }), made: fc.boolean() })))
     .map(([numbers, of]) => numbers.map((number) => ({ ...state(`secret/data/${number}`, 1), ...of(number) }))),
@@ -121,7 +121,7 @@ test('each write changes the text once, with versions and without, also of entri
   fc.assert(
     fc.property(engines, writes, (versioned, order) => {
       const versions = versioned.map(() => 0);
-      const look = (made: number | undefined): Run =>
+      const look = (made: number | undefined): RunOutcome =>
         run(
           versioned.map((hasVersions, index) => ({
             ...state(`secret/data/${index}`, hasVersions ? versions[index] : undefined),

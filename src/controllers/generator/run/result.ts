@@ -1,16 +1,22 @@
 /**
  * What the generator did for an ExternalSecret: the words of the original, for the condition `Created`, the annotation and events. Pure.
  *
- * The text of the annotation changes with each version that was written or found in Vault, and with each other message. It never changes
+ * The text of the annotation changes with each version that was written or found in Vault, and with each other message. The text never changes
  * by itself, because each change makes ESO read again.
  */
 import { createHash } from 'node:crypto';
 
+import { failureOf } from '../../../copy/model/cause.ts';
+import { vaultFault, type VaultLogin } from '../../../copy/vault/access/access.ts';
+import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
+import { ApiError, ConnectionError } from '../../../kube/errors.ts';
+import { TimeLimitError } from '../../../runtime/abort.ts';
+import { isVaultError, type VaultErrorKind } from '../../../vault/errors.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { CREATED_CONDITION, type EsoCondition } from '../api.ts';
-import { isReason, type Reason } from '../reasons.ts';
-import type { Problem, WantedValue } from '../request/requests.ts';
+import { isReason, type Problem, type Reason, type WantedValue } from '../request/requests.ts';
+import { StoreError } from '../store/store-spec.ts';
 
 export interface Result {
   readonly created: boolean;
@@ -51,7 +57,7 @@ const RECREATING = 'The Vault secret previously created cannot be found anymore,
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 
 /** What a run did. */
-export interface Run {
+export interface RunOutcome {
   /** The entries that were read. */
   readonly entries: readonly EntryState[];
   readonly nested: readonly WantedValue[];
@@ -59,7 +65,7 @@ export interface Run {
 }
 
 /** @param before the last result */
-export function resultOf({ entries, nested, problems }: Run, before: Result | undefined): Result {
+export function resultOf({ entries, nested, problems }: RunOutcome, before: Result | undefined): Result {
   const versions = versionsOf(entries, before);
   const [problem] = problems;
   if (problem !== undefined) return { created: false, ...troubleOf(problem, problems), ...versions };
@@ -119,7 +125,7 @@ export function parseResult(text: string | undefined): Result | undefined {
   }
 }
 
-/** The list of conditions with this result. The others stay as they are. `undefined`: it has it already. */
+/** The list of conditions with this result. The others stay as they are. `undefined`: the list has this result already. */
 export function withCreated(conditions: readonly EsoCondition[], result: Result): EsoCondition[] | undefined {
   const { reason, message } = result;
   const status = result.created ? 'True' : 'False';
@@ -179,4 +185,35 @@ function versionOf({ version, createdTime }: EntryState): string | undefined {
 
 function isSame(a: Pick<Result, 'entries' | 'more'>, b: Pick<Result, 'entries' | 'more'>): boolean {
   return JSON.stringify([a.entries, a.more]) === JSON.stringify([b.entries, b.more]);
+}
+
+/** What was answered is not shown: the server may be any server that the author named. */
+const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
+  badResponse: 'the server of the store did not answer as Vault does',
+  redirect: 'the server of the store redirects to another one, and credentials are not sent there',
+};
+
+/**
+ * A failure of Vault, the API server or a store, in words for an author.
+ * @param field where it is: a store, or a field of the ExternalSecret
+ * @param auth whose credentials Vault got; `undefined`: Vault was not called
+ * @returns `undefined` for an error that is not about a store, Vault, the API server or a credential
+ */
+export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'] | undefined): Problem | undefined {
+  if (error instanceof StoreError) return { reason: error.reason, field, message: error.message, fault: error.fault };
+  const missing = missingCredential(error);
+  if (missing !== undefined) return { reason: 'ErrorCreating', field, message: missing.message, fault: missing.fault };
+  if (isVaultError(error)) {
+    const { kind, reason, addr, path, transient } = error;
+    // Which call fails first while the server is down differs from try to try, and the message must not.
+    const call = path === undefined || transient ? '' : `${path}: `;
+    const message = UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`;
+    return { reason: 'ErrorCreating', field, message, fault: vaultFault(error, auth) };
+  }
+  // The message of the API server names the missing permission and its namespace.
+  if (error instanceof ApiError)
+    return { reason: 'ErrorCreating', field, message: error.statusMessage, fault: failureOf(error).fault };
+  if (error instanceof ConnectionError || error instanceof TimeLimitError)
+    return { reason: 'ErrorCreating', field, message: error.message, fault: 'operator' };
+  return undefined;
 }

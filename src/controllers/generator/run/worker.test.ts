@@ -7,7 +7,6 @@ import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
 import { TimeLimitError } from '../../../runtime/abort.ts';
 import { VaultError } from '../../../vault/errors.ts';
 import { type ExternalSecretRule, ruleOf } from '../request/external-secret.ts';
-import { GeneratorMetrics } from '../metrics.ts';
 import type { Result } from './result.ts';
 import { Worker, type WorkerOptions } from './worker.ts';
 import { asKey } from '../../../../test/support/keys.ts';
@@ -67,13 +66,15 @@ function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; o
     vault: { open, close: (one) => closed.push(one) },
     book: { on: () => [] },
     writes: {
-      result: (_key, _rule, result) => Promise.resolve(results.push(result) > 0),
-      condition: (_key, same) => Promise.resolve(same),
+      result: async (_job, result) => {
+        results.push(result);
+        return await Promise.resolve();
+      },
+      announce: ({ rule: same }) => Promise.resolve(same),
       heal: () => Promise.resolve(),
-      event: () => undefined,
       forget: () => undefined,
     },
-    metrics: new GeneratorMetrics(new MetricRegistry(), () => 0),
+    registry: new MetricRegistry(),
     clock,
     log: nullLog,
   });

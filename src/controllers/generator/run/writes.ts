@@ -5,79 +5,82 @@
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { RuleClient } from '../../common/rules/rule-client.ts';
-import { RESULT_ANNOTATION } from '../request/annotations.ts';
+import type { Counter, MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
 import type { ConditionMode, ExternalSecretRule } from '../request/external-secret.ts';
+import { RESULT_ANNOTATION } from '../request/settings.ts';
 import { type Result, textOf, withCreated, withoutCreated } from './result.ts';
+
+/** One ExternalSecret at work. */
+export interface Job {
+  readonly key: RuleKey;
+  /** As the job began. */
+  readonly rule: ExternalSecretRule;
+  readonly signal: AbortSignal;
+}
 
 export interface WritesOptions {
   readonly client: RuleClient;
   /** The rule as it is stored now. */
   readonly latest: (key: RuleKey) => ExternalSecretRule | undefined;
+  readonly mode: () => ConditionMode;
   readonly recordEvent: (rule: ExternalSecretRule, result: Result) => void;
+  readonly registry: MetricRegistry;
 }
 
 export class Writes {
   readonly #options: WritesOptions;
+  readonly #written: Counter<'reason'>;
   /** The last event of each rule. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: WritesOptions) {
     this.#options = options;
+    const help = 'Results written to ExternalSecrets.';
+    this.#written = options.registry.counter('keyferry_generator_results_total', help, ['reason']);
   }
 
-  /** @returns whether anything was written @throws ApiError: a conflict if the object has changed; ConnectionError */
-  async result(
-    key: RuleKey,
-    rule: ExternalSecretRule,
-    result: Result,
-    mode: ConditionMode,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    // Before the writes, because they may be refused.
-    this.event(key, rule, result);
-    const latest = mode === 'allowed' ? await this.condition(key, rule, result, signal) : rule;
+  /** @throws ApiError: a conflict if the object has changed; ConnectionError */
+  async result(job: Job, result: Result): Promise<void> {
+    const latest = await this.announce(job, result);
     const text = textOf(result);
-    if (latest.annotations[RESULT_ANNOTATION] === text) return latest !== rule;
-    const { uid, resourceVersion } = latest.metadata;
-    const patch = { metadata: { uid, resourceVersion, annotations: { [RESULT_ANNOTATION]: text } } };
-    await this.#options.client.patch(latest, patch, signal);
-    return true;
+    const isWritten = latest.annotations[RESULT_ANNOTATION] === text;
+    if (!isWritten) {
+      const { uid, resourceVersion } = latest.metadata;
+      const patch = { metadata: { uid, resourceVersion, annotations: { [RESULT_ANNOTATION]: text } } };
+      await this.#options.client.patch(latest, patch, job.signal);
+    }
+    if (!isWritten || latest !== job.rule) this.#written.inc({ reason: result.reason });
   }
 
-  /** Writes only the condition. @returns the rule after it */
-  async condition(
-    key: RuleKey,
-    rule: ExternalSecretRule,
-    result: Result,
-    signal: AbortSignal,
-  ): Promise<ExternalSecretRule> {
-    const conditions = rule.conditions && withCreated(rule.conditions, result);
-    return conditions === undefined ? rule : await this.#writeConditions(key, rule, conditions, signal);
+  /**
+   * Tells the result to people and not to ESO: as an event, once also if the writes are repeated, and as the condition.
+   * @returns the rule after that @throws as `result`
+   */
+  async announce(job: Job, result: Result): Promise<ExternalSecretRule> {
+    const { key, rule } = job;
+    const { recordEvent, mode } = this.#options;
+    const text = textOf(result);
+    const news = JSON.stringify([rule.metadata.uid, text]);
+    // Before the writes, because they may be refused.
+    if (this.#recorded.get(key) !== news && text !== rule.annotations[RESULT_ANNOTATION]) {
+      this.#recorded.set(key, news);
+      recordEvent(rule, result);
+    }
+    const conditions = mode() === 'allowed' && rule.conditions ? withCreated(rule.conditions, result) : undefined;
+    return conditions === undefined ? rule : await this.#writeConditions(job, conditions);
   }
 
   /** Removes the condition `Created`. */
-  async heal(key: RuleKey, rule: ExternalSecretRule, signal: AbortSignal): Promise<void> {
-    if (rule.conditions !== undefined) await this.#writeConditions(key, rule, withoutCreated(rule.conditions), signal);
-  }
-
-  /** Records the event of a result once, also if the writes are repeated. */
-  event(key: RuleKey, rule: ExternalSecretRule, result: Result): void {
-    const text = JSON.stringify([rule.metadata.uid, textOf(result)]);
-    if (this.#recorded.get(key) === text || textOf(result) === rule.annotations[RESULT_ANNOTATION]) return;
-    this.#recorded.set(key, text);
-    this.#options.recordEvent(rule, result);
+  async heal(job: Job): Promise<void> {
+    const { conditions } = job.rule;
+    if (conditions !== undefined) await this.#writeConditions(job, withoutCreated(conditions));
   }
 
   forget(key: RuleKey): void {
     this.#recorded.delete(key);
   }
 
-  async #writeConditions(
-    key: RuleKey,
-    rule: ExternalSecretRule,
-    conditions: readonly object[],
-    signal: AbortSignal,
-  ): Promise<ExternalSecretRule> {
+  async #writeConditions({ key, rule, signal }: Job, conditions: readonly object[]): Promise<ExternalSecretRule> {
     const { uid, resourceVersion } = rule.metadata;
     // ESO replaces the whole list too, so the resourceVersion protects its conditions.
     const patch = { metadata: { uid, resourceVersion }, status: { conditions } };

@@ -1,70 +1,143 @@
-/** The SecretStores and ClusterSecretStores of the cluster, from their watches. */
+/**
+ * The SecretStores and ClusterSecretStores of the cluster, from their watches, or the environment in their place. The objects that they name
+ * are read from the API server.
+ */
+import { parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { KubeObject } from '../../../kube/api.ts';
+import { parseJson } from '../../../kube/json.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
+import type { ControllerContext } from '../../common/context.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { RuleStore } from '../../common/rules/rule-store.ts';
 import type { SecretStore } from '../api.ts';
-import type { StoreRef } from '../request/requests.ts';
-import type { StoreSpec } from './store-spec.ts';
+import type { Reach } from '../eso-api.ts';
+import type { StoreSource } from '../request/places.ts';
+import type { StoreRef, WantedValue } from '../request/requests.ts';
+import { type CaReference, StoreError, type StoreSpec, type StoreUser } from './store-spec.ts';
 
-interface Stored {
-  readonly uid: string;
-  readonly generation: number;
-  readonly spec: StoreSpec;
-}
-
-/** A store changed, came or went. @param namespace `undefined`: of a ClusterSecretStore */
-export type OnStoreChange = (ref: StoreRef, namespace: string | undefined) => void;
+/** What is kept of a store. */
+type KeptStore = KubeObject & { readonly spec: StoreSpec };
 
 export class Stores {
-  readonly #stores = new Map<string, Stored>();
-  readonly #onChange: OnStoreChange;
+  readonly #context: ControllerContext;
+  readonly #reach: () => Reach | undefined;
+  readonly #stores: Readonly<Record<StoreRef['kind'], RuleStore<KeptStore>>>;
+  readonly #patterns = new PatternCache('search');
 
-  constructor(onChange: OnStoreChange) {
-    this.#onChange = onChange;
+  /**
+   * @param reach `undefined`: not found out yet
+   * @param onChange a store changed, came or went. Its namespace is '' for a ClusterSecretStore
+   */
+  constructor(
+    context: ControllerContext,
+    reach: () => Reach | undefined,
+    onChange: (ref: StoreRef, namespace: string) => void,
+  ) {
+    this.#context = context;
+    this.#reach = reach;
+    const storeOf = (kind: StoreRef['kind']): RuleStore<KeptStore> =>
+      new RuleStore({
+        controller: kind,
+        toRule: keptStore,
+        // The operator of the stores writes their status every few minutes.
+        versionOf: ({ metadata: { uid, generation = 0 } }) => `${uid} ${generation}`,
+        onChange: (key: RuleKey) => {
+          const { namespace, name } = parseRuleKey(key);
+          onChange({ kind, name }, namespace);
+        },
+      });
+    this.#stores = { SecretStore: storeOf('SecretStore'), ClusterSecretStore: storeOf('ClusterSecretStore') };
   }
 
   /** @param namespace of the ExternalSecret @returns `undefined`: there is none */
   get({ kind, name }: StoreRef, namespace: string): StoreSpec | undefined {
-    return this.#stores.get(keyOf(kind, kind === 'SecretStore' ? namespace : undefined, name))?.spec;
+    const stores = this.#stores[kind];
+    return stores.get(stores.key(kind === 'SecretStore' ? namespace : '', name))?.spec;
   }
 
   /** For the watch of one kind. */
   sinkOf(kind: StoreRef['kind']): WatchSink {
-    const keyOfObject = ({ metadata: { namespace, name } }: KubeObject): string => keyOf(kind, namespace, name);
-    const drop = (key: string): void => {
-      if (!this.#stores.delete(key)) return;
-      const [, namespace = '', name = ''] = key.split('/');
-      this.#onChange({ kind, name }, namespace || undefined);
-    };
+    const { sink } = this.#stores[kind];
+    if (kind === 'SecretStore') return sink;
+    // The names of objects without a namespace.
     return {
-      upsert: (object) => {
-        const key = keyOfObject(object);
-        const { uid, generation = 0, name, namespace } = object.metadata;
-        const before = this.#stores.get(key);
-        // The operator of the stores writes their status every few minutes.
-        if (before?.uid === uid && before.generation === generation) return true;
-        const { conditions, provider } = (object as SecretStore).spec ?? {};
-        this.#stores.set(key, {
-          uid,
-          generation,
-          spec: { ...(conditions && { conditions }), ...(provider && { provider }) },
-        });
-        this.#onChange({ kind, name }, namespace);
-        return true;
-      },
-      remove: (object) => {
-        drop(keyOfObject(object));
-      },
-      prune: (names, _version, only) => {
-        for (const key of this.#stores.keys()) {
-          if (!key.startsWith(only === undefined ? `${kind}/` : `${kind}/${only}/`)) continue;
-          const name = key.slice(kind.length + 1);
-          if (!names.has(kind === 'SecretStore' ? name : name.slice(1))) drop(key);
-        }
-      },
+      ...sink,
+      prune: (names, version) => sink.prune(new Set(Array.from(names, (name) => `/${name}`)), version),
     };
+  }
+
+  /** The stores as an ExternalSecret of this namespace may name them. */
+  sourceFor(namespace: string): StoreSource {
+    if (this.#reach()?.stores === true) return { from: 'stores', get: (ref) => this.#find(ref, namespace) };
+    const {
+      address: addr,
+      caBundle,
+      tlsServerName,
+      insecureSkipVerify,
+      namespace: vaultNamespace,
+    } = this.#context.config.vault.environment;
+    if (addr === undefined) return { from: 'environment', server: undefined };
+    const server = { addr, caBundle, tlsServerName, insecureSkipVerify, namespace: vaultNamespace };
+    return { from: 'environment', server };
+  }
+
+  /** @throws ApiError, ConnectionError where the labels of the namespace are needed */
+  async userOf(namespace: string, wanted: readonly WantedValue[], signal: AbortSignal): Promise<StoreUser> {
+    return {
+      namespace,
+      labels: this.#needsLabels(namespace, wanted) ? await this.#labelsOf(namespace, signal) : {},
+      matches: (expression, text) => {
+        const pattern = this.#patterns.get(expression);
+        // ESO refuses such a store.
+        return !('error' in pattern) && pattern.matchesName(text);
+      },
+      mayGetApiTokens: (addr) => this.#context.vault.addresses.isNamedAddress(addr),
+    };
+  }
+
+  /** PEM. @throws ApiError, ConnectionError; StoreError if there is no such key */
+  async readCa({ kind, namespace, name, key }: CaReference, signal: AbortSignal): Promise<string> {
+    const source = kind === 'Secret' ? SECRET : CONFIG_MAP;
+    const store = this.#context.cluster.store(source);
+    const read = await store.read(store.key(namespace, name), signal);
+    const pem = read?.content.values(source).get(key);
+    if (pem === undefined) {
+      const message = `spec.provider.vault.caProvider: the ${kind} ${namespace}/${name} has no key ${key}`;
+      throw new StoreError('InvalidStore', message);
+    }
+    return pem.utf8();
+  }
+
+  /** @throws StoreError without permission to list them */
+  #find(ref: StoreRef, namespace: string): StoreSpec | undefined {
+    if (ref.kind === 'ClusterSecretStore' && this.#reach()?.clusterStores !== true) {
+      throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores', 'operator');
+    }
+    return this.get(ref, namespace);
+  }
+
+  /** Whether a store selects namespaces by their labels. */
+  #needsLabels(namespace: string, wanted: readonly WantedValue[]): boolean {
+    return wanted.some(({ store }) => {
+      if (store.kind !== 'ClusterSecretStore') return false;
+      const { conditions = [] } = this.get(store, namespace) ?? {};
+      return conditions.some(({ namespaceSelector }) => namespaceSelector !== undefined);
+    });
+  }
+
+  async #labelsOf(namespace: string, signal: AbortSignal): Promise<StoreUser['labels']> {
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+    const { body } = await this.#context.cluster.api.request({ method: 'GET', path, signal });
+    return (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata.labels ?? {};
   }
 }
 
-function keyOf(kind: StoreRef['kind'], namespace: string | undefined, name: string): string {
-  return `${kind}/${namespace ?? ''}/${name}`;
+function keptStore(object: KubeObject): KeptStore {
+  const { name, namespace = '', uid, resourceVersion, creationTimestamp, generation = 0 } = object.metadata;
+  const { conditions, provider } = (object as SecretStore).spec ?? {};
+  return {
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp, generation },
+    spec: { ...(conditions && { conditions }), ...(provider && { provider }) },
+  };
 }

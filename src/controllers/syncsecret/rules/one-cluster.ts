@@ -30,10 +30,10 @@ const TENANT_PREFIX = 'tenant-';
 /** Whose the SyncSecrets of a namespace are, in the cluster of a CCM. */
 export type Zone = 'ccm' | 'manager' | 'unknown';
 
-/** What the CCM does with a SyncSecret. `keep`: it neither changes nor deletes the copy that may exist. */
+/** What the CCM does with a SyncSecret. `keep`: a copy that may exist is neither changed nor deleted. */
 export type CcmDuty = 'copy' | 'keep' | 'release' | 'none';
 
-/** What the manager does with a SyncSecret. `free`: it removes the finalizer, after a time. */
+/** What the manager does with a SyncSecret. `free`: the manager removes the finalizer, after a time. */
 export type ManagerDuty = 'serve' | 'free' | 'none';
 
 type IsServed = (namespace: string) => boolean;
@@ -75,7 +75,7 @@ export function managerDuty({ metadata, origin, propagated }: SyncSecretRule, is
   return deletionTimestamp !== undefined && finalizers.some((one) => OWN_FINALIZERS.has(one)) ? 'free' : 'none';
 }
 
-/** For the manager: for how long it still leaves the deletion of a SyncSecret that it does not serve to the CCM. */
+/** For how long the manager still leaves a deletion of a SyncSecret that it does not serve to the CCM. */
 export class LeftDeletions {
   readonly #isServed: IsServed;
   readonly #deletions: Deletions;
@@ -85,7 +85,7 @@ export class LeftDeletions {
     this.#deletions = new Deletions({ deletionTimeoutMs: limitMs, monotonic });
   }
 
-  /** @param object `undefined`: it is no rule of the manager @returns ms; 0: the manager may work on it */
+  /** @param object `undefined`: no rule of the manager @returns ms; 0: the manager may work on the object */
   remainingMs(rule: RuleKey, object: SyncSecretRule | undefined): number {
     if (object !== undefined && managerDuty(object, this.#isServed) !== 'serve') {
       return Math.max(0, this.#deletions.step(rule, object, []).remainingMs);

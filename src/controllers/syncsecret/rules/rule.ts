@@ -67,24 +67,18 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
   const condition = conditions?.find(({ type }) => type === SYNCED_CONDITION);
   const text = (value: string): string => lists.text(clipped(value, MAX_TEXT));
   return {
-    ...(observedGeneration === undefined ? {} : { observedGeneration }),
-    ...(phase === undefined ? {} : { phase: text(phase) }),
-    ...(condition === undefined
-      ? {}
-      : {
-          conditions: [
-            {
-              type: SYNCED_CONDITION,
-              status: condition.status,
-              ...(condition.observedGeneration === undefined
-                ? {}
-                : { observedGeneration: condition.observedGeneration }),
-              lastTransitionTime: lists.text(condition.lastTransitionTime),
-              reason: text(condition.reason),
-              message: text(condition.message),
-            },
-          ],
-        }),
+    ...(observedGeneration !== undefined && { observedGeneration }),
+    ...(phase !== undefined && { phase: text(phase) }),
+    ...(condition && {
+      conditions: [
+        {
+          ...condition,
+          lastTransitionTime: lists.text(condition.lastTransitionTime),
+          reason: text(condition.reason),
+          message: text(condition.message),
+        },
+      ],
+    }),
   };
 }
 

@@ -27,7 +27,7 @@ type Fields = Pick<
   'labels' | 'annotations' | 'type' | 'immutable' | 'ownerReferences'
 >;
 
-/** @template Of what the shape needs to know of its rule: it is kept for each of thousands */
+/** @template Of what the shape needs to know of its rule: kept for each of thousands of rules */
 abstract class SyncShape<Of> implements Shape {
   readonly id: string;
   protected readonly travel: Travel;
@@ -58,7 +58,7 @@ abstract class SyncShape<Of> implements Shape {
       kind: 'be',
       labels: { ...absent(cleared?.labels), ...labels },
       annotations: { ...absent(cleared?.annotations), ...annotations },
-      // It is not in what is observed, and a patch removes it only together with something else.
+      // The annotation `last-applied` is not observed, so a patch removes it only together with something else.
       bookkeeping: { [SOURCE_VERSION_ANNOTATION]: source.version, ...(cleared && { [LAST_APPLIED]: null }) },
       data: 'source',
       ...fields,
@@ -176,8 +176,8 @@ export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
 }
 
 /**
- * The SyncSecret of a Secret that is no longer offered and still has the finalizer of KubeLB: it gets the mark and stays as it is. When the
- * finalizer has been removed, the mark shows that it is to be deleted.
+ * The SyncSecret of a Secret that is no longer offered and still has the finalizer of KubeLB: the SyncSecret gets the mark, and stays as it is otherwise. When the
+ * finalizer has been removed, the mark shows that the SyncSecret is to be deleted.
  */
 export class MarkShape implements Shape {
   readonly id: string;
@@ -197,7 +197,7 @@ export class MarkShape implements Shape {
     return { kind: 'be', labels, annotations: marked, bookkeeping: {}, data: 'keep' };
   }
 
-  /** None: it was not written by Keyferry. */
+  /** None: Keyferry did not write the content. */
   heldVersion(): undefined {
     return undefined;
   }

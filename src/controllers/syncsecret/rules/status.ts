@@ -26,11 +26,15 @@ const SYNCED_MESSAGE = 'Secret synced successfully';
 const TERMINATING_MESSAGE = 'SyncSecret is being deleted';
 const FAILED_REASON = 'SyncFailed';
 
-export interface SecretFacts {
-  /** Of the claim on the Secret. */
+/** What has become of an active SyncSecret. */
+export interface RuleResult {
+  /** Of its claim. `undefined`: it has none, or one of an earlier version. */
   readonly outcome: Outcome | undefined;
   /** `prepare` or `evaluate` fails. */
   readonly failure: Cause | undefined;
+}
+
+export interface SecretFacts extends RuleResult {
   /** The Secret exists. */
   readonly exists: boolean;
   /** @see SecretShape */
@@ -62,10 +66,7 @@ export function terminatingState(waitsFor: string | undefined): SyncState {
   return { phase: 'Terminating', status: 'True', reason: 'Terminating', message };
 }
 
-export interface ChainFacts {
-  /** Of the claim on the copy. */
-  readonly outcome: Outcome | undefined;
-  readonly failure: Cause | undefined;
+export interface ChainFacts extends RuleResult {
   /** The management cluster does not answer, or refuses the watch. */
   readonly unreachable: Cause | undefined;
   /** Of the copy; `undefined`: there is none, or none is known. */

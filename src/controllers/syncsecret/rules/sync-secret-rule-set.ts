@@ -42,7 +42,7 @@ export abstract class SyncSecretRules<
   Options extends SyncSecretRulesOptions = SyncSecretRulesOptions,
 > implements RuleSet {
   abstract readonly name: string;
-  protected readonly options: Options;
+  readonly options: Options;
 
   constructor(options: Options) {
     this.options = options;
@@ -89,7 +89,7 @@ export interface CcmRulesOptions extends SyncSecretRulesOptions {
   readonly copyOf: (name: string) => CopyStatus | undefined;
 }
 
-/** Of a SyncSecret that may be a manager's: a copy stays as it is. */
+/** For a SyncSecret that may be a manager's: its copy stays as it is. */
 const KEPT: Shape = {
   id: 'kept',
   desiredState: () => ({
@@ -113,7 +113,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     if (copy === undefined) return undefined;
     const { phase, reason, message } = copyState(copy);
     if (phase === 'Synced') return undefined;
-    // A status does not say whose fault a failure is. If it is the operator's, the manager's own metrics say so.
+    // A status does not say whose fault a failure is. If the operator is to blame, the manager's own metrics say so.
     return phase === 'Failed' ? userCause(reason, message) : nobodyCause(reason, message);
   }
 
@@ -133,7 +133,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
       if (own === undefined || (cluster === own && own !== UNKNOWN_CLUSTER)) return rule;
       // Two tenant clusters of one name never touch each other's copies.
       if (cluster !== UNKNOWN_CLUSTER && own !== UNKNOWN_CLUSTER) return undefined;
-      // Without the uid of the cluster, only the uid in the name of a copy shows whose it is.
+      // Without the uid of the cluster, only the uid in the name of a copy shows whose the copy is.
       return store.get(rule)?.metadata.uid === place.name ? rule : undefined;
     }
     // A copy of KubeLB: its name is the uid of the SyncSecret that its labels name.
@@ -160,7 +160,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     return this.dutyOf(object) !== 'none';
   }
 
-  /** One that is no longer to be copied is released as if it were deleted. */
+  /** A SyncSecret that is no longer to be copied is released as if it were deleted. */
   isActive(object: SyncSecretRule): boolean {
     const duty = this.dutyOf(object);
     return duty === 'copy' || duty === 'keep';
@@ -203,7 +203,7 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
   }
 
-  /** How long the manager still leaves a SyncSecret to a CCM, ms. 0: it may work on it now. */
+  /** How long the manager still leaves a SyncSecret to a CCM, ms. 0: the manager may work on the SyncSecret now. */
   leftMs(rule: RuleKey): number {
     const { store, leftDeletions } = this.options;
     return leftDeletions?.remainingMs(rule, store.get(rule)) ?? 0;

@@ -1,5 +1,7 @@
-/** The annotations of an ExternalSecret that the generator reads and writes. */
-import { FORMATS, type Format, type Settings } from './format.ts';
+/** The annotations of an ExternalSecret that the generator reads and writes, and the random values that they ask for. */
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+
+import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 
 /** Opt-in, as in the original: without a prefix. */
 export const CREATE_ANNOTATION = 'create';
@@ -57,6 +59,24 @@ export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
 
+export const FORMATS = ['hex', 'base64url', 'alphanumeric', 'uuid', 'password'] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** What the annotations of an ExternalSecret ask for. */
+export interface Settings {
+  readonly format: Format;
+  /** Characters. */
+  readonly length: number;
+  /** Of a password. */
+  readonly symbols: string;
+  /** A value is also made where the present version of the entry is deleted or destroyed. */
+  readonly whenDeleted: boolean;
+}
+
+/** ESO's `decodingStrategy`: how it decodes the text in Vault before it writes the Secret. */
+export const DECODINGS = ['None', 'Base64', 'Base64URL', 'Auto'] as const;
+export type Decoding = (typeof DECODINGS)[number];
+
 /** How values are made. @throws SettingError */
 export function settingsOf(annotations: Annotations): Settings {
   const format = formatOf(annotations[FORMAT_ANNOTATION]);
@@ -112,4 +132,51 @@ function whenDeletedOf(value: string | undefined): boolean {
 
 function wrong(annotation: string, value: string, allowed: string): SettingError {
   return new SettingError(`the annotation ${annotation} must be ${allowed}, not ${JSON.stringify(value.slice(0, 64))}`);
+}
+
+const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const DIGITS = '0123456789';
+
+/** A new value, as an application gets it. Values come from `node:crypto`, and each allowed text has the same probability. */
+export function generateValue({ format, length, symbols }: Settings): SecretBytes {
+  return SecretBytes.fromUtf8(MAKERS[format](length, symbols));
+}
+
+const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => string>> = {
+  hex: (length) =>
+    randomBytes(Math.ceil(length / 2))
+      .toString('hex')
+      .slice(0, length),
+  base64url: (length) =>
+    randomBytes(Math.ceil((length * 3) / 4))
+      .toString('base64url')
+      .slice(0, length),
+  alphanumeric: (length) => draw(LOWER + UPPER + DIGITS, length),
+  uuid: () => randomUUID(),
+  password: (length, symbols) => password(symbols, length),
+};
+
+/** The text for Vault, which ESO decodes to the value. `Auto` decodes everything that looks like base64, as most values do. */
+export function encodedFor(decoding: Decoding, value: SecretBytes): string {
+  if (decoding === 'None') return value.utf8();
+  if (decoding !== 'Base64URL') return value.base64();
+  // Go's base64.URLEncoding needs the padding.
+  return value.base64().replaceAll('+', '-').replaceAll('/', '_');
+}
+
+function draw(alphabet: string, length: number): string {
+  return Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
+}
+
+/**
+ * Rules for passwords ask for a lower-case letter, a capital, a digit and a symbol. Drawing again until all are there keeps the remaining
+ * passwords equally probable; putting one of each at a fixed place would not.
+ */
+function password(symbols: string, length: number): string {
+  const classes = [LOWER, UPPER, DIGITS, symbols];
+  for (;;) {
+    const text = draw(classes.join(''), length);
+    if (classes.every((characters) => Array.from(text).some((one) => characters.includes(one)))) return text;
+  }
 }

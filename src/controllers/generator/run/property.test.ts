@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseJson, type JsonObject } from '../../../vault/json.ts';
 import { VaultValues } from '../../../vault/kv/values.ts';
-import { findProperty } from './property.ts';
+import { findProperty } from './entry.ts';
 
 const ENTRY = VaultValues.fromJson(
   parseJson(`{

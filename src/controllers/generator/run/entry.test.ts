@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import type { JsonValue } from '../../../vault/json.ts';
 import { type KvEntry, MISSING } from '../../../vault/kv/answers.ts';
 import { VaultValues } from '../../../vault/kv/values.ts';
-import { decideEntry } from './decision.ts';
-import type { Decoding } from '../request/format.ts';
+import { decideEntry } from './entry.ts';
+import type { Decoding } from '../request/settings.ts';
 import type { WantedValue } from '../request/requests.ts';
 
 function wanted(index: number, property: string, decoding: Decoding = 'None'): WantedValue {

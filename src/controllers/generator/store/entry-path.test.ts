@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { entryPathOf, type StoreMount } from './entry-path.ts';
+import { entryPathOf, type StoreMount } from './store-spec.ts';
 
 function of(mount: string | undefined, version: StoreMount['version'], key: string): string {
   return entryPathOf(key, { mount, version });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { KubeObject } from '../../../kube/api.ts';
-import { conditionModeOf } from './condition-mode.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import { conditionModeOf } from './eso-api.ts';
 
 const FREE = { type: 'string' };
 const LIMITED = { type: 'string', enum: ['Ready', 'Deleted'] };

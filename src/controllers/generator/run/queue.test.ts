@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { ManualWorker } from '../../../../test/support/manual-worker.ts';
-import { Lanes } from './lanes.ts';
+import { Lanes } from './queue.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 
@@ -19,6 +19,7 @@ test('a rule that moves to another server runs there after its run, and is not r
     name: 'generator',
     clock,
     random: () => 0,
+    retryMaxMs: 12_000,
     onError: (_, error) => errors.push(error),
     laneOf: () => server,
   });

@@ -1,12 +1,13 @@
-/** Makes the values that one entry of Vault lacks, in one version. */
+/** One entry of Vault: decides which values the entry lacks, and makes them in one version. */
 import { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
+import type { Counter, MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import { isJsonObject, type JsonValue } from '../../../vault/json.ts';
 import type { KvEntry } from '../../../vault/kv/answers.ts';
 import type { VaultEntries } from '../../../vault/kv/entries.ts';
 import type { EntryPath } from '../../../vault/kv/mounts.ts';
 import { VaultValues } from '../../../vault/kv/values.ts';
-import { decideEntry, type EntryDecision } from './decision.ts';
-import { encodedFor, generateValue, type Settings } from '../request/format.ts';
 import type { Problem, WantedValue } from '../request/requests.ts';
+import { encodedFor, generateValue, type Settings } from '../request/settings.ts';
 
 /** All values that one ExternalSecret reads from one entry. */
 export interface WantedEntry {
@@ -41,8 +42,13 @@ export interface MakeOptions {
 }
 
 export class EntryMaker {
+  readonly #made: Counter<never>;
   /** KV 1 has no versions, so two writers of this process would not notice each other. */
   readonly #writers = new KeyedLock();
+
+  constructor(registry: MetricRegistry) {
+    this.#made = registry.counter('keyferry_generator_values_total', 'Values put into Vault.', []);
+  }
 
   /**
    * Reads the entry, and writes what it lacks. The write names the version that was read, so of several writers one succeeds, and the others
@@ -56,7 +62,9 @@ export class EntryMaker {
     if (problem !== undefined) return refused(entry, { reason: 'ErrorCreating', message: problem });
     const writer = writerOf(spellingsOf(resolved, entry.path));
     if (writer !== undefined) return refused(entry, { reason: 'Conflict', message: `${writer} writes this entry` });
-    return await this.#writers.run(key, async () => await update(entries, entry, options), signal);
+    const outcome = await this.#writers.run(key, async () => await update(entries, entry, options), signal);
+    if (outcome.made) this.#made.inc({}, outcome.decision.make.length);
+    return outcome;
   }
 }
 
@@ -117,4 +125,84 @@ function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: 
     return `the store reads ${JSON.stringify(path)}, and the entries of this KV store are below ${below}`;
   }
   return `${mount.path} is a KV store of version ${mount.kind === 'kv1' ? 1 : 2}, and the store says version ${version}`;
+}
+
+export interface EntryDecision {
+  /** The values to make; each property once. */
+  readonly make: readonly WantedValue[];
+  /** ESO finds them inside another property, so they are left alone. */
+  readonly nested: readonly WantedValue[];
+  readonly problems: readonly Problem[];
+}
+
+/** @param wanted all values of this entry */
+export function decideEntry(
+  entry: KvEntry,
+  wanted: readonly WantedValue[],
+  { whenDeleted }: Pick<Settings, 'whenDeleted'>,
+): EntryDecision {
+  if ((entry.state === 'deleted' || entry.state === 'destroyed') && !whenDeleted) {
+    const message =
+      `the latest version in Vault is ${entry.state}; ` +
+      'with the annotation keyferry.dev/generate-when-deleted: "true" a new one is made';
+    return {
+      make: [],
+      nested: [],
+      problems: wanted.map(({ field }) => ({ reason: 'Deleted', field, message, fault: 'user' })),
+    };
+  }
+  const values = entry.state === 'found' ? entry.values : undefined;
+  const make = new Map<string, WantedValue>();
+  const nested: WantedValue[] = [];
+  const problems: Problem[] = [];
+  for (const value of wanted) {
+    const { field, property, decoding } = value;
+    const same = make.get(property);
+    switch (findProperty(values, property)) {
+      case 'unknown': {
+        const message = 'no value is made for an expression that reads inside values';
+        problems.push({ reason: 'NotMade', field: `${field}.remoteRef.property`, message, fault: 'user' });
+        break;
+      }
+      case 'nested':
+        nested.push(value);
+        break;
+      case 'absent':
+        if (same === undefined) make.set(property, value);
+        else if (same.decoding !== decoding) {
+          const message = `${same.field} reads the same property with another strategy`;
+          problems.push({ reason: 'NotMade', field: `${field}.remoteRef.decodingStrategy`, message, fault: 'user' });
+        }
+        break;
+      case 'present':
+    }
+  }
+  // No part of an entry is written while another part is wrong: its readers would see half of it.
+  return { make: problems.length > 0 ? [] : [...make.values()], nested, problems };
+}
+
+/** `nested`: ESO finds the property inside another one. `unknown`: the path has signs of gjson that are not evaluated here. */
+export type PropertyState = 'present' | 'absent' | 'nested' | 'unknown';
+
+/** Queries, modifiers, wildcards, multipaths, literals and escapes of gjson. */
+const GJSON_SIGNS = /[*?|#@!{}[\]()\\"]/;
+
+/**
+ * Finds a property as ESO does: the exact key first, then a path of gjson (github.com/tidwall/gjson) into the JSON of the entry. Only plain paths
+ * are followed. The results of other paths of gjson are not known.
+ * @param values `undefined`: there is no entry
+ */
+export function findProperty(values: VaultValues | undefined, property: string): PropertyState {
+  if (values?.get(property) !== undefined) return 'present';
+  if (GJSON_SIGNS.test(property) || property.startsWith('.') || property.endsWith('.')) return 'unknown';
+  if (values === undefined || !property.includes('.')) return 'absent';
+  const [first = '', ...rest] = property.split('.');
+  let found: JsonValue | undefined = values.get(first);
+  for (const part of rest) found = memberOf(found, part);
+  return found === undefined ? 'absent' : 'nested';
+}
+
+function memberOf(value: JsonValue | undefined, part: string): JsonValue | undefined {
+  if (Array.isArray(value)) return /^\d{1,9}$/.test(part) ? (value as readonly JsonValue[])[Number(part)] : undefined;
+  return isJsonObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
 }

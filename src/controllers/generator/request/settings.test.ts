@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keptAnnotations, optInOf, settingsOf } from './annotations.ts';
+import { keptAnnotations, optInOf, settingsOf } from './settings.ts';
 
 const GENERATE = 'keyferry.dev/generate-';
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VaultAuthMissingError } from '../../../copy/vault/access/login-tokens.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
 import { VaultError, type VaultErrorKind } from '../../../vault/errors.ts';
-import { problemOf } from './run-problems.ts';
+import { problemOf } from './result.ts';
 import { StoreError } from '../store/store-spec.ts';
 
 const STORE = 'SecretStore vault';

@@ -1,0 +1,169 @@
+/**
+ * What the API server has of External Secrets Operator (ESO), and what of that the permissions of the process allow. With the Role of the
+ * original alone, the generator serves one namespace with the token of the process, as the original did.
+ */
+import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { ControllerContext } from '../common/context.ts';
+import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type EsoVersion } from './api.ts';
+import type { ConditionMode } from './request/external-secret.ts';
+
+export const EXTERNAL_SECRETS = 'externalsecrets';
+export const CRD_COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+export const EXTERNAL_SECRET_CRD = `${EXTERNAL_SECRETS}.${ESO_GROUP}`;
+
+/**
+ * The version of the API that the server serves. ESO 0.16 serves v1beta1 beside v1, older releases only v1beta1, newer ones only v1, and a
+ * cluster may change from one to another at any time.
+ */
+export class ServedVersion {
+  readonly plural = EXTERNAL_SECRETS;
+  readonly #api: KubeApi;
+  #version: EsoVersion = ESO_VERSIONS[0];
+
+  constructor(api: KubeApi) {
+    this.#api = api;
+  }
+
+  get version(): EsoVersion {
+    return this.#version;
+  }
+
+  get apiVersion(): string {
+    return `${ESO_GROUP}/${this.#version}`;
+  }
+
+  /** `/apis/external-secrets.io/v1` */
+  get groupPath(): string {
+    return `/apis/${this.apiVersion}`;
+  }
+
+  /** Asks the server. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
+  async refresh(): Promise<boolean> {
+    for (const version of ESO_VERSIONS) {
+      const path = `/apis/${ESO_GROUP}/${version}`;
+      try {
+        const { body } = await this.#api.request({ method: 'GET', path });
+        const { resources = [] } = parseJson(body, `the answer to GET ${path}`) as { resources?: { name?: string }[] };
+        if (!resources.some(({ name }) => name === EXTERNAL_SECRETS)) continue;
+        this.#version = version;
+        return true;
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    return false;
+  }
+
+  /** The next try of a watch uses the version that is served then. Never rejects: that try fails, too, and refreshes again. */
+  async #refreshQuietly(): Promise<void> {
+    await this.refresh().catch(() => false);
+  }
+
+  /**
+   * Diagnoses a watch that gets 404: the CRDs of ESO serve another version now, or are gone.
+   * @param isNamed the user named the controller, so it is an error that its API is missing
+   */
+  diagnosis(isNamed: boolean): WatchDiagnosis {
+    let isMissing = false;
+    return {
+      get advice() {
+        return isMissing ? ESO_ADVICE : undefined;
+      },
+      get isExcused() {
+        return isMissing && !isNamed;
+      },
+      found: undefined,
+      failed: (error) => {
+        const wasMissing = isMissing;
+        isMissing = isNotFound(error);
+        if (isMissing) void this.#refreshQuietly();
+        return wasMissing && isMissing;
+      },
+    };
+  }
+}
+
+export interface Reach {
+  /** `undefined`: all. */
+  readonly namespaces: readonly string[] | undefined;
+  readonly stores: boolean;
+  readonly clusterStores: boolean;
+  /** The CRD of ExternalSecrets can be read. */
+  readonly crd: boolean;
+}
+
+/**
+ * Tries one small list of each kind.
+ * @param groupPath `/apis/external-secrets.io/v1`
+ * @returns `undefined` if no ExternalSecret can be listed @throws ApiError, ConnectionError
+ */
+export async function reachOf(
+  { cluster: { api }, config: { generator: config }, namespace: ownNamespace, log }: ControllerContext,
+  groupPath: string,
+  signal: AbortSignal,
+): Promise<Reach | undefined> {
+  const mayList = async (path: string): Promise<boolean> => {
+    try {
+      await api.request({ method: 'GET', path, query: { limit: 1 }, signal });
+      return true;
+    } catch (error) {
+      if (isForbidden(error)) return false;
+      throw error;
+    }
+  };
+  const listed = config.namespaces.length > 0 ? config.namespaces : undefined;
+  const mayListAll = listed === undefined && (await mayList(`${groupPath}/${EXTERNAL_SECRETS}`));
+  const namespaces = mayListAll ? undefined : (listed ?? [ownNamespace]);
+  if (listed === undefined && !mayListAll) {
+    if (!(await mayList(`${groupPath}/namespaces/${ownNamespace}/${EXTERNAL_SECRETS}`))) return undefined;
+    const advice = 'to serve all, permit to list and watch externalsecrets in all namespaces';
+    log.warn('cannot list ExternalSecrets in all namespaces, serving one', { namespace: ownNamespace, advice });
+  }
+  const first = namespaces?.[0];
+  const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
+  const wantsStores = config.credentials === 'stores';
+  const stores = wantsStores && (await mayList(`${storesPath}/secretstores`));
+  if (wantsStores && !stores) {
+    const advice = 'to use the stores, permit to list and watch secretstores';
+    log.warn('cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all', { advice });
+  }
+  const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`);
+  if (!crd) {
+    const advice = `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`;
+    log.warn('cannot read the CRD of ExternalSecrets, neither writing nor removing the condition Created', { advice });
+  }
+  return { namespaces, stores, clusterStores: stores && (await mayList(`${groupPath}/clustersecretstores`)), crd };
+}
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly enum?: readonly unknown[];
+}
+
+interface CustomResourceDefinition extends KubeObject {
+  readonly spec?: {
+    readonly versions?: readonly {
+      readonly served?: boolean;
+      readonly schema?: { readonly openAPIV3Schema?: Schema };
+    }[];
+  };
+}
+
+/**
+ * Whether the condition `Created` may be written. Where a version of the CRD has an enum of condition types (ESO 0.20.2 and later), the API
+ * server refuses it, or accepts it through another version, and then refuses every status that ESO writes. Pure.
+ * @param crd that of ExternalSecrets
+ */
+export function conditionModeOf(crd: KubeObject): ConditionMode {
+  const { spec } = crd as CustomResourceDefinition;
+  const served = spec?.versions?.filter((version) => version.served === true) ?? [];
+  const isLimited = served.some(({ schema }) => {
+    const conditions = schema?.openAPIV3Schema?.properties?.['status']?.properties?.['conditions'];
+    return conditions?.items?.properties?.['type']?.enum !== undefined;
+  });
+  return isLimited ? 'limited' : 'allowed';
+}
