@@ -17,7 +17,8 @@ import type { IsRead } from '../model/observed.ts';
 import { KubeStore } from './objects/store.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
-import { TargetReconciler, type TargetReconcilerOptions } from './write/target-reconciler.ts';
+import type { TargetReconcilerOptions } from './write/target-actions.ts';
+import { TargetReconciler } from './write/target-reconciler.ts';
 
 export interface ClusterOptions {
   readonly api: KubeApi;

@@ -185,7 +185,7 @@ function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   );
 }
 
-/** On a target whose last write was changed by the server (see `copy/cluster/write/overwritten.ts`). */
+/** On a target whose last write was changed by the server (see `copy/cluster/write/object-writer.ts`). */
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
 /** Adds the target's place: a mark counts only in the place that it was written for. */

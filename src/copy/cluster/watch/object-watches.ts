@@ -75,9 +75,7 @@ export class ObjectWatches {
     this.#feed = options.index.feed((meta) => this.#accepts(meta));
   }
 
-  /**
-   * Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`.
-   */
+  /** Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`. */
   watchAll(isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): WatchGroup {
     this.#isRelevant = isRelevant;
     return this.#openWideWatch();

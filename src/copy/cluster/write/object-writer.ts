@@ -1,6 +1,14 @@
 /**
  * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot overwrite, an update and a
  * delete name the version that they were planned for.
+ *
+ * A mutating admission policy or webhook can change an object before the server stores it. The response to a write shows it:
+ * - for labels and annotations always, because every response has the metadata;
+ * - for data only in a full response. Neither metadata nor managedFields show it: these name the fields that were sent.
+ *
+ * A full response costs no request, but as many bytes as were sent. So there is a budget. It is enough for all usual writes; in a burst
+ * (the first thousand copies) each content gets one full response, and others as the budget allows. A target that was overwritten
+ * carries `OVERWRITTEN_MARK`: then its metadata do not show its data, also after a restart.
  */
 import {
   type KubeObject,
@@ -12,13 +20,14 @@ import {
 import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
-import type { FieldPatch, DesiredObject } from '../../model/claim.ts';
+import { userCause } from '../../model/cause.ts';
+import type { FieldPatch, DesiredObject, Outcome } from '../../model/claim.ts';
 import type { Content, ContentPiece } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
 import { collectionPath, isForbiddenType, type Kind, objectPath } from '../../model/kind.ts';
 import type { KubeStore, ReadObject } from '../objects/store.ts';
-import { FIELD_MANAGER, LAST_APPLIED, type Observed } from '../../model/observed.ts';
-import { hasOwners } from '../../plan/plan-write.ts';
+import { FIELD_MANAGER, LAST_APPLIED, type Observed, observe } from '../../model/observed.ts';
+import { hasOwners, matches, OVERWRITTEN_MARK } from '../../plan/plan-write.ts';
 import { withoutDetails, redactApiError } from '../objects/redact-api-error.ts';
 
 const QUERY = { fieldManager: FIELD_MANAGER };
@@ -258,4 +267,71 @@ function changes(path: string, actual: Readonly<Record<string, string>>, desired
     // It is never kept, so it may be there or not; `remove` alone is refused if it is not.
     return key === LAST_APPLIED ? [{ op: 'add', path: member, value: '' }, remove] : [remove];
   });
+}
+
+export const OVERWRITTEN: Outcome = {
+  state: 'error',
+  ...userCause(
+    'Overwritten',
+    'the server stored something else than was written: an admission policy or webhook changes it; backing off',
+  ),
+};
+
+/** Size of the budget, and its growth. A Secret of a few values takes 2 KiB. */
+const BURST_BYTES = 32 * 1024;
+const BYTES_PER_SECOND = 4096;
+
+/** Decides which writes request a full response. After a restart the budget is full again. */
+export class FullResponseBudget {
+  /** Wall clock, ms. */
+  readonly #now: () => number;
+  readonly #checked = new WeakSet<Content>();
+  #bytes = BURST_BYTES;
+  #at: number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#at = now();
+  }
+
+  /** Whether the next write of `content` requests a full response. Subtracts it from the budget. */
+  isDue(content: Content): boolean {
+    const now = this.#now();
+    const seconds = Math.max(0, now - this.#at) / 1000;
+    this.#at = now;
+    this.#bytes = Math.min(BURST_BYTES, this.#bytes + seconds * BYTES_PER_SECOND);
+    const isFirst = !this.#checked.has(content);
+    this.#checked.add(content);
+    const isAffordable = content.weight <= this.#bytes;
+    if (isAffordable) this.#bytes -= content.weight;
+    return isFirst || isAffordable;
+  }
+}
+
+/** Whether the last write of a target was overwritten. */
+export function isMarkedOverwritten(observed: Observed | undefined): boolean {
+  return observed?.annotations[OVERWRITTEN_MARK] !== undefined;
+}
+
+/** The desired object of a target that was overwritten: with the mark. */
+export function withOverwrittenMark(desired: DesiredObject): DesiredObject {
+  return { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: 'true' } };
+}
+
+/**
+ * Whether the server stored another object than the desired one.
+ * @param content the data that were written, if any
+ * @param kept the stored part of the response's metadata, if known
+ */
+export function isOverwritten(
+  { meta, stored }: Written,
+  desired: DesiredObject,
+  content: Content | undefined,
+  kept?: Observed,
+): boolean {
+  const observed = kept === undefined || kept.trimmed === true ? observe(meta) : kept;
+  if (!matches(desired, observed)) return true;
+  if (stored === undefined || content === undefined) return false;
+  const type = desired.type ?? content.type;
+  return stored.digest !== content.digest || (type !== '' && stored.type !== type);
 }

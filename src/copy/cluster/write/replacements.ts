@@ -36,8 +36,7 @@ interface OldCopy {
 export interface ReplacementsOptions {
   readonly store: KubeStore;
   readonly writer: ObjectWriter;
-  /** A creation was tried. */
-  readonly onCreate: (target: ObjectKey, ok: boolean, claim: Claim | undefined) => void;
+  readonly onWrite: (target: ObjectKey, verb: 'create', ok: boolean, claim: Claim | undefined) => void;
 }
 
 export class Replacements {
@@ -60,13 +59,13 @@ export class Replacements {
     { claim, desired, content }: { readonly claim: Claim; readonly desired: DesiredObject; readonly content: Content },
     signal: AbortSignal,
   ): Promise<Observed | null> {
-    const { store, writer, onCreate } = this.#options;
+    const { store, writer, onWrite } = this.#options;
     try {
       // The server runs admission before it checks the name, also in a dry run: AlreadyExists means that it would accept the object.
       await writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {
-        if (!isNamespaceTerminating(error)) onCreate(target, false, claim);
+        if (!isNamespaceTerminating(error)) onWrite(target, 'create', false, claim);
         throw error;
       }
     }
@@ -89,7 +88,7 @@ export class Replacements {
    * @throws ApiError with both refusals
    */
   async restore(target: ObjectKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
-    const { store, writer, onCreate } = this.#options;
+    const { store, writer, onWrite } = this.#options;
     const old = this.#old.get(target);
     if (old === undefined) return false;
     const { labels, annotations } = old;
@@ -97,10 +96,10 @@ export class Replacements {
     using request = store.index.beginRequest(target);
     try {
       const { meta } = await writer.create(target, desired, old.content, signal, { immutable: old.immutable });
-      onCreate(target, true, undefined);
+      onWrite(target, 'create', true, undefined);
       request.storeResponse(meta);
     } catch (error) {
-      onCreate(target, false, undefined);
+      onWrite(target, 'create', false, undefined);
       throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;
     }
     this.forget(target);

@@ -1,6 +1,7 @@
 /** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
 import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/cause.ts';
+import type { Entry } from '../../book/claim-book.ts';
 import type { Claim, Outcome } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
@@ -17,28 +18,29 @@ import {
   pauseBeforeWrite,
 } from '../../plan/repairs.ts';
 import type { SourceReader } from '../../engine/backend.ts';
-import { ObjectWriter } from './object-writer.ts';
 import {
+  FullResponseBudget,
   isMarkedOverwritten,
   isOverwritten,
+  ObjectWriter,
   OVERWRITTEN,
-  FullResponseBudget,
   withOverwrittenMark,
-} from './overwritten.ts';
+} from './object-writer.ts';
 import { Replacements } from './replacements.ts';
 import type { Reachability } from '../watch/reachability.ts';
 import type { KubeStore } from '../objects/store.ts';
-import type { TargetRun } from './target-run.ts';
-import { forgetContent, type TargetMemory } from './target-memory.ts';
+import { forgetContent, type TargetMemory, type TargetRun } from './target-memory.ts';
 
-export type WriteVerb = 'create' | 'update' | 'delete';
+type WriteVerb = 'create' | 'update' | 'delete';
 
-export interface TargetActionsOptions extends FactSource {
+export interface TargetReconcilerOptions extends FactSource {
   readonly store: KubeStore;
   /** Of another cluster; `undefined`: the targets are in the cluster of this process. */
   readonly reachability: Reachability | undefined;
   readonly sources: SourceReader;
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
+  /** A claim's outcome has changed, or a write was done for it. */
+  readonly onOutcome: (entry: Entry, wrote: boolean) => void;
 }
 
 /** Wait for a namespace that is terminating or missing, ms. Usually its event ends the wait; this is for a missed event. */
@@ -61,23 +63,21 @@ export interface Settlement {
 
 /** A plan with its facts. */
 interface Action<P = WritePlan> {
-  readonly target: ObjectKey;
   readonly facts: Facts;
   readonly plan: P;
   readonly run: TargetRun;
-  readonly signal: AbortSignal;
 }
 
 type DecidedPlan = Exclude<Decision['plan'], { do: 'later' }>;
 
 export class TargetActions {
-  readonly #options: TargetActionsOptions;
+  readonly #options: TargetReconcilerOptions;
   readonly #memory: TargetMemory;
   readonly #writer: ObjectWriter;
   readonly #replacements: Replacements;
   readonly #fullResponses: FullResponseBudget;
 
-  constructor(options: TargetActionsOptions, memory: TargetMemory) {
+  constructor(options: TargetReconcilerOptions, memory: TargetMemory) {
     const { store, now, onWrite } = options;
     this.#options = options;
     this.#memory = memory;
@@ -86,13 +86,14 @@ export class TargetActions {
     this.#replacements = new Replacements({
       store,
       writer: this.#writer,
-      onCreate: (target, ok, claim) => onWrite(target, 'create', ok, claim),
+      onWrite,
     });
   }
 
   /** @throws the API's answer, where a retry makes sense */
   async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
-    const { target, facts, plan, signal } = action;
+    const { facts, plan, run } = action;
+    const { target, signal } = run;
     if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
       // The rule cannot make the new copy now (its source is gone), or no rule claims the target.
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
@@ -121,11 +122,12 @@ export class TargetActions {
 
   async #write(action: Action): Promise<ActionResult> {
     const { store, onWrite, now } = this.#options;
-    const { target, facts, plan, run, signal } = action;
+    const { facts, plan, run } = action;
+    const { target, signal } = run;
     const { claim, desired } = plan;
     const { observed } = facts;
     if (facts.presence === 'unknown' && (await this.#memory.unlabelled.areExpected(target, signal))) {
-      await run.read(target);
+      await run.read();
       if (run.lastRead === null) this.#memory.unlabelled.missed();
       return 'again';
     }
@@ -182,8 +184,8 @@ export class TargetActions {
    * After a write the target is decided again, unless it has only one claim: then it is in its desired state.
    * @param overwritten the server stored another object than was written
    */
-  #written({ target, facts, plan: { claim, remarks } }: Action, kept: Observed, overwritten: boolean): ActionResult {
-    const memory = this.#memory.edit(target);
+  #written({ facts, plan: { claim, remarks }, run }: Action, kept: Observed, overwritten: boolean): ActionResult {
+    const memory = this.#memory.edit(run.target);
     if (!overwritten) {
       delete memory.overwritten;
       const settle = { outcome: undefined, wroteFor: claim, remarks };
@@ -197,8 +199,8 @@ export class TargetActions {
   }
 
   /** The result for a write that must wait, because another client or the server undid earlier ones. */
-  #pause({ target, facts, plan: { claim, remarks } }: Action): ActionResult | undefined {
-    const memory = this.#memory.get(target);
+  #pause({ facts, plan: { claim, remarks }, run }: Action): ActionResult | undefined {
+    const memory = this.#memory.get(run.target);
     const pauseMs = pauseBeforeWrite(attemptOf(facts, claim, memory), memory, this.#options.now());
     if (pauseMs <= 0) return undefined;
     const outcome = memory?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
@@ -208,8 +210,9 @@ export class TargetActions {
   /** Deletes a copy to create another one in its place, once a dry run has shown that the server would accept that one. */
   async #replace(action: Action): Promise<ActionResult> {
     const { store } = this.#options;
-    const { target, facts, run, signal } = action;
-    const { claim, desired } = action.plan;
+    const { facts, plan, run } = action;
+    const { target, signal } = run;
+    const { claim, desired } = plan;
     const { observed } = facts;
     if (observed === undefined) return 'again';
     const pause = this.#pause(action);
@@ -239,15 +242,17 @@ export class TargetActions {
   }
 
   /** `undefined`: the data stay as they are. */
-  async #content({ facts, plan, signal }: Action): Promise<Content | undefined | 'gone'> {
+  async #content({ facts, plan, run }: Action): Promise<Content | undefined | 'gone'> {
     const { claim, desired, withData } = plan;
     if (!withData || desired.data === 'keep') return undefined;
     if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
     if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
-    return (await this.#options.sources.load(claim.source, signal)) ?? 'gone';
+    return (await this.#options.sources.load(claim.source, run.signal)) ?? 'gone';
   }
 
-  async #delete({ target, facts, run, signal, ...action }: Action<DecidedPlan>): Promise<ActionResult> {
+  async #delete(action: Action<DecidedPlan>): Promise<ActionResult> {
+    const { facts, run } = action;
+    const { target, signal } = run;
     const { store, onWrite } = this.#options;
     const { observed } = facts;
     if (observed === undefined) return {};
@@ -259,7 +264,7 @@ export class TargetActions {
       onWrite(target, 'delete', false, claim);
       // It was changed, so it exists, and no old copy must be kept.
       if (isConflict(error)) this.#replacements.forget(target);
-      return await this.#recover(error, { ...action, target, facts, run, signal });
+      return await this.#recover(error, action);
     }
     onWrite(target, 'delete', true, claim);
     const memory = this.#memory.edit(target);
@@ -279,14 +284,14 @@ export class TargetActions {
   }
 
   /** Handles errors after which the target is planned again. @throws any other error, for the queue */
-  async #recover(error: unknown, { target, facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
+  async #recover(error: unknown, { facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
     const { observed } = facts;
     if (isAlreadyExists(error) || isConflict(error)) {
-      await run.read(target);
+      await run.read();
       return 'again';
     }
     if (observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
-      return this.#waitForNamespace(target, error);
+      return this.#waitForNamespace(run.target, error);
     }
     if (observed !== undefined && isNotFound(error)) {
       run.lastRead = null;

@@ -1,5 +1,7 @@
 /**
- * The memory of targets between runs. It only saves reads, and can be lost at any time:
+ * What the process knows of targets: its memory between runs, and the state of one target during a run.
+ *
+ * The memory only saves reads, and can be lost at any time:
  * - `held`, `heldVersion`, `immutable`: the content at one version, from our own write or a read;
  * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
  * - `cleared`: the target is gone, so an object without our label need not be looked for;
@@ -10,12 +12,16 @@
  *
  * A target without any of these has no entry.
  */
+import { isOlder } from '../../../kube/api.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import { systemClock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { type Content, type Fingerprint } from '../../model/content.ts';
 import type { ObjectKey } from '../../model/keys.ts';
+import { contentVersion, immutableBy, observe, type Observed } from '../../model/observed.ts';
+import type { TargetReader, TargetState } from '../../plan/decide.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
+import type { KubeStore, StoredContent } from '../objects/store.ts';
 
 export interface Memory extends RepairMemory {
   held?: Fingerprint;
@@ -142,4 +148,79 @@ export function forgetContent(memory: Memory): void {
   delete memory.heldVersion;
   delete memory.immutable;
   delete memory.type;
+}
+
+/** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
+export class TargetRun implements TargetReader {
+  readonly target: ObjectKey;
+  readonly signal: AbortSignal;
+  /** The target as this run has read it; `null`: it did not exist. */
+  lastRead: Observed | null | undefined;
+  /** Uid of the object that this run deleted and the server reported as gone; the watch may be behind. */
+  deletedUid: string | undefined;
+  /** The server refused to change the target as it is. */
+  cannotUpdate = false;
+  /** @see Facts.takeoverFailed */
+  takeoverFailed = false;
+  readonly #store: KubeStore;
+  readonly #memory: TargetMemory;
+
+  constructor(target: ObjectKey, signal: AbortSignal, store: KubeStore, memory: TargetMemory) {
+    this.target = target;
+    this.signal = signal;
+    this.#store = store;
+    this.#memory = memory;
+  }
+
+  state(): TargetState {
+    const store = this.#store;
+    const { target } = this;
+    const indexed = store.index.find(target);
+    const latest = newer(indexed, this.lastRead ?? undefined);
+    const gone = latest !== undefined && latest.uid === this.deletedUid;
+    const observed = gone ? undefined : latest;
+    const memory = this.#memory.get(target);
+    const known = gone || store.isKnown(target) || this.lastRead === null || memory?.cleared === true;
+    const held = (observed && store.heldIn(target, observed)) ?? heldIn(memory);
+    const isHeld = observed !== undefined && held?.version === contentVersion(observed);
+    return {
+      presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
+      observed,
+      goingAway:
+        !gone &&
+        memory?.deleted !== undefined &&
+        (observed === undefined || memory.deleted === observed.uid) &&
+        indexed !== undefined,
+      held,
+      type: store.kind.typed ? (isHeld && held.type !== undefined ? held.type : memory?.type) : '',
+      immutable: isHeld ? held.immutable : observed && immutableBy(observed),
+      isCustom: store.kind.isCustom === true,
+      cannotUpdate: this.cannotUpdate,
+      takeoverFailed: this.takeoverFailed,
+    };
+  }
+
+  async read(): Promise<true> {
+    const { target, signal } = this;
+    const read = await this.#store.read(target, signal);
+    if (read === undefined) {
+      this.lastRead = null;
+      return true;
+    }
+    const { content, immutable } = read;
+    this.lastRead = observe(read.metadata, this.#store.kind);
+    this.cannotUpdate = immutable && this.#store.kind.isCustom !== true;
+    this.#memory.storeContent(target, content.version, content, { type: content.type, immutable });
+    return true;
+  }
+}
+
+function heldIn({ held, heldVersion, immutable }: Readonly<Memory> = {}): StoredContent | undefined {
+  if (held === undefined || heldVersion === undefined) return undefined;
+  return { version: heldVersion, fingerprint: held, immutable: immutable === true };
+}
+
+function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
+  if (indexed === undefined || read === undefined) return indexed ?? read;
+  return isOlder(indexed.resourceVersion, read.resourceVersion) ? read : indexed;
 }

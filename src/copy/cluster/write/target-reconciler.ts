@@ -5,7 +5,6 @@ import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
 import type { ObjectKey } from '../../model/keys.ts';
-import type { Entry } from '../../book/claim-book.ts';
 import type { Flows } from '../../book/cycles.ts';
 import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
 import type { Facts } from '../../plan/facts.ts';
@@ -16,17 +15,12 @@ import {
   RACE_RETRY_MS,
   type Settlement,
   TargetActions,
-  type TargetActionsOptions,
+  type TargetReconcilerOptions,
 } from './target-actions.ts';
-import { TargetRun } from './target-run.ts';
-import { TargetMemory } from './target-memory.ts';
+import { TargetMemory, TargetRun } from './target-memory.ts';
 import { waitAfter } from '../watch/reachability.ts';
 
-export interface TargetReconcilerOptions extends TargetActionsOptions {
-  /** A claim's outcome has changed, or a write was done for it. */
-  readonly onOutcome: (entry: Entry, wrote: boolean) => void;
-}
-
+const NO_READS = AbortSignal.abort(new Error('nothing is read outside of a run'));
 /** After more attempts the target changes faster than it is read. */
 const MAX_ATTEMPTS = 8;
 
@@ -55,11 +49,11 @@ export class TargetReconciler {
   }
 
   async #run(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const run = new TargetRun(this.#options.store, this.#memory, signal);
+    const run = new TargetRun(target, signal, this.#options.store, this.#memory);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
         const decision = await decide(target, this.#options, run, signal);
-        const result = await this.#act(target, decision, run, signal);
+        const result = await this.#act(decision, run);
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;
         if (settle !== undefined) this.#settle(decision.facts, settle);
@@ -76,16 +70,16 @@ export class TargetReconciler {
     return { requeueAfterMs: RACE_RETRY_MS };
   }
 
-  async #act(target: ObjectKey, { facts, plan }: Decision, run: TargetRun, signal: AbortSignal): Promise<ActionResult> {
+  async #act({ facts, plan }: Decision, run: TargetRun): Promise<ActionResult> {
     if (plan.do === 'later') return { requeueAfterMs: LATER_MS };
     const conflict = plan.do === 'conflict' || ('remarks' in plan && plan.remarks?.own?.state === 'conflict');
-    this.#follow(target, conflict || this.#needsWatchByName(target, facts, plan));
-    return await this.#actions.carryOut({ target, facts, plan, run, signal });
+    this.#follow(run.target, conflict || this.#needsWatchByName(run.target, facts, plan));
+    return await this.#actions.carryOut({ facts, plan, run });
   }
 
   /** @see TargetWriter.flowsInto */
   flowsInto(target: ObjectKey): Flows {
-    return flowsIn(target, this.#options, this.#cached());
+    return flowsIn(target, this.#options, this.#cached(target));
   }
 
   /** The object of the target was deleted: drops its content from the memory. */
@@ -103,12 +97,12 @@ export class TargetReconciler {
 
   /** Records an outcome without a run. */
   report(target: ObjectKey, outcome: Waiting | Failed): void {
-    this.#settle(factsOf(target, this.#options, this.#cached()), { outcome });
+    this.#settle(factsOf(target, this.#options, this.#cached(target)), { outcome });
   }
 
   /** The state of a target outside of a run. */
-  #cached(): TargetRun {
-    return new TargetRun(this.#options.store, this.#memory);
+  #cached(target: ObjectKey): TargetRun {
+    return new TargetRun(target, NO_READS, this.#options.store, this.#memory);
   }
 
   #settle(facts: Facts, { outcome, remarks, wroteFor }: Settlement): void {

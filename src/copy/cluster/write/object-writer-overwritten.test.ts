@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { Content } from '../../model/content.ts';
 import { SECRET } from '../../model/kind.ts';
-import { isOverwritten, FullResponseBudget, withOverwrittenMark } from './overwritten.ts';
+import { isOverwritten, FullResponseBudget, withOverwrittenMark } from './object-writer.ts';
 import { OVERWRITTEN_MARK } from '../../plan/plan-write.ts';
 import type { DesiredObject } from '../../model/claim.ts';
 
