@@ -7,7 +7,7 @@ import { heldBy, orphansIn } from '../controllers/common/snapshot/leftovers.ts';
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
-import type { Change, Finding, Found, ProgramReader } from '../controllers/common/migration.ts';
+import type { Change, Finding, ProgramFindings, ProgramReader } from '../controllers/common/migration.ts';
 import { programReaders } from '../controllers/list.ts';
 import type { ResourceKey } from '../copy/model/keys.ts';
 import { ApiError } from '../kube/errors.ts';
@@ -154,7 +154,7 @@ class Migration {
     return snapshot;
   }
 
-  async #find(readers: readonly ProgramReader[], snapshot: Snapshot): Promise<Map<ProgramReader, Found>> {
+  async #find(readers: readonly ProgramReader[], snapshot: Snapshot): Promise<Map<ProgramReader, ProgramFindings>> {
     const { api, signal } = this.#context;
     const { config } = this.#options;
     const { objects, namespaces } = snapshot.inventory;
@@ -167,7 +167,7 @@ class Migration {
       heldBy: (object: ResourceKey) => heldBy(snapshot, object),
       signal,
     };
-    const found = new Map<ProgramReader, Found>();
+    const found = new Map<ProgramReader, ProgramFindings>();
     for (const reader of readers) {
       const one = await reader.find(context);
       found.set(reader, { ...one, findings: [...one.findings, ...leftoversOf(reader, orphans)] });

@@ -14,7 +14,7 @@ import {
   ruleCollections,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
-import { type Found, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
+import { type StatusFindings, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
 import { WatchedLists } from '../controllers/common/snapshot/watched-lists.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
@@ -31,7 +31,7 @@ export async function status(context: CommandContext, options: StatusOptions): P
   const kinds = (await ruleCollections()).flatMap(({ content }) => content ?? []);
   // For all reports of --watch: content that did not change is not read again.
   const contents = new Contents(api, signal, new Map(), kinds);
-  const report = async (lister: Lister): Promise<Found> => {
+  const report = async (lister: Lister): Promise<StatusFindings> => {
     // Only the first report is awaited by somebody.
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
@@ -49,7 +49,7 @@ const SETTLE_MS = 1000;
 
 interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 'signal' | 'stdout' | 'stderr'> {
   /** The status of the objects that the lister gives. @throws the errors of `api.request` */
-  readonly report: (lister: Lister) => Promise<Found>;
+  readonly report: (lister: Lister) => Promise<StatusFindings>;
 }
 
 type WatchOptions = Pick<StatusOptions, 'output' | 'failed' | 'namespace'>;
@@ -97,7 +97,7 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
 /** The changes; for programs the whole report, if it differs. */
 function next(
   before: StatusReport,
-  { report }: Found,
+  { report }: StatusFindings,
   { output, failed }: WatchOptions,
   { paint, now }: WatchContext,
 ): string {

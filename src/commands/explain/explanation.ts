@@ -1,7 +1,12 @@
 /** Explains one object: what `status` and `plan` know of it, from the same snapshot. */
 import { orphansIn } from '../../controllers/common/snapshot/leftovers.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
-import { type OrphanStatus, type RuleStatus, ruleStatuses } from '../../controllers/common/snapshot/status-report.ts';
+import {
+  type OrphanStatus,
+  type RuleStatus,
+  ruleStatuses,
+  type TargetPlace,
+} from '../../controllers/common/snapshot/status-report.ts';
 import {
   controllerOf,
   isEntryKey,
@@ -11,11 +16,10 @@ import {
   type ResourceKey,
   type RuleKey,
 } from '../../copy/model/keys.ts';
-import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { rowsOn } from '../plan/rows.ts';
 import { reachNotes } from '../output/reading.ts';
-import { type ExplainedClaim, type Explanation, type OtherRule, summaryOf, verdictOf } from './report.ts';
+import { type Explanation, type OtherRule, summaryOf, verdictOf } from './report.ts';
 import { lastWriteOf, type Stored, type Subject, writersOf } from './subject.ts';
 
 /** The states of rules and orphans in the namespaces that matter here. */
@@ -48,7 +52,7 @@ export async function explanationOf(
   const entries = claims.book.on(key);
   const marker = observed === undefined ? undefined : claims.ownerOf(observed, key);
   const isConcerned = entries.length > 0 || marker !== undefined;
-  const others = entries.length > 0 ? [] : [...sameName(snapshot, key)];
+  const others = entries.length > 0 ? [] : sameName(snapshot, key);
   const states = await statesOf(snapshot, key, [...entries.map(({ claim }) => claim.owner.key), ...others, marker]);
   if (isConcerned) await snapshot.decide([key]);
   const row = isConcerned ? rowsOn(snapshot, key).main : undefined;
@@ -97,7 +101,10 @@ export async function explanationOf(
     sourceVersion: view?.state === 'present' ? view.version : null,
     lastWritten: lastWriteOf(writers),
     writers,
-    claims: claimed.map((one) => explainedClaim(snapshot, states, one)),
+    claims: claimed.map(([{ claim }, { state, reason, message }]) => {
+      const { key: rule } = claim.owner;
+      return Object.assign(ruleOf(snapshot, rule, states.rules.get(rule)), { state, reason, message });
+    }),
     notes: [
       ...notesOf(snapshot, key, stored),
       ...(ruleNames !== undefined && told.verdict === 'unrelated' ? [`Keyferry serves ${ruleNames}`] : []),
@@ -117,23 +124,18 @@ function sourceText(entry: Entry | undefined): string | null {
 }
 
 /** Rules that copy an object of this kind and name to other places, or would if they selected any. */
-function* sameName({ rules, claims }: Snapshot, key: ResourceKey): Iterable<RuleKey> {
+function sameName({ rules, claims }: Snapshot, key: ResourceKey): RuleKey[] {
   const wanted = parseResourceKey(key);
-  const isSame = (other: ResourceKey | undefined): boolean => {
-    if (other === undefined || other === key || isEntryKey(other)) return false;
+  const isSame = (other: ResourceKey): boolean => {
+    if (other === key || isEntryKey(other)) return false;
     const { kind, name } = parseResourceKey(other);
     return kind === wanted.kind && name === wanted.name;
   };
-  for (const [rule, { sources }] of rules) {
-    if (sources.includes(key)) continue;
-    if (sources.some((source) => isSame(source))) yield rule;
-    else
-      for (const { claim } of claims.book.of(rule))
-        if (isSame(claim.target)) {
-          yield rule;
-          break;
-        }
-  }
+  return [...rules.keys()].filter((rule) => {
+    const { sources = [] } = rules.get(rule) ?? {};
+    const targets = Array.from(claims.book.of(rule), ({ claim }) => claim.target);
+    return !sources.includes(key) && [...sources, ...targets].some((one) => isSame(one));
+  });
 }
 
 /** The states of the rules concerned, of the subject as a rule, and as an orphan. */
@@ -144,37 +146,20 @@ async function statesOf(
 ): Promise<States> {
   const { kind, namespace, name } = parseResourceKey(subject);
   const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
-  const rules = new Map<RuleKey, RuleStatus>();
-  const isSubject = (one: { readonly kind: string; readonly namespace: string; readonly name: string }): boolean =>
+  const isSubject = (one: TargetPlace): boolean =>
     one.kind === kind && one.namespace === namespace && one.name === name;
-  let rule: RuleStatus | undefined;
-  for (const [key, one] of await ruleStatuses(snapshot, (place) => included.has(place))) {
-    if (key !== undefined) rules.set(key, one);
-    if (isSubject(one)) rule = one;
-  }
-  return { rules, rule, orphan: (await orphansIn(snapshot)).find((one) => isSubject(one)) };
-}
-
-function named(
-  snapshot: Snapshot,
-  rule: RuleKey,
-  status: RuleStatus | undefined,
-): Pick<ExplainedClaim, 'system' | 'rule' | 'source' | 'destinations'> {
+  const listed = await ruleStatuses(snapshot, (place) => included.has(place));
   return {
-    system: status?.system ?? controllerOf(rule),
-    rule: snapshot.titleOf(rule),
-    source: status?.source ?? null,
-    destinations: status?.destinations ?? [],
+    rules: new Map(listed.flatMap(([key, one]) => (key === undefined ? [] : [[key, one] as const]))),
+    rule: listed.find(([, one]) => isSubject(one))?.[1],
+    orphan: (await orphansIn(snapshot)).find((one) => isSubject(one)),
   };
 }
 
-function explainedClaim(
-  snapshot: Snapshot,
-  { rules }: States,
-  [{ claim }, { state, reason, message }]: readonly [Entry, Outcome],
-): ExplainedClaim {
-  const { key } = claim.owner;
-  return { ...named(snapshot, key, rules.get(key)), state, reason, message };
+/** What is said of each rule that is concerned. */
+function ruleOf(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined): Omit<OtherRule, 'why'> {
+  const { system = controllerOf(rule), source = null, destinations = [] } = status ?? {};
+  return { system, rule: snapshot.titleOf(rule), source, destinations };
 }
 
 /** Why a rule that makes objects of this name does not make this one. */
@@ -185,7 +170,7 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   const note = snapshot.noteOn(rule);
   const unselected = [`does not select namespace ${namespace}`, ...(note === undefined ? [] : [note])];
   const why = (problems.length > 0 ? problems : unselected).join('; ');
-  return { ...named(snapshot, rule, status), why };
+  return { ...ruleOf(snapshot, rule, status), why };
 }
 
 /** The rules that make copies of an object. */

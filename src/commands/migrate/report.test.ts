@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { Verdict } from '../../controllers/common/migration.ts';
+import type { FindingVerdict } from '../../controllers/common/migration.ts';
 import { exitCodeOf, type MigrationFinding } from './report.ts';
 
 const OBJECT = { kind: 'Secret', namespace: 'team', name: 'db' };
 
-function codeOf(...findings: readonly (readonly [Verdict, MigrationFinding['result']])[]): number {
+function codeOf(...findings: readonly (readonly [FindingVerdict, MigrationFinding['result']])[]): number {
   const made = findings.map(([verdict, result]): MigrationFinding => {
     return { verdict, object: OBJECT, text: '', annotations: null, result, error: null };
   });

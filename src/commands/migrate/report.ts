@@ -2,16 +2,17 @@
  * The output of `keyferry migrate`: its report, the exit code, and the tables for people. JSON and YAML have exactly these fields; fields are
  * added, but never changed or removed. The schema is docs/schemas/migrate.json. Pure.
  */
+import type { TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from '../actions.ts';
 import { hasLossOrRefusal, type PlannedTarget } from '../plan/report.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
-import type { Place, Verdict } from '../../controllers/common/migration.ts';
+import type { FindingVerdict } from '../../controllers/common/migration.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import type { Cell, Paint, Style } from '../output/styles.ts';
 
 export interface MigrationFinding {
-  readonly verdict: Verdict;
-  readonly object: Place;
+  readonly verdict: FindingVerdict;
+  readonly object: TargetPlace;
   readonly text: string;
   /** Of a change: the annotations that are added; `null` for other writes, and for what is no change. */
   readonly annotations: Readonly<Record<string, string>> | null;
@@ -51,12 +52,12 @@ export interface MigrationReport {
 export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'programs' | 'targets'>): number {
   const findings = programs.flatMap((one) => one.findings);
   if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;
-  const open = new Set<Verdict>(['manual', 'unsupported', 'leftover']);
+  const open = new Set<FindingVerdict>(['manual', 'unsupported', 'leftover']);
   const needsHelp = findings.some(({ verdict, result }) => open.has(verdict) && result !== 'deleted');
   return needsHelp || hasLossOrRefusal({ targets, problems: [] }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
 }
 
-const STYLES: Readonly<Record<Verdict, Style>> = {
+const STYLES: Readonly<Record<FindingVerdict, Style>> = {
   change: 'good',
   manual: 'waiting',
   difference: 'waiting',

@@ -1,5 +1,6 @@
 /** The writes of `keyferry migrate --apply`, and the programs that must not run meanwhile. */
 import { type Changes, KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
+import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { objectPath } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -72,8 +73,7 @@ export class Writer {
     for (const change of changes.toSorted((a, b) => Number(a.source !== undefined) - Number(b.source !== undefined))) {
       const { object: key, annotations, text, source } = change;
       if (this.#isOn) this.#progress.show(() => `writing: ${findings.length} of ${changes.length} changes`);
-      const { kind, namespace, name } = parseResourceKey(key);
-      const object = { kind, namespace, name };
+      const object = placeOf(key);
       const pairs = pairsOf(annotations);
       const why = source === undefined ? undefined : different.get(key);
       if (why !== undefined) {

@@ -2,15 +2,13 @@
  * The output of `keyferry plan`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema
  * is docs/schemas/plan.json.
  */
+import type { TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
 
 export type PlannedAction = 'create' | 'update' | 'replace' | 'delete' | 'nothing' | 'conflict' | 'wait' | 'fail';
 
-export interface PlannedTarget {
+export interface PlannedTarget extends TargetPlace {
   readonly system: string;
   readonly action: PlannedAction;
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
   /** The rule that decides: `SecretMirror default/mysecret-mirror`. */
   readonly rule: string;
   readonly reason: string;

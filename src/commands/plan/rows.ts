@@ -1,4 +1,5 @@
 /** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
+import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
@@ -75,7 +76,6 @@ export function rowsOn(
   readonly main: PlannedTarget;
   readonly losers: readonly { readonly owner: RuleKey; readonly row: PlannedTarget }[];
 } {
-  const { kind, namespace, name } = parseResourceKey(target);
   const { facts, plan } = snapshot.decisionOn(target);
   const { entries, markedBy } = facts;
   const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
@@ -89,7 +89,7 @@ export function rowsOn(
   const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
   const rule = winner?.claim.owner.title ?? marker;
   const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
-  const place = { kind, namespace, name };
+  const place = placeOf(target);
   const decider = winner?.claim.owner.key ?? markedBy;
   const system = decider === undefined ? '' : controllerOf(decider);
   const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');

@@ -8,6 +8,7 @@ import {
   type OrphanStatus,
   type RuleStatus,
   ruleStatuses,
+  type TargetPlace,
 } from '../../controllers/common/snapshot/status-report.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { reachNotes } from '../output/reading.ts';
@@ -32,7 +33,7 @@ export interface StatusReport {
 }
 
 /** A report, and what its tables say besides. */
-export interface Found {
+export interface StatusFindings {
   readonly report: StatusReport;
   /** Names of the rules of all controllers, in the plural. */
   readonly ruleNames: string;
@@ -45,7 +46,11 @@ export interface Found {
  * @param namespace of the rules; `undefined`: all
  * @throws the errors of `api.request`
  */
-export async function statusReport(snapshot: Snapshot, cluster: string, namespace: string | undefined): Promise<Found> {
+export async function statusReport(
+  snapshot: Snapshot,
+  cluster: string,
+  namespace: string | undefined,
+): Promise<StatusFindings> {
   const { inventory } = snapshot;
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
@@ -88,37 +93,24 @@ export function onlyFailed(report: StatusReport): StatusReport {
 }
 
 /** `Secret default/mysecret` */
-export function titleOf({ kind, namespace, name }: Pick<RuleStatus, 'kind' | 'namespace' | 'name'>): string {
+export function titleOf({ kind, namespace, name }: TargetPlace): string {
   return `${kind} ${namespace}/${name}`;
 }
 
 /**
- * The report as text, with a line end.
+ * The report as text, with a line end. The output `wide` has more columns, and all failing targets.
  * @param document the report for programs
  */
 export function statusText(
-  { report, ...found }: Found,
-  options: Pick<StatusOptions, 'output' | 'failed' | 'namespace'>,
+  { report, ruleNames, hasCounts }: StatusFindings,
+  { output, failed, namespace }: Pick<StatusOptions, 'output' | 'failed' | 'namespace'>,
   paint: Paint,
   document: (report: StatusReport, format: 'json' | 'yaml') => string,
 ): string {
-  const { output, failed } = options;
   const shown = failed ? onlyFailed(report) : report;
   if (output === 'json' || output === 'yaml') return document(shown, output);
-  return statusTables({ ...found, report: shown }, { ...options, isWide: output === 'wide' }, paint);
-}
-
-interface TableOptions extends Pick<StatusOptions, 'failed' | 'namespace'> {
-  /** More columns, and all failing targets. */
-  readonly isWide: boolean;
-}
-
-function statusTables(
-  { report, ruleNames, hasCounts }: Found,
-  { failed, namespace, isWide }: TableOptions,
-  paint: Paint,
-): string {
-  const { rules, orphans, systems, notes } = report;
+  const { rules, orphans, systems, notes } = shown;
+  const isWide = output === 'wide';
   const parts = new TextParts(paint);
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
   const destinations = isWide ? ['DESTINATIONS'] : [];
@@ -142,22 +134,13 @@ function statusTables(
     parts.lines([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
   }
   if (failed || isWide) {
-    const failing = rules.flatMap((rule) => rule.failing.map((target) => ({ rule, target })));
-    parts.table(
-      ['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
-      failing.map(({ rule, target }) => [
-        target.kind,
-        target.namespace,
-        target.name,
-        titleOf(rule),
-        failureCell(target),
-      ]),
+    const failing = rules.flatMap((rule) =>
+      rule.failing.map((one) => [one.kind, one.namespace, one.name, titleOf(rule), failureCell(one)]),
     );
+    parts.table(['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], failing);
   }
   const copies = rules.flatMap((rule) =>
-    rule.copies.map(({ kind, namespace, name, sourceVersion }) => {
-      return [kind, namespace, name, titleOf(rule), rule.source, sourceVersion];
-    }),
+    rule.copies.map((one) => [one.kind, one.namespace, one.name, titleOf(rule), rule.source, one.sourceVersion]),
   );
   if (!failed) parts.table(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies);
   parts.table(
@@ -165,9 +148,8 @@ function statusTables(
     orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]),
   );
   parts.lines(notes);
-  for (const system of missing) {
+  for (const system of missing)
     parts.lines([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);
-  }
   return parts.toString();
 }
 

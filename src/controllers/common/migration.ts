@@ -4,6 +4,7 @@ import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
+import type { TargetPlace } from './snapshot/status-report.ts';
 
 /**
  * - `change`: `--apply` writes it.
@@ -12,19 +13,11 @@ import type { KubeApi } from '../../kube/api.ts';
  * - `leftover`: a copy whose source was looked up and is gone, or does not want it. `--delete-leftovers` deletes it.
  * - `unsupported`: Keyferry cannot do it.
  */
-export type Verdict = 'change' | 'manual' | 'difference' | 'leftover' | 'unsupported';
-
-/** An object, as the report names it. */
-export interface Place {
-  readonly kind: string;
-  /** '' for an object without a namespace. */
-  readonly namespace: string;
-  readonly name: string;
-}
+export type FindingVerdict = 'change' | 'manual' | 'difference' | 'leftover' | 'unsupported';
 
 export interface Finding {
-  readonly verdict: Verdict;
-  readonly object: Place;
+  readonly verdict: FindingVerdict;
+  readonly object: TargetPlace;
   readonly text: string;
 }
 
@@ -39,14 +32,14 @@ export interface Change {
 
 /** Another write of `--apply`. */
 export interface Step {
-  readonly object: Place;
+  readonly object: TargetPlace;
   readonly text: string;
   /** @throws the errors of `api.request` */
   readonly write: (api: KubeApi, signal: AbortSignal | undefined) => Promise<void>;
 }
 
 /** What one program has in the cluster. */
-export interface Found {
+export interface ProgramFindings {
   /** Objects that request copies. */
   readonly rules: number;
   /** Objects that the other program made or fills. */
@@ -84,5 +77,5 @@ export interface ProgramReader {
    */
   readonly prepare?: (api: KubeApi, signal: AbortSignal | undefined) => Promise<readonly Step[]>;
   /** @throws the errors of `api.request` */
-  readonly find: (context: MigrationContext) => Promise<Found>;
+  readonly find: (context: MigrationContext) => Promise<ProgramFindings>;
 }

@@ -1,4 +1,5 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
+import type { TargetPlace } from '../common/snapshot/status-report.ts';
 import { someOf } from '../../runtime/text/some-of.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { occursIn, reaches } from '../common/namespaces/selection.ts';
@@ -16,10 +17,10 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { listEach } from '../../kube/list-each.ts';
-import type { Finding, Found, MigrationContext, Place, ProgramReader, Step } from '../common/migration.ts';
+import type { Finding, ProgramFindings, MigrationContext, ProgramReader, Step } from '../common/migration.ts';
 
 const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${MIRRORS_CRD_NAME}`;
-const CRD: Place = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };
+const CRD: TargetPlace = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };
 /** Longest list of namespaces in a text. */
 const MOST_NAMED = 5;
 
@@ -64,7 +65,7 @@ async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<r
   return isOldStored ? [store, convert] : [convert];
 }
 
-async function find({ api, config, objects, namespaces, signal }: MigrationContext): Promise<Found> {
+async function find({ api, config, objects, namespaces, signal }: MigrationContext): Promise<ProgramFindings> {
   const findings: Finding[] = [];
   const patterns = new PatternCache(config.mirrors.regexMode);
   let rules = 0;
@@ -100,7 +101,7 @@ async function crdNotes(api: KubeApi, signal: AbortSignal | undefined): Promise<
 
 function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {
   const { namespace = '', name } = mirror.metadata;
-  const object: Place = { kind: SECRET_MIRROR_KIND, namespace, name };
+  const object: TargetPlace = { kind: SECRET_MIRROR_KIND, namespace, name };
   const { namespaces: selection, problems } = effectiveSpec(mirror, patterns);
   const findings: Finding[] = problems.map((text) => ({ verdict: 'manual', object, text }));
   const partly = namespaces.filter((one) => !reaches(selection, one) && occursIn(selection, one));

@@ -1,5 +1,5 @@
 /** The programs that the replicator can go on for. The annotations of olli-ai/k8s-replicator are its own. */
-import type { Found, MigrationContext, ProgramReader } from '../common/migration.ts';
+import type { ProgramFindings, MigrationContext, ProgramReader } from '../common/migration.ts';
 import { annotationNames, isAnnotated } from './rules/annotations.ts';
 import { configSyncer } from './foreign/config-syncer.ts';
 import { foreignReader } from './foreign/foreign.ts';
@@ -23,7 +23,7 @@ export const REPLICATOR_PROGRAMS: readonly ProgramReader[] = [
 ];
 
 /** What differs is in the decisions on the copies, which the report has for all programs. */
-function found({ objects, config }: MigrationContext): Found {
+function found({ objects, config }: MigrationContext): ProgramFindings {
   const names = annotationNames(config.replicator.annotationsPrefix);
   let rules = 0;
   let copies = 0;

@@ -13,7 +13,7 @@ import type { KubeObject } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { listEach } from '../../kube/list-each.ts';
 import { isMark } from '../common/excluded-metadata.ts';
-import type { Finding, Found, MigrationContext, ProgramReader } from '../common/migration.ts';
+import type { Finding, ProgramFindings, MigrationContext, ProgramReader } from '../common/migration.ts';
 import { Travel } from './rules/travel.ts';
 
 /** Keys of one object that a finding names. */
@@ -27,7 +27,7 @@ export const kubelbMigration: ProgramReader = {
   find,
 };
 
-async function find({ api, config, signal }: MigrationContext): Promise<Found> {
+async function find({ api, config, signal }: MigrationContext): Promise<ProgramFindings> {
   const findings: Finding[] = [];
   const travel = new Travel(config.syncsecret);
   let rules = 0;

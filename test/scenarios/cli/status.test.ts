@@ -10,7 +10,7 @@ import { parse, stringify } from 'yaml';
 
 import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import type { Found } from '../../../src/commands/status/report.ts';
+import type { StatusFindings } from '../../../src/commands/status/report.ts';
 import { watchStatus } from '../../../src/commands/status.ts';
 import type { Lister } from '../../../src/controllers/common/snapshot/inventory.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
@@ -257,7 +257,7 @@ describe('keyferry status', () => {
         await lister(NAMESPACE, undefined, ({ metadata }) => names.push(metadata.name));
         return names;
       };
-      const report = async (lister: Lister): Promise<Found> => {
+      const report = async (lister: Lister): Promise<StatusFindings> => {
         const notes = await listed(lister);
         if (!notes.includes('during')) {
           await plane.api.create(namespace('during'));

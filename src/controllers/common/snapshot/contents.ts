@@ -18,7 +18,7 @@ import type { KubeApi } from '../../../kube/api.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
 import { type Changes, KINDS } from './inventory.ts';
 
-export interface Found {
+export interface ReadContent {
   readonly resourceVersion: string;
   readonly fingerprint: Fingerprint;
   readonly immutable: boolean;
@@ -36,7 +36,7 @@ const PARALLEL = 8;
 export class Contents {
   readonly #api: KubeApi;
   /** `null`: it does not exist. */
-  readonly #found = new Map<ObjectKey, Found | null>();
+  readonly #found = new Map<ObjectKey, ReadContent | null>();
   readonly #signal: AbortSignal | undefined;
   readonly #changes: Changes;
   readonly #kinds: readonly Kind[];
@@ -61,7 +61,7 @@ export class Contents {
   }
 
   /** `undefined`: not read; `null`: it did not exist. */
-  of(key: ResourceKey): Found | null | undefined {
+  of(key: ResourceKey): ReadContent | null | undefined {
     return isEntryKey(key) ? undefined : this.#found.get(key);
   }
 
@@ -124,13 +124,13 @@ export class Contents {
     }
   }
 
-  async #get(key: ObjectKey): Promise<Found | null> {
+  async #get(key: ObjectKey): Promise<ReadContent | null> {
     const options = this.#signal === undefined ? {} : { signal: this.#signal };
     return this.#foundIn(key, await getObject(this.#api, this.#kindOf(key), key, options));
   }
 
   /** @param item `undefined`: the server does not have the object */
-  #foundIn(key: ObjectKey, item: Listed | undefined): Found | null {
+  #foundIn(key: ObjectKey, item: Listed | undefined): ReadContent | null {
     const object = this.#changes.get(key)?.(item) ?? item;
     if (object === undefined) return null;
     const { resourceVersion } = object.metadata;

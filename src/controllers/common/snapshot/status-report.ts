@@ -9,12 +9,9 @@ import type { ListedRule, RuleReader } from './reader.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** A rule and its state. */
-export interface RuleStatus {
+export interface RuleStatus extends TargetPlace {
   /** `mirrors`, … */
   readonly system: string;
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
   /** `secret default/mysecret`, `vault vault.example.com/secret/data/x`. */
   readonly source: string;
   /** Patterns of namespaces, or a place in Vault. */
@@ -34,10 +31,17 @@ export interface RuleStatus {
   readonly failing: readonly FailingTarget[];
 }
 
+/** An object, as the reports name it. */
 export interface TargetPlace {
   readonly kind: string;
+  /** '' for an object without a namespace. */
   readonly namespace: string;
   readonly name: string;
+}
+
+export function placeOf(object: ResourceKey): TargetPlace {
+  const { kind, namespace, name } = parseResourceKey(object);
+  return { kind, namespace, name };
 }
 
 export interface CopyStatus extends TargetPlace {
@@ -93,10 +97,7 @@ export function stateByCondition({ metadata, status }: WithConditions, type: str
 export const LIMITED = 'Limited';
 
 /** By system, namespace and name. */
-export function byName(
-  a: { readonly system?: string; readonly namespace: string; readonly name: string },
-  b: { readonly system?: string; readonly namespace: string; readonly name: string },
-): number {
+export function byName(a: TargetPlace & { system?: string }, b: TargetPlace & { system?: string }): number {
   for (const field of ['system', 'namespace', 'name'] as const) {
     const [left, right] = [a[field] ?? '', b[field] ?? ''];
     if (left !== right) return left < right ? -1 : 1;
@@ -106,8 +107,7 @@ export function byName(
 
 /** @param versionMark the annotation that has the version of the source */
 export function copyStatus(copy: ResourceKey, { annotations }: Observed, versionMark: string): CopyStatus {
-  const { kind, namespace, name } = parseResourceKey(copy);
-  return { kind, namespace, name, sourceVersion: annotations[versionMark] ?? '' };
+  return { ...placeOf(copy), sourceVersion: annotations[versionMark] ?? '' };
 }
 
 /**
@@ -128,26 +128,21 @@ export async function ruleStatuses(
 }
 
 function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): RuleStatus {
-  const { key, isDecided, kind, namespace, name, source, destinations, stateOf } = rule;
-  const copies: { readonly key: ResourceKey; readonly observed: Observed }[] = [];
-  for (const { claim } of key === undefined ? [] : snapshot.claims.book.of(key)) {
-    const observed = snapshot.inventory.objects.get(claim.target);
+  const { key, isDecided, stateOf, ...described } = rule;
+  const { claims, inventory } = snapshot;
+  const copies: (readonly [ResourceKey, Observed])[] = [];
+  for (const { claim } of key === undefined ? [] : claims.book.of(key)) {
+    const observed = inventory.objects.get(claim.target);
     if (observed === undefined) continue;
-    const holds =
-      claim.mode === 'fill'
-        ? reader.isFilled?.(observed) === true
-        : snapshot.claims.ownerOf(observed, claim.target) === key;
-    if (holds) copies.push({ key: claim.target, observed });
+    const isFilled = claim.mode === 'fill' && reader.isFilled?.(observed) === true;
+    if (isFilled || (claim.mode !== 'fill' && claims.ownerOf(observed, claim.target) === key))
+      copies.push([claim.target, observed]);
   }
   return {
     system: reader.system,
-    kind,
-    namespace,
-    name,
-    source,
-    destinations,
-    ...stateOf(copies.map(({ observed }) => observed)),
-    copies: copies.map((copy) => copyStatus(copy.key, copy.observed, reader.versionMark)).toSorted(byName),
+    ...described,
+    ...stateOf(copies.map(([, observed]) => observed)),
+    copies: copies.map(([copy, observed]) => copyStatus(copy, observed, reader.versionMark)).toSorted(byName),
     failing: isDecided && key !== undefined ? failingOf(snapshot, key) : [],
   };
 }
@@ -158,8 +153,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   for (const { claim, outcome } of snapshot.claims.book.of(rule)) {
     const { state, reason, message } = outcome;
     if (state === 'synced' || state === 'released') continue;
-    const { kind, namespace, name } = parseResourceKey(claim.target);
-    const place = { kind, namespace, name };
+    const place = placeOf(claim.target);
     if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
       // Without reading Vault, nothing is known of the content of a copy.
       if (snapshot.inventory.objects.has(claim.target)) continue;

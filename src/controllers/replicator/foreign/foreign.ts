@@ -9,7 +9,7 @@ import { type AnnotationNames, annotationNames, listItems } from '../rules/annot
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { leftoverOf } from '../../common/snapshot/leftovers.ts';
-import type { Change, Finding, Found, MigrationContext, ProgramReader } from '../../common/migration.ts';
+import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../../common/migration.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { permission } from '../rules/permission.ts';
 import {
@@ -26,7 +26,8 @@ import {
 /** The objects of one program. */
 export function foreignReader(foreign: Foreign): ProgramReader {
   const { program, image } = foreign;
-  const find = (context: MigrationContext): Promise<Found> => Promise.resolve(new Analysis(foreign, context).found());
+  const find = (context: MigrationContext): Promise<ProgramFindings> =>
+    Promise.resolve(new Analysis(foreign, context).found());
   return { program, image, mustBeStopped: true, find };
 }
 
@@ -47,7 +48,7 @@ class Analysis {
     this.#requests = new ForeignRequests(foreign, context.objects);
   }
 
-  found(): Found {
+  found(): ProgramFindings {
     const { sources, copies } = this.#requests;
     for (const [key, source] of sources) this.#source(key, source);
     for (const [key, copy] of copies) {

@@ -6,7 +6,7 @@ import { type AnnotationNames, isName } from '../rules/annotations.ts';
 import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
-import type { ProgramReader, Verdict } from '../../common/migration.ts';
+import type { ProgramReader, FindingVerdict } from '../../common/migration.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 
 /** What one object requests of the other program. */
@@ -19,7 +19,7 @@ export interface ForeignSource {
 }
 
 export interface Remark {
-  readonly verdict: Exclude<Verdict, 'change'>;
+  readonly verdict: Exclude<FindingVerdict, 'change'>;
   readonly text: string;
   /** The annotation in which a user names what Keyferry cannot read here. The rule may reach any namespace. */
   readonly answer?: keyof Pick<AnnotationNames, 'toNamespaces' | 'allowedNamespaces'>;
