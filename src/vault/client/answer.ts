@@ -167,3 +167,39 @@ function oneLine(text: string): string {
   const line = text.replace(/[\u0000-\u001F\u007F-\u009F\u2028\u2029\s]+/g, ' ').trim();
   return line.length <= MAX_LENGTH ? line : `${line.slice(0, MAX_LENGTH).toWellFormed()}…`;
 }
+
+/** Node's codes of failed connections, in words. */
+const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ['ENOTFOUND', 'the host name does not resolve'],
+  ['EAI_AGAIN', 'the host name cannot be resolved now, because DNS does not answer'],
+  ['ECONNREFUSED', 'the server refuses the connection'],
+  ['EHOSTUNREACH', 'there is no route to the server'],
+  ['ETIMEDOUT', 'the server does not accept the connection in time'],
+]);
+/** Codes of node for a certificate or handshake that failed; the rest begin with ERR_SSL_ or ERR_TLS_. */
+const TLS_CODES =
+  /^(?:ERR_(?:SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$|CRL_)/;
+
+/** The failure of a call without an answer, from Node's error. */
+export function connectionFailure({ code, message }: NodeJS.ErrnoException): {
+  readonly kind: VaultErrorKind;
+  readonly reason: string;
+} {
+  const kind = code !== undefined && TLS_CODES.test(code) ? 'tls' : 'connection';
+  const original = scrub([message || (code ?? 'no connection')], [])[0] ?? '';
+  const plain = PLAIN_PROBLEMS.get(code ?? '');
+  return { kind, reason: plain === undefined ? original : `${plain} (${original})` };
+}
+
+/** Messages where Vault sent none. */
+const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
+  notFound: 'not found',
+  badResponse: 'the response is not JSON; check that addr is the address of Vault',
+  standby: 'the server is a standby',
+  throttled: 'too many calls',
+};
+
+/** The message of an answer without one. */
+export function describe(kind: VaultErrorKind, status: number): string {
+  return MESSAGES[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
+}

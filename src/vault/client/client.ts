@@ -17,7 +17,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses } from './addresses.ts';
-import { type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
+import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { isServing, Liveness } from './liveness.ts';
 import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
@@ -90,22 +90,11 @@ export interface VaultCalls {
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
 /** Time limit of a health check, ms, where a call may take longer. */
 const HEALTH_LIMIT_MS = 5_000;
-/** Node's codes of failed connections, in words. */
-const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
-  ['ENOTFOUND', 'the host name does not resolve'],
-  ['EAI_AGAIN', 'the host name cannot be resolved now, because DNS does not answer'],
-  ['ECONNREFUSED', 'the server refuses the connection'],
-  ['EHOSTUNREACH', 'there is no route to the server'],
-  ['ETIMEDOUT', 'the server does not accept the connection in time'],
-]);
 /** Failures after which Vault's own client repeats a call, and how much later, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
 /** No token is longer; Vault's own have about 100 characters, and at most 500 with the claims of a batch token. */
 const LONGEST_TOKEN = 16 * 1024;
-/** Codes of node for a certificate or handshake that failed; the rest begin with ERR_SSL_ or ERR_TLS_. */
-const TLS_CODES =
-  /^(?:ERR_(?:SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$|CRL_)/;
 
 export class VaultClient {
   readonly server: VaultServer;
@@ -327,11 +316,7 @@ export class VaultClient {
       return this.#error(request, error.message, { kind: 'tooLarge', status: error.status, cause: error });
     }
     if (this.#closed) return this.#error(request, 'the connection was closed', { kind: 'closed', cause: error });
-    const { code, message } = error as NodeJS.ErrnoException;
-    const kind = code !== undefined && TLS_CODES.test(code) ? 'tls' : 'connection';
-    const original = scrub([message || (code ?? 'no connection')], [])[0] ?? '';
-    const plain = PLAIN_PROBLEMS.get(code ?? '');
-    const reason = plain === undefined ? original : `${plain} (${original})`;
+    const { kind, reason } = connectionFailure(error as NodeJS.ErrnoException);
     return this.#error(request, reason, { kind, cause: error });
   }
 
@@ -346,16 +331,4 @@ export class VaultClient {
 
 function isRepeatable({ repeatable, method }: VaultRequest): boolean {
   return repeatable ?? (method === 'GET' || method === 'LIST');
-}
-
-/** Messages where Vault sent none. */
-const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
-  notFound: 'not found',
-  badResponse: 'the response is not JSON; check that addr is the address of Vault',
-  standby: 'the server is a standby',
-  throttled: 'too many calls',
-};
-
-function describe(kind: VaultErrorKind, status: number): string {
-  return MESSAGES[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
 }

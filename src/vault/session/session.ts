@@ -198,10 +198,6 @@ export class VaultSession implements VaultCaller {
     await Promise.all(done.map((token) => this.#retired.revoke(token)));
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
   async #use(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
     const { client, entryNamespace: namespace } = this.#options;
     token.inFlight++;

@@ -24,7 +24,7 @@ export interface VaultSessionsOptions extends VaultClientOptions {
 }
 
 /** One user's hold on a session. */
-export interface SessionHold extends Disposable {
+export interface SessionHold {
   readonly session: VaultSession;
   /** Safe to call more than once. */
   release(): void;
@@ -83,7 +83,7 @@ export class VaultSessions {
       held = false;
       this.#release(key, entry);
     };
-    return { session: entry.session, release, [Symbol.dispose]: release };
+    return { session: entry.session, release };
   }
 
   /**
@@ -98,10 +98,6 @@ export class VaultSessions {
     }, limitMs);
     await Promise.all(this.#closing);
     timer.cancel();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.stop();
   }
 
   #open(key: string, server: VaultServer, identity: VaultIdentity): Entry {

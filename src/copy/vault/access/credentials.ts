@@ -7,6 +7,7 @@
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 import type { VaultIdentity } from '../../../vault/session/identity.ts';
+import type { SourceView } from '../../model/claim.ts';
 import type { Content } from '../../model/content.ts';
 import { type ObjectKey, resourceKey, type VaultUser } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
@@ -77,14 +78,8 @@ export class VaultCredentials {
   /** The versions of the Secrets of a login, as they are known now. @returns `undefined` if it has none, or one is not known or missing */
   versionOf(auth: VaultAuthRef): string | undefined {
     if (!hasSecrets(auth)) return undefined;
-    const versions: string[] = [];
-    for (const { namespace, name } of secretsOf(auth)) {
-      const key = this.#store.key(namespace, name);
-      const view = this.#users.has(key) ? this.#store.view(key) : undefined;
-      if (view?.state !== 'present') return undefined;
-      versions.push(view.version);
-    }
-    return versions.join(' ');
+    const views = secretsOf(auth).map((secret) => this.#viewOf(secret));
+    return views.every((view) => view?.state === 'present') ? views.map(({ version }) => version).join(' ') : undefined;
   }
 
   /**
@@ -114,28 +109,34 @@ export class VaultCredentials {
 
   /** '' for a Secret that is not followed. @throws VaultAuthMissingError, NotKnownYetError */
   #knownVersion(secret: ObjectRef, auth: SecretAuthRef): string {
-    const key = this.#store.key(secret.namespace, secret.name);
-    const view = this.#users.has(key) ? this.#store.view(key) : undefined;
-    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${key}`);
+    const view = this.#viewOf(secret);
+    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${this.#keyOf(secret)}`);
     if (view?.state === 'missing') throw missingSecret(secret, auth);
     if (view?.state === 'failed') throw new VaultAuthMissingError(view.message, view.fault);
     return view?.state === 'present' ? view.version : '';
   }
 
   async #load(secret: ObjectRef, auth: SecretAuthRef, signal: AbortSignal): Promise<Content> {
-    const key = this.#store.key(secret.namespace, secret.name);
-    const isPresent = this.#users.has(key) && this.#store.view(key).state === 'present';
+    const key = this.#keyOf(secret);
+    const isPresent = this.#viewOf(secret)?.state === 'present';
     const content = isPresent ? await this.#store.load(key, signal) : (await this.#store.read(key, signal))?.content;
     if (content === undefined) throw missingSecret(secret, auth);
     return content;
   }
 
-  /** Keys of its Secrets, or a name for the ServiceAccount. */
+  #keyOf({ namespace, name }: ObjectRef): ObjectKey {
+    return this.#store.key(namespace, name);
+  }
+
+  /** `undefined`: the Secret is not followed. */
+  #viewOf(secret: ObjectRef): SourceView | undefined {
+    const key = this.#keyOf(secret);
+    return this.#users.has(key) ? this.#store.view(key) : undefined;
+  }
+
   /** The objects that a login depends on. The token of the process is in none. */
   #accountsOf(auth: VaultAuthRef): readonly ObjectKey[] {
-    if (hasSecrets(auth)) {
-      return [...new Set(secretsOf(auth).map(({ namespace, name }) => this.#store.key(namespace, name)))];
-    }
+    if (hasSecrets(auth)) return [...new Set(secretsOf(auth).map((secret) => this.#keyOf(secret)))];
     if (auth.method === 'environment') return [];
     const { namespace, name } = auth.serviceAccount;
     return [resourceKey(this.#store.api.cluster, 'ServiceAccount', namespace, name)];
