@@ -26,7 +26,7 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { VaultAddresses } from '../vault/client/addresses.ts';
+import { VaultAddresses } from '../vault/client/server.ts';
 import { Events } from './events.ts';
 import { vaultHooks } from './vault-hooks.ts';
 

@@ -1,7 +1,7 @@
 /** Vault as a backend: its entries as sources and targets, with the sessions, credentials and leases that they share. */
 import { withTimeout } from '../../runtime/abort.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import type { VaultAddresses } from '../../vault/client/addresses.ts';
+import type { VaultAddresses } from '../../vault/client/server.ts';
 import { revokeLease } from '../../vault/lease-calls.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
 import type { Backend, TargetQueueing, QueueFigures } from '../engine/backend.ts';

@@ -53,7 +53,7 @@ export interface LastWrite {
   readonly encoding: string;
 }
 
-interface Memory {
+interface EntryMemory {
   lastWrite?: LastWrite;
   /** The rule whose content the entry had when it was last written or read. */
   holder?: RuleKey;
@@ -62,10 +62,10 @@ interface Memory {
 }
 
 /** One run for an entry. */
-interface Run {
+interface EntryRun {
   readonly target: EntryKey;
   readonly location: VaultLocation;
-  readonly memory: Memory;
+  readonly memory: EntryMemory;
   readonly signal: AbortSignal;
 }
 
@@ -75,7 +75,7 @@ const LATER_MS = 1000;
 export class VaultTargets implements TargetWriter {
   readonly #options: VaultTargetsOptions;
   readonly #facts: FactSource;
-  readonly #memory = new Map<EntryKey, Memory>();
+  readonly #memory = new Map<EntryKey, EntryMemory>();
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
@@ -95,9 +95,9 @@ export class VaultTargets implements TargetWriter {
       return undefined;
     }
     access.follow(target, location);
-    const memory = getOrCreate(this.#memory, target, (): Memory => ({}));
+    const memory = getOrCreate(this.#memory, target, (): EntryMemory => ({}));
     memory.credentialChanged = false;
-    const run: Run = { target, location, memory, signal };
+    const run: EntryRun = { target, location, memory, signal };
     try {
       const reader = readerOf(memory, () => this.#isUntouched(run));
       const { facts, plan } = await decide(target, this.#facts, reader, signal);
@@ -194,7 +194,7 @@ export class VaultTargets implements TargetWriter {
   }
 
   /** Whether the entry still has the version of the last write. False if that version may not be distinct. `undefined`: see `#connect`. */
-  async #isUntouched({ target, location, memory, signal }: Run): Promise<boolean | undefined> {
+  async #isUntouched({ target, location, memory, signal }: EntryRun): Promise<boolean | undefined> {
     const connection = await this.#connect(target, location, signal);
     if (connection === undefined) return undefined;
     const { encoding, path } = location;
@@ -208,7 +208,7 @@ export class VaultTargets implements TargetWriter {
    * Writes the entry if it differs.
    * @returns whether a version was written; `undefined` while the content of the source is not loaded, or see `#connect`
    */
-  async #write({ target, location, memory, signal }: Run, winner: Entry): Promise<boolean | undefined> {
+  async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
     const { now, onWrite, sources } = this.#options;
     const { source } = winner.claim;
     const content = source && (await sources.load(source, signal));
@@ -262,7 +262,7 @@ function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | un
  * What this process knows of an entry.
  * @param look whether Vault still has the content of the last write; `undefined`: that cannot be said now
  */
-function readerOf({ holder, lastWrite }: Memory = {}, look?: () => Promise<boolean | undefined>): TargetReader {
+function readerOf({ holder, lastWrite }: EntryMemory = {}, look?: () => Promise<boolean | undefined>): TargetReader {
   let isRead = false;
   let held = lastWrite && { version: lastWrite.entryVersion ?? '', fingerprint: lastWrite.fingerprint };
   return {

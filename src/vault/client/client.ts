@@ -16,14 +16,13 @@ import type { Answer } from '../../http/exchange.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
-import { VaultAddresses } from './addresses.ts';
+import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { isServing, Liveness } from './liveness.ts';
 import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
 import { mountOfPath, MountGates, MountGate, type ServerSlots, serverSlots } from './mount-gates.ts';
 import { encodePath } from '../path.ts';
-import { type VaultServer, VaultServerError } from './server.ts';
 
 export interface VaultRequest {
   readonly method: 'GET' | 'LIST' | 'POST' | 'PUT' | 'DELETE';

@@ -4,9 +4,8 @@ import { openAgent, proxyAuthorization } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
-import type { VaultAddresses } from './addresses.ts';
+import type { VaultAddresses, VaultServer } from './server.ts';
 import { type ServerSlots, serverSlots } from './mount-gates.ts';
-import type { VaultServer } from './server.ts';
 
 export interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;

@@ -37,7 +37,7 @@ interface SharedClient {
   sessions: number;
 }
 
-interface Entry {
+interface OpenSession {
   readonly session: VaultSession;
   readonly shared: SharedClient;
   users: number;
@@ -50,7 +50,7 @@ const STOP_LIMIT_MS = 2_000;
 export class VaultSessions {
   readonly #options: VaultSessionsOptions;
   readonly #largeAnswers = largeAnswerSlots();
-  readonly #entries = new Map<string, Entry>();
+  readonly #open = new Map<string, OpenSession>();
   readonly #clients = new Map<string, SharedClient>();
   readonly #closing = new Set<Promise<void>>();
   #stopped = false;
@@ -61,7 +61,7 @@ export class VaultSessions {
 
   /** Sessions, with or without users. */
   get size(): number {
-    return this.#entries.size;
+    return this.#open.size;
   }
 
   /**
@@ -72,7 +72,7 @@ export class VaultSessions {
     const server = parseServer(serverOptions);
     if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: server.origin });
     const key = sessionKey(server, identity);
-    const entry = this.#entries.get(key) ?? this.#open(key, server, identity);
+    const entry = this.#open.get(key) ?? this.#openSession(key, server, identity);
     entry.users++;
     entry.linger?.cancel();
     entry.linger = undefined;
@@ -92,7 +92,7 @@ export class VaultSessions {
    */
   async stop(limitMs = STOP_LIMIT_MS): Promise<void> {
     this.#stopped = true;
-    for (const [key, entry] of this.#entries) this.#close(key, entry);
+    for (const [key, entry] of this.#open) this.#close(key, entry);
     const timer = this.#options.clock.setTimeout(() => {
       for (const { client } of this.#clients.values()) client.close();
     }, limitMs);
@@ -100,7 +100,7 @@ export class VaultSessions {
     timer.cancel();
   }
 
-  #open(key: string, server: VaultServer, identity: VaultIdentity): Entry {
+  #openSession(key: string, server: VaultServer, identity: VaultIdentity): OpenSession {
     const shared = this.#clientOf(server);
     shared.sessions++;
     const client = shared.client.identity();
@@ -111,8 +111,8 @@ export class VaultSessions {
       entryNamespace: server.namespace,
       identity,
     });
-    const entry: Entry = { session, shared, users: 0, linger: undefined };
-    this.#entries.set(key, entry);
+    const entry: OpenSession = { session, shared, users: 0, linger: undefined };
+    this.#open.set(key, entry);
     return entry;
   }
 
@@ -129,14 +129,14 @@ export class VaultSessions {
     return made;
   }
 
-  #release(key: string, entry: Entry): void {
+  #release(key: string, entry: OpenSession): void {
     entry.users--;
     if (entry.users > 0 || this.#stopped) return;
     entry.session.setUnused(true);
     this.#linger(key, entry);
   }
 
-  #linger(key: string, entry: Entry): void {
+  #linger(key: string, entry: OpenSession): void {
     const ms = this.#options.lingerMs ?? DEFAULT_LINGER_MS;
     const end = (): void => {
       if (entry.session.state === 'failed') this.#linger(key, entry);
@@ -145,14 +145,14 @@ export class VaultSessions {
     entry.linger = this.#options.clock.setTimeout(end, ms, { unref: true });
   }
 
-  #close(key: string, entry: Entry): void {
+  #close(key: string, entry: OpenSession): void {
     entry.linger?.cancel();
-    this.#entries.delete(key);
+    this.#open.delete(key);
     const closing = this.#end(entry).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
 
-  async #end({ session, shared }: Entry): Promise<void> {
+  async #end({ session, shared }: OpenSession): Promise<void> {
     await session.close();
     shared.sessions--;
     if (shared.sessions > 0) return;

@@ -156,14 +156,14 @@ export class RetiredTokens {
   }
 }
 
-interface Base {
+interface SessionOf {
   readonly addr: string;
   /** `token`, `auth/approle`, … */
   readonly identity: string;
 }
 
 /** Events of a session's tokens, for logs and metrics. Holds no token. */
-export type SessionEvent = Base &
+export type SessionEvent = SessionOf &
   (
     | { readonly type: 'login' | 'renewed' | 'revoked' }
     | { readonly type: 'loginFailed'; readonly error: VaultError; readonly retryAfterMs: number }
@@ -177,7 +177,7 @@ export type SessionEvent = Base &
 export type SessionObserver = (event: SessionEvent) => void;
 
 /** Reports an event of one session, which adds server and identity. */
-export type EmitSessionEvent = (event: DistributiveOmit<SessionEvent, keyof Base>) => void;
+export type EmitSessionEvent = (event: DistributiveOmit<SessionEvent, keyof SessionOf>) => void;
 
 /** `Omit` for each member of a union. */
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;

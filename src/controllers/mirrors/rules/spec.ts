@@ -10,7 +10,7 @@ import {
   type SourceType,
   type VaultBlock,
 } from '../api.ts';
-import type { VaultAddresses } from '../../../vault/client/addresses.ts';
+import type { VaultAddresses } from '../../../vault/client/server.ts';
 import { isForbiddenType } from '../../../copy/model/kind.ts';
 import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';

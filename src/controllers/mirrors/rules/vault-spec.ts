@@ -1,7 +1,6 @@
 /** Turns the `vault` blocks of a SecretMirror into locations with a login. A block with a problem is not used at all. */
-import type { VaultAddresses } from '../../../vault/client/addresses.ts';
+import { type VaultAddresses, parseServer, VaultServerError } from '../../../vault/client/server.ts';
 import { normalizePath, VaultPathError } from '../../../vault/path.ts';
-import { parseServer, VaultServerError } from '../../../vault/client/server.ts';
 import {
   type ObjectRef,
   type VaultAuthRef,
