@@ -5,7 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { parseAllDocuments, type Tags } from 'yaml';
-import { nameProblems } from '../../controllers/common/namespaces/names.ts';
+import { nameProblems } from '../../runtime/text/dns-names.ts';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 
 const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);

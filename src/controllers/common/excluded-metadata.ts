@@ -1,8 +1,10 @@
 /**
- * The labels and annotations of a source that its copies never carry, in one list for all systems. SyncSecrets cross from a tenant to an
+ * The labels and annotations that copies get from their source, and those that they never carry, in one list for all systems. SyncSecrets cross from a tenant to an
  * administrator, so there only keys that the administrator allows travel (`syncsecret/travel.ts`), and `isMark` limits these.
  */
-import { LAST_APPLIED } from '../../copy/model/observed.ts';
+import { userCause } from '../../copy/model/cause.ts';
+import type { DesiredState } from '../../copy/model/claim.ts';
+import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
 
 export const OWN_PREFIX = 'keyferry.dev/';
 const MIRRORS_PREFIX = 'mirrors.kts.studio/';
@@ -102,4 +104,24 @@ function isOfObeyedDomain(key: string): boolean {
 /** Helm takes a Secret or ConfigMap with this label for a release: `helm uninstall` would delete what it lists, in any namespace. */
 function isHelmRelease(key: string, value: string): boolean {
   return (key === 'owner' && value === 'helm') || (key === 'OWNER' && value === 'TILLER');
+}
+
+/** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */
+export const TOO_LARGE: DesiredState = {
+  kind: 'fail',
+  ...userCause(
+    'TooLarge',
+    `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other clients; Keyferry does not change it`,
+  ),
+};
+
+/** The labels or annotations that reach a copy: those that `isCopied`, except values that were too long to keep. */
+export function copiedMetadata(
+  map: Readonly<Record<string, string>>,
+  isCopied: (key: string, value: string) => boolean,
+): Record<string, string> {
+  const entries = Object.entries(map).filter(([key, value]) => {
+    return isCopied(key, value) && lengthProblem(value) === undefined;
+  });
+  return Object.fromEntries(entries);
 }

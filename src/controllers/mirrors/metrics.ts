@@ -4,7 +4,7 @@
  *
  * Invariant: `#series` contains exactly the label sets that were used for a mirror since it was last removed.
  */
-import type { Counter, Gauge, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
+import type { Counter, Gauge, LabelValues, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { DestinationType, SourceType } from './api.ts';
 
 export class MirrorMetrics {
@@ -38,30 +38,24 @@ export class MirrorMetrics {
 
   /** A successful sync, also without a write. @param mirror `<namespace>/<name>` */
   synced(mirror: string, sourceType: SourceType, destinationType: DestinationType): void {
-    const labels = { mirror, source_type: sourceType, destination_type: destinationType };
-    this.#sync.inc(labels);
-    this.#keep(mirror, `s/${sourceType}/${destinationType}`, () => this.#sync.remove(labels));
+    this.#count(this.#sync, { mirror, source_type: sourceType, destination_type: destinationType });
   }
 
   /** The number of namespaces that the mirror matches, after a successful sync. */
   setNamespaces(mirror: string, sourceType: SourceType, count: number): void {
     const labels = { mirror, source_type: sourceType };
     this.#namespaces.set(labels, count);
-    this.#keep(mirror, `n/${sourceType}`, () => this.#namespaces.remove(labels));
+    this.#keep(this.#namespaces, labels);
   }
 
   /** @param vault its address */
   leaseRenewed(mirror: string, vault: string): void {
-    const labels = { mirror, vault };
-    this.#renewOk.inc(labels);
-    this.#keep(mirror, `o/${vault}`, () => this.#renewOk.remove(labels));
+    this.#count(this.#renewOk, { mirror, vault });
   }
 
   /** @param httpCode `undefined` without a response */
   leaseRenewFailed(mirror: string, vault: string, httpCode: number | undefined): void {
-    const labels = { mirror, vault, http_code: httpCode === undefined ? '-' : String(httpCode) };
-    this.#renewError.inc(labels);
-    this.#keep(mirror, `e/${vault}/${labels.http_code}`, () => this.#renewError.remove(labels));
+    this.#count(this.#renewError, { mirror, vault, http_code: httpCode === undefined ? '-' : String(httpCode) });
   }
 
   /** Removes all series of a deleted mirror. */
@@ -70,9 +64,17 @@ export class MirrorMetrics {
     this.#series.delete(mirror);
   }
 
-  #keep(mirror: string, key: string, remove: () => void): void {
-    const series = this.#series.get(mirror);
-    if (series === undefined) this.#series.set(mirror, new Map([[key, remove]]));
-    else series.set(key, remove);
+  #count<L extends string>(counter: Counter<L | 'mirror'>, labels: LabelValues<L | 'mirror'>): void {
+    counter.inc(labels);
+    this.#keep(counter, labels);
+  }
+
+  /** The names of the labels are those of one metric, so the labels show the series. */
+  #keep<L extends string>(metric: Pick<Counter<L | 'mirror'>, 'remove'>, labels: LabelValues<L | 'mirror'>): void {
+    const series = this.#series.get(labels.mirror) ?? new Map<string, () => void>();
+    this.#series.set(
+      labels.mirror,
+      series.set(JSON.stringify(labels), () => metric.remove(labels)),
+    );
   }
 }

@@ -9,6 +9,14 @@ export function isSubdomain(text: string): boolean {
   return text.length <= 253 && SUBDOMAIN.test(text);
 }
 
+/** @returns the problems of an object name in this field, which may become part of a request path */
+export function nameProblems(field: string, name: string | undefined): string[] {
+  if (name === undefined) return [`${field}: must be specified`];
+  if (isSubdomain(name)) return [];
+  const shown = JSON.stringify(name.slice(0, 63));
+  return [`${field}: ${shown} is not a valid object name: use lower case letters, digits, - and .`];
+}
+
 /** Whether a text is a DNS label, as the names of namespaces are. */
 export function isDnsLabel(text: string): boolean {
   return text.length <= 63 && ONE_LABEL.test(text);

@@ -1,22 +1,229 @@
-/** Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events and metrics of their leases. */
-import { type EntryKey, isEntryKey, type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+/**
+ * Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events, metrics and revocations of their leases.
+ *
+ * `MirrorLeases` revokes the leases that a SecretMirror replaced by a lease of another origin, and all leases of a deleted mirror.
+ *   none ──due──▶ revoking ──done──▶ revoked ──no longer recorded, or mirror gone──▶ none
+ *                    └──failed──▶ waiting ──retry time──▶ revoking
+ * A replaced lease is recorded in the status of the mirror (`lease-records.ts`). It is due when no copy holds its credentials any more, because
+ * until then Pods log in with them. The leases of a deleted mirror are due when its copies are gone. Each gets one attempt of a few seconds
+ * (`REVOKE_LIMIT_MS`). After that the mirror is removed in any case, and the remaining leases expire.
+ *
+ * The leases of a mirror are those in its status and those that were granted to this process, never those in annotations of copies: a user
+ * who can write a copy could put the lease of another mirror there.
+ */
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { KubeStore } from '../../../copy/cluster/objects/store.ts';
+import type { Engine } from '../../../copy/engine/engine.ts';
+import {
+  type EntryKey,
+  isEntryKey,
+  parseResourceKey,
+  type ResourceKey,
+  type RuleKey,
+  ruleName,
+} from '../../../copy/model/keys.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
-import type { LeaseObserver } from '../../../copy/vault/backend.ts';
+import type { LeaseObserver, VaultBackend } from '../../../copy/vault/backend.ts';
 import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } from '../../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
-import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from '../api.ts';
+import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
-import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
+import type { LeaseStates } from './lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
 import { LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
-import { type EffectiveSpec, sourceLocationOf } from '../rules/spec.ts';
+import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
-export interface MirrorVaultOptions extends MirrorLeasesOptions {
+export interface MirrorVaultOptions {
+  readonly engine: Engine;
+  readonly backend: VaultBackend;
+  readonly secrets: KubeStore;
+  readonly specOptions: SpecOptions;
   readonly mirrors: MirrorStore;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
+  /** A lease could not be revoked; it expires. */
+  readonly onRevokeFailed: (mirror: string, leaseId: string, error: unknown) => void;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+}
+
+const REVOKE_LIMIT_MS = 3000;
+/** Waits before the revocation of a replaced lease is retried, ms. */
+const RETRY = { first: 5000, longest: 300_000 };
+
+interface LeaseRevocation {
+  state: 'revoking' | 'waiting' | 'revoked';
+  failures: number;
+  /** The mirror is deleted, so this is the only attempt. */
+  readonly isLast: boolean;
+  /** Wall clock, ms. */
+  retryAt: number;
+}
+
+export class MirrorLeases {
+  readonly #options: MirrorVaultOptions;
+  /** By lease. */
+  readonly #revocations = new Map<RuleKey, Map<string, LeaseRevocation>>();
+
+  constructor(options: MirrorVaultOptions) {
+    this.#options = options;
+  }
+
+  /** The mirror was deleted. */
+  remove(rule: RuleKey): void {
+    this.#revocations.delete(rule);
+    this.#options.backend.leases.release(rule);
+  }
+
+  /** The state of the leases, for the status. */
+  states(rule: RuleKey, entries: readonly Entry[]): LeaseStates {
+    const { backend } = this.#options;
+    return {
+      expiresSoon: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
+      isOver: (leaseId) => this.#revocations.get(rule)?.get(leaseId)?.state === 'revoked',
+      destinationVersion: this.#entryVersion(entries.find(({ claim }) => isEntryKey(claim.target))),
+    };
+  }
+
+  /** Revokes replaced leases. @returns ms until the next status update, if the leases need one */
+  revokeReplaced(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    { vaultLeases = [] }: SecretMirrorStatus,
+    entries: readonly Entry[],
+  ): number | undefined {
+    const replaced = vaultLeases.filter(({ expirationTime }) => expirationTime !== undefined);
+    const revocations = this.#revocationsOf(rule);
+    for (const leaseId of revocations.keys()) {
+      if (replaced.every(({ leaseID }) => leaseID !== leaseId)) revocations.delete(leaseId);
+    }
+    if (replaced.length === 0) {
+      this.#revocations.delete(rule);
+      return undefined;
+    }
+    const { specOptions } = this.#options;
+    const now = this.#options.now();
+    let next = Infinity;
+    for (const { leaseID, vault, expirationTime = '' } of replaced) {
+      next = Math.min(next, Date.parse(expirationTime));
+      if (this.#isUsed(rule, leaseID, entries)) continue;
+      const revocation = revocations.get(leaseID) ?? { state: 'waiting', failures: 0, isLast: false, retryAt: 0 };
+      revocations.set(leaseID, revocation);
+      if (revocation.state === 'waiting' && revocation.retryAt <= now) {
+        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), revocation);
+      } else if (revocation.state === 'waiting') next = Math.min(next, revocation.retryAt);
+    }
+    // One second more, so that a lease has expired by then.
+    return Math.min(Math.max(0, next - now) + 1000, RETRY.longest);
+  }
+
+  /** Revokes all leases of a deleted mirror. @returns whether that is done; if not, its status is touched later */
+  revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
+    const revocations = this.#revocationsOf(rule);
+    for (const [leaseId, location] of this.#leasesToRevoke(rule, mirror, spec)) {
+      // The entry stays until the mirror is gone, so that each lease is revoked only once.
+      if (revocations.get(leaseId)?.isLast === true) continue;
+      const revocation: LeaseRevocation = { state: 'waiting', failures: 0, isLast: true, retryAt: 0 };
+      revocations.set(leaseId, revocation);
+      void this.#revoke(rule, leaseId, location, revocation);
+    }
+    return !this.#isRevoking(rule);
+  }
+
+  #revocationsOf(rule: RuleKey): Map<string, LeaseRevocation> {
+    const revocations = this.#revocations.get(rule) ?? new Map<string, LeaseRevocation>();
+    this.#revocations.set(rule, revocations);
+    return revocations;
+  }
+
+  #isRevoking(rule: RuleKey): boolean {
+    return [...(this.#revocations.get(rule)?.values() ?? [])].some(({ state }) => state === 'revoking');
+  }
+
+  /** All leases; if the mirror retains its copies, only those that no copy holds. */
+  #leasesToRevoke(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    { deletePolicy, sourceLocation }: EffectiveSpec,
+  ): Map<string, VaultLocation | undefined> {
+    const { backend, specOptions } = this.#options;
+    const retain = deletePolicy === 'retain';
+    const leases = new Map<string, VaultLocation | undefined>();
+    const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
+    if (!retain) for (const { leaseId } of backend.leases.of(rule)) leases.set(leaseId, undefined);
+    if (!retain && vaultSource?.leaseID !== undefined) leases.set(vaultSource.leaseID, sourceLocation);
+    for (const { leaseID, vault, expirationTime } of vaultLeases) {
+      if (retain && (expirationTime === undefined || this.#isOnCopies(rule, leaseID))) continue;
+      leases.set(leaseID, sourceLocationOf(mirror, vault, specOptions));
+    }
+    return leases;
+  }
+
+  /** Never rejects. */
+  async #revoke(
+    rule: RuleKey,
+    leaseId: string,
+    location: VaultLocation | undefined,
+    revocation: LeaseRevocation,
+  ): Promise<void> {
+    const { backend, engine, now, onRevokeFailed } = this.#options;
+    revocation.state = 'revoking';
+    try {
+      await backend.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
+      revocation.state = 'revoked';
+    } catch (error) {
+      if (revocation.failures === 0) onRevokeFailed(ruleName(rule), leaseId, error);
+      revocation.state = 'waiting';
+      revocation.retryAt = now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
+    }
+    if (!this.#isRevoking(rule)) engine.enqueueStatus(rule);
+  }
+
+  /** Whether a copy may still hold the credentials of a lease. */
+  #isUsed(rule: RuleKey, leaseId: string, entries: readonly Entry[]): boolean {
+    if (this.#isOnCopies(rule, leaseId)) return true;
+    return entries.some((entry) => {
+      const { claim, outcome } = entry;
+      if (!isEntryKey(claim.target) || outcome.state === 'conflict') return false;
+      return outcome.state !== 'synced' || !this.#holdsPresent(entry);
+    });
+  }
+
+  #isOnCopies(rule: RuleKey, leaseId: string): boolean {
+    for (const copy of this.copies(rule)) if (copy.leaseId === leaseId) return true;
+    return false;
+  }
+
+  /** The copies of a mirror with dynamic credentials, according to their annotations. */
+  *copies(
+    rule: RuleKey,
+  ): Iterable<{ readonly key: ResourceKey; leaseId: string; annotations: Observed['annotations'] }> {
+    const { engine, secrets } = this.#options;
+    for (const key of engine.claims.ownedBy(rule)) {
+      const { namespace, name } = parseResourceKey(key);
+      const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
+      const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
+      if (leaseId !== undefined) yield { key, leaseId, annotations };
+    }
+  }
+
+  /** Whether an entry in Vault had the present content of the source when it was last written or read. */
+  #holdsPresent({ claim: { target, source } }: Entry): boolean {
+    const { backend } = this.#options;
+    const view = source === undefined || !isEntryKey(source) ? undefined : backend.sources.view(source);
+    const written = isEntryKey(target) ? backend.targets.written(target) : undefined;
+    if (written === undefined) return false;
+    return view === undefined || (view.state === 'present' && view.version === written.sourceVersion);
+  }
+
+  #entryVersion(entry: Entry | undefined): string | undefined {
+    if (entry?.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
+    const { target } = entry.claim;
+    return isEntryKey(target) ? this.#options.backend.targets.written(target)?.entryVersion : undefined;
+  }
 }
 
 export class MirrorVault implements LeaseObserver {
@@ -46,13 +253,11 @@ export class MirrorVault implements LeaseObserver {
   use(rule: RuleKey, spec: EffectiveSpec): void {
     const { sourceLocation, destinationLocation, pollPeriodSeconds: pollSeconds } = spec;
     const uses: VaultUse[] = [];
-    if (sourceLocation !== undefined) {
-      uses.push({ key: vaultSourceKey(sourceLocation, rule), location: sourceLocation, pollSeconds });
-    }
-    if (destinationLocation !== undefined) {
-      const key = this.#options.backend.locations.targetKeyOf(destinationLocation);
-      uses.push({ key, location: destinationLocation, pollSeconds });
-    }
+    const use = (key: EntryKey | undefined, location: VaultLocation | undefined): void => {
+      if (key !== undefined && location !== undefined) uses.push({ key, location, pollSeconds });
+    };
+    use(this.sourceOf(rule, spec), sourceLocation);
+    use(this.targetKeyOf(destinationLocation), destinationLocation);
     this.#options.backend.locations.set(rule, uses);
   }
 
@@ -63,7 +268,7 @@ export class MirrorVault implements LeaseObserver {
   }
 
   *leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord> {
-    const { backend, mirrors } = this.#options;
+    const { engine, backend, mirrors, specOptions } = this.#options;
     const location = backend.locations.get(key);
     const [rule] = backend.locations.users(key);
     const mirror = rule === undefined ? undefined : mirrors.get(rule);
@@ -77,15 +282,18 @@ export class MirrorVault implements LeaseObserver {
       const held = copies.get(leaseID)?.copies ?? [];
       copies.delete(leaseID);
       // Without a record the copies show its origin.
-      const belongs = record === undefined ? held.length > 0 : this.#isOf(location, mirror, record.vault);
+      const recorded = record && sourceLocationOf(mirror, record.vault, specOptions);
+      const isRecorded = recorded !== undefined && vaultLeaseOrigin(recorded) === vaultLeaseOrigin(location);
+      const belongs = record === undefined ? held.length > 0 : isRecorded;
       const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
       const entryVersion = record?.destinationVersion;
+      const entries = Array.from(engine.book.of(rule), ({ claim }) => claim.target).filter(isEntryKey);
       if (belongs) {
         yield {
           leaseId: leaseID,
           durationSeconds: vaultSource?.leaseDuration ?? 0,
           tokenExpiresAt: Number.isNaN(tokenEnd) ? undefined : tokenEnd,
-          copies: entryVersion === undefined ? held : [...held, ...this.#entriesOf(rule)],
+          copies: entryVersion === undefined ? held : [...held, ...entries],
           entryVersion,
         };
       }
@@ -112,15 +320,6 @@ export class MirrorVault implements LeaseObserver {
       leases.set(leaseId, lease);
     }
     return leases;
-  }
-
-  #entriesOf(rule: RuleKey): EntryKey[] {
-    return Array.from(this.#options.engine.book.of(rule), ({ claim }) => claim.target).filter(isEntryKey);
-  }
-
-  #isOf(location: VaultLocation, mirror: SecretMirror, block: VaultBlock): boolean {
-    const other = sourceLocationOf(mirror, block, this.#options.specOptions);
-    return other !== undefined && vaultLeaseOrigin(other) === vaultLeaseOrigin(location);
   }
 
   onLease(key: EntryKey, event: LeaseEvent): void {

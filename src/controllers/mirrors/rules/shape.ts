@@ -2,8 +2,7 @@
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { copiedMetadata, TOO_LARGE } from '../../common/copied-metadata.ts';
-import { isCopied } from '../../common/excluded-metadata.ts';
+import { copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS } from '../api.ts';
 
 /** Label of all copies. Its value is the controller. */

@@ -2,6 +2,7 @@
  * The effective spec of a SecretMirror: with defaults, and with a list of problems. Objects that are older than the validation in the
  * CRD may have any content, so every field is checked here.
  */
+import { isDeepStrictEqual } from 'node:util';
 import {
   MIRROR_DEFAULTS,
   type DeletePolicy,
@@ -14,7 +15,7 @@ import type { VaultAddresses } from '../../../vault/client/server.ts';
 import { isForbiddenType } from '../../../copy/model/kind.ts';
 import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
-import { nameProblems } from '../../common/namespaces/names.ts';
+import { nameProblems } from '../../../runtime/text/dns-names.ts';
 import {
   type NamespaceSelection,
   selectionOf,
@@ -174,18 +175,18 @@ function blockContext(
  * @returns `undefined` if the spec is complete
  */
 export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
+  const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};
   const complete = {
-    source: { type: spec.sourceType, name: spec.sourceName ?? mirror.spec?.source?.name },
+    source: { type: spec.sourceType, name: spec.sourceName ?? source?.name },
     destination: { type: spec.destinationType },
     deletePolicy: spec.deletePolicy,
     pollPeriodSeconds: spec.pollPeriodSeconds,
   };
-  const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};
-  const isComplete =
-    source?.type === complete.source.type &&
-    source.name === complete.source.name &&
-    destination?.type === complete.destination.type &&
-    deletePolicy === complete.deletePolicy &&
-    pollPeriodSeconds === complete.pollPeriodSeconds;
-  return isComplete ? undefined : complete;
+  const present = {
+    source: { type: source?.type, name: source?.name },
+    destination: { type: destination?.type },
+    deletePolicy,
+    pollPeriodSeconds,
+  };
+  return isDeepStrictEqual(present, complete) ? undefined : complete;
 }

@@ -7,8 +7,7 @@ import {
   type VaultLocation,
   vaultTargetKey,
 } from '../../../copy/vault/locations.ts';
-import { isDnsLabel } from '../../../runtime/text/dns-names.ts';
-import { nameProblems } from '../../common/namespaces/names.ts';
+import { isDnsLabel, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
 
 /** Connection settings from the environment. */

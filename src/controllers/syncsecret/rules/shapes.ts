@@ -5,7 +5,7 @@ import type { RuleKey } from '../../../copy/model/keys.ts';
 import { LAST_APPLIED, type Observed } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
 import type { OwnerReference } from '../../../kube/api.ts';
-import { TOO_LARGE } from '../../common/copied-metadata.ts';
+import { TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 import { ORIGIN_LABELS } from '../api.ts';
 import {

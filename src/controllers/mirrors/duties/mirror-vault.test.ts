@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import type { SecretMirror } from '../api.ts';
-import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
+import { MirrorLeases, type MirrorVaultOptions } from './mirror-vault.ts';
 import { effectiveSpec } from '../rules/spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
@@ -30,7 +30,7 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
     specOptions: {},
     onRevokeFailed: (_mirror: string, leaseId: string) => assert.fail(leaseId),
     now: () => 0,
-  } as unknown as MirrorLeasesOptions;
+  } as unknown as MirrorVaultOptions;
   const mirror = {
     metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
     spec: { deletePolicy, source: { type: 'vault', vault: VAULT }, destination: { namespaces: ['team'] } },
