@@ -1,5 +1,5 @@
 /**
- * Diagnoses why the rules of a controller cannot be listed where their CustomResourceDefinition is the cause:
+ * The CRD of a controller's rules: `apiInstalled` waits for it at the start, because a CRD may be installed at any time. `CrdDiagnosis` diagnoses why the rules cannot be listed later, where their CustomResourceDefinition is the cause:
  *
  * - It is not installed, or was deleted: the watch gets 404.
  * - It converts objects through the webhook of an original's Helm chart, which does not run any more: a list gets 500 with the webhook's
@@ -8,8 +8,11 @@
 import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import { ApiError, isStorageStarting } from '../../kube/errors.ts';
+import { ApiError, isNotFound, isStorageStarting, retryAfterMs } from '../../kube/errors.ts';
 import { pathIn } from '../../kube/watch/watch-group.ts';
+import type { Log } from '../../observe/log.ts';
+import { sleep } from '../../runtime/abort.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
 
@@ -102,4 +105,48 @@ function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof ApiError)) return undefined;
   if (error.status === 404) return 'missing';
   return /conversion webhook for \S+, Kind=\S+ failed/.test(error.statusMessage) ? 'webhook' : undefined;
+}
+
+/** Between two requests while the API is not installed, ms. An installation is noticed within 5 s. */
+const INTERVAL_MS = 4000;
+/** First wait after a request that failed, ms; it grows to the above. */
+const RETRY_MS = 1000;
+
+export interface AwaitedApi {
+  readonly api: KubeApi;
+  /** `/apis/<group>/<version>` */
+  readonly path: string;
+  /** For the log. */
+  readonly controller: string;
+  /** For the log: how to install the API. */
+  readonly notInstalled: string;
+  /** Most clusters do not have it. */
+  readonly isOptional?: boolean;
+  readonly log: Log;
+}
+
+/** Settles when the API is served. @throws the reason of `signal` */
+export async function apiInstalled(
+  { api, path, controller, notInstalled, isOptional = false, log }: AwaitedApi,
+  signal: AbortSignal,
+): Promise<void> {
+  const backoff = new Backoff({ baseMs: RETRY_MS, maxMs: INTERVAL_MS });
+  for (let logged: string | undefined; ;) {
+    try {
+      await api.request({ method: 'GET', path, signal });
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      const missing = isNotFound(error);
+      const problem = missing ? 'missing' : String(error);
+      if (logged !== problem) {
+        const fields = { controller, path, ...(missing ? { advice: notInstalled } : { error }) };
+        const level = missing && isOptional ? 'info' : 'warn';
+        log[level](missing ? 'API is not installed, waiting for it' : 'API discovery failed, retrying', fields);
+        logged = problem;
+      }
+      if (missing) backoff.reset();
+      await sleep(missing ? INTERVAL_MS : backoff.next(retryAfterMs(error)), signal);
+    }
+  }
 }

@@ -10,7 +10,7 @@ import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { apiInstalled } from '../common/api-discovery.ts';
+import { apiInstalled } from '../common/crd-diagnosis.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { RuleClient } from '../common/rules/rule-client.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';

@@ -4,11 +4,10 @@ import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
-import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { RuleEvent } from '../common/rules/rule-statuses.ts';
-import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
+import { apiInstalled, CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import {

@@ -109,7 +109,7 @@ class MirrorReader implements RuleReader {
   *list({ inventory }: Snapshot): Iterable<ListedRule> {
     for (const [key, mirror] of this.#mirrors.all()) {
       const { namespace = '', name } = mirror.metadata;
-      const spec = this.ruleSet.specs.get(mirror);
+      const spec = this.ruleSet.specOf(mirror);
       const state = stateByCondition(mirror, 'Ready', mirror.status?.mirrorStatus ?? 'Unknown');
       const { lastSyncTime = NEVER_SYNCED } = mirror.status ?? {};
       yield {
@@ -152,7 +152,7 @@ class MirrorReader implements RuleReader {
 
   #specOf(rule: RuleKey): EffectiveSpec | undefined {
     const mirror = this.#mirrors.get(rule);
-    return mirror && this.ruleSet.specs.get(mirror);
+    return mirror && this.ruleSet.specOf(mirror);
   }
 
   /** Why a copy of the original that its mirror does not claim may be wanted. */

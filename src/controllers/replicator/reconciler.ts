@@ -1,13 +1,12 @@
 /** What the operator does for annotated objects: it reads them live, and records events. What they mean is in `rule-set.ts`. */
-import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
-import { parseJson } from '../../kube/json.ts';
+import type { KubeApi } from '../../kube/api.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { observe } from '../../copy/model/observed.ts';
 import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
-import { liveRules } from '../common/rules/rule-client.ts';
+import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
 import type { Place } from './rules/annotations.ts';
 import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
 import type { ReplicatorRules } from './rules/rule-set.ts';
@@ -35,9 +34,13 @@ export class ReplicatorReconciler implements RuleReconciler {
 
   constructor(options: ReplicatorReconcilerOptions) {
     this.#options = options;
-    const { rules } = options;
+    const { api, rules, isNamespacePending } = options;
     this.rules = rules;
-    this.getLive = liveRules(async (rule, signal) => await this.#readVersion(rule, signal), options.isNamespacePending);
+    this.getLive = liveRules(async (rule, signal) => {
+      const { kind, place } = rules.objectOf(rule);
+      const client = new RuleClient({ api, kind, metadataOnly: true });
+      return rules.versionOf(observe((await client.get(`${place.namespace}/${place.name}`, signal)).metadata));
+    }, isNamespacePending);
   }
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
@@ -56,13 +59,5 @@ export class ReplicatorReconciler implements RuleReconciler {
     else this.#recorded.set(rule, text);
     for (const event of events) this.#options.recordEvent({ kind, ...place, uid: observed.uid }, event);
     return undefined;
-  }
-
-  /** The version of a rule on the server. */
-  async #readVersion(rule: RuleKey, signal: AbortSignal): Promise<string | undefined> {
-    const { kind, place } = this.rules.objectOf(rule);
-    const path = `${kind.groupPath}/namespaces/${place.namespace}/${kind.plural}/${place.name}`;
-    const { body } = await this.#options.api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
-    return this.rules.versionOf(observe((parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata));
   }
 }

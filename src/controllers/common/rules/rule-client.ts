@@ -44,25 +44,17 @@ export class RuleClient {
   }
 
   /**
-   * Sends a merge patch, and stores the response.
+   * Sends a merge patch, of the status if the patch has one, and stores the response.
    * @param patch has the uid or resourceVersion that must still be that of the object
    * @throws ApiError, ConnectionError
    */
   async patch(
     rule: KubeObject,
-    patch: { readonly metadata: object; readonly spec?: object | undefined },
+    patch: { readonly metadata: object; readonly spec?: object | undefined; readonly status?: object },
     signal: AbortSignal,
   ): Promise<void> {
-    this.#options.store?.storeResponse(await this.#patch(rule, '', patch, signal));
-  }
-
-  /** As `patch`, for the status. @throws ApiError, ConnectionError */
-  async patchStatus(
-    rule: KubeObject,
-    patch: { readonly metadata: object; readonly status: object },
-    signal: AbortSignal,
-  ): Promise<void> {
-    this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+    const subresource = patch.status === undefined ? '' : '/status';
+    this.#options.store?.storeResponse(await this.#patch(rule, subresource, patch, signal));
   }
 
   /** Replaces the whole status, and stores the response. A deleted object is no error. @throws ApiError, ConnectionError */

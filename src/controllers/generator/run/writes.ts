@@ -84,7 +84,7 @@ export class Writes {
     const { uid, resourceVersion } = rule.metadata;
     // ESO replaces the whole list too, so the resourceVersion protects its conditions.
     const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
-    await this.#options.client.patchStatus(rule satisfies KubeObject, patch, signal);
+    await this.#options.client.patch(rule satisfies KubeObject, patch, signal);
     return this.#options.latest(key) ?? rule;
   }
 }

@@ -105,7 +105,7 @@ export class MirrorReconciler implements RuleReconciler {
 
   #defaultsFor(rule: RuleKey, mirror: StoredMirror): Record<string, unknown> | undefined {
     const isRefused = this.#refusedDefaults.get(rule) === mirror.metadata.uid;
-    return isRefused ? undefined : missingDefaults(mirror, this.rules.specs.get(mirror));
+    return isRefused ? undefined : missingDefaults(mirror, this.rules.specOf(mirror));
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
@@ -144,7 +144,7 @@ export class MirrorReconciler implements RuleReconciler {
     const { mirrors, vault } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined || isEnding(stepOf(mirror))) vault?.release(rule);
-    else vault?.use(rule, this.rules.specs.get(mirror));
+    else vault?.use(rule, this.rules.specOf(mirror));
   }
 
   /** @see RuleStatuses.reported */
@@ -173,7 +173,7 @@ export class MirrorReconciler implements RuleReconciler {
     if (isOutdated && (failure === undefined || isEnding(step))) return undefined;
     const claims = [...entries];
     if (isEnding(step)) return await this.#updateDeletion(rule, mirror, claims, signal);
-    const spec = this.rules.specs.get(mirror);
+    const spec = this.rules.specOf(mirror);
     const key = this.rules.sourceOf(rule, mirror, spec);
     const result = await this.#write(rule, mirror, claims, signal, {
       source: viewOf(key),
@@ -194,7 +194,7 @@ export class MirrorReconciler implements RuleReconciler {
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { vault } = this.#options;
-    const spec = this.rules.specs.get(mirror);
+    const spec = this.rules.specOf(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
     const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
     if (step.isDone) {
@@ -223,7 +223,7 @@ export class MirrorReconciler implements RuleReconciler {
   ): Promise<StatusOutput | undefined> {
     const { vault, now } = this.#options;
     const refusal = this.rules.refusalOf(rule);
-    const spec = this.rules.specs.get(mirror);
+    const spec = this.rules.specOf(mirror);
     const result = nextStatus({
       ...facts,
       mirror,

@@ -15,7 +15,7 @@ import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type Secret
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
-import { type EffectiveSpec, sourceSecretOf, SpecCache, type SpecOptions } from './spec.ts';
+import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions } from './spec.ts';
 
 export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
@@ -32,17 +32,24 @@ export interface MirrorRulesOptions {
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
-  readonly specs: SpecCache;
   readonly #options: MirrorRulesOptions;
+  readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
 
   constructor(options: MirrorRulesOptions) {
     this.#options = options;
-    this.specs = new SpecCache(options.patterns, options.specOptions);
   }
 
   /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation: it has too many copies. */
   refusalOf(rule: RuleKey): Cause | undefined {
     return this.#options.limits.refusalOf(rule);
+  }
+
+  /** The effective spec, computed once for each version of a mirror: every change of a namespace needs those of all mirrors. */
+  specOf(mirror: SecretMirror): EffectiveSpec {
+    const { patterns, specOptions } = this.#options;
+    let spec = this.#specs.get(mirror);
+    if (spec === undefined) this.#specs.set(mirror, (spec = effectiveSpec(mirror, patterns, specOptions)));
+    return spec;
   }
 
   /** The mirrors that reach a namespace. */
@@ -51,7 +58,7 @@ export class MirrorRules implements RuleSet {
   }
 
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
-    for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specs.get(mirror).namespaces];
+    for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specOf(mirror).namespaces];
   }
 
   /** The Secrets that a mirror copies from. */
@@ -65,7 +72,7 @@ export class MirrorRules implements RuleSet {
 
   *warmUp(rule: RuleKey): Steps<void> {
     const mirror = this.#options.mirrors.get(rule);
-    if (mirror !== undefined && !this.specs.has(mirror))
+    if (mirror !== undefined && !this.#specs.has(mirror))
       yield* this.#options.patterns.warmUp(mirror.spec?.destination?.namespaces ?? []);
   }
 
@@ -76,7 +83,7 @@ export class MirrorRules implements RuleSet {
     if (mirror === undefined || deleting) limits.forget(rule);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
-    const spec = this.specs.get(mirror);
+    const spec = this.specOf(mirror);
     const title = `${SECRET_MIRROR_KIND} ${home}/${name}`;
     const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const version = ruleVersion(mirror);
@@ -139,7 +146,7 @@ export class MirrorRules implements RuleSet {
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
     // A mirror with a mistake keeps its copies, also a copy that appeared after its evaluation (restored from a backup).
-    const { problems, deletePolicy } = this.specs.get(mirror);
+    const { problems, deletePolicy } = this.specOf(mirror);
     if (this.refusalOf(rule) !== undefined || problems.length > 0) return 'keep';
     return deletePolicy === 'retain' ? 'keep' : 'delete';
   }
@@ -148,7 +155,7 @@ export class MirrorRules implements RuleSet {
     const { mirrors, viewOf, vault } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
-    const spec = this.specs.get(mirror);
+    const spec = this.specOf(mirror);
     const [problem] = spec.problems;
     const refusal = this.refusalOf(rule) ?? (problem === undefined ? undefined : userCause('InvalidSpec', problem));
     if (refusal !== undefined) return refusal;

@@ -64,28 +64,6 @@ export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undef
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
 }
 
-/** Effective specs, computed once for each version of a mirror: every change of a namespace needs all of them. */
-export class SpecCache {
-  readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
-  readonly #patterns: PatternCache;
-  readonly #options: SpecOptions | undefined;
-
-  constructor(patterns: PatternCache, options: SpecOptions | undefined) {
-    this.#patterns = patterns;
-    this.#options = options;
-  }
-
-  has(mirror: SecretMirror): boolean {
-    return this.#specs.has(mirror);
-  }
-
-  get(mirror: SecretMirror): EffectiveSpec {
-    let spec = this.#specs.get(mirror);
-    if (spec === undefined) this.#specs.set(mirror, (spec = effectiveSpec(mirror, this.#patterns, this.#options)));
-    return spec;
-  }
-}
-
 export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, options: SpecOptions = {}): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
