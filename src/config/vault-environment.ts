@@ -40,20 +40,6 @@ export interface VaultClientCertificate {
   readonly key: SecretBytes;
 }
 
-export const NO_VAULT_ENVIRONMENT: VaultEnvironment = {
-  address: undefined,
-  token: undefined,
-  tokenFile: undefined,
-  caBundle: undefined,
-  insecureSkipVerify: false,
-  tlsServerName: undefined,
-  namespace: undefined,
-  client: undefined,
-  maxRetries: 0,
-  proxy: undefined,
-  timeoutMs: undefined,
-};
-
 /** Reads the variables and the files they refer to. @throws UsageError naming the variable */
 export function vaultEnvironment(env: ProcessInfo['env']): VaultEnvironment {
   const { HOME: home } = env;
@@ -141,3 +127,5 @@ function parseTimeout(text: string): number {
   if (ms > 0 && ms < 1) throw new RangeError('must be at least 1ms');
   return ms;
 }
+
+export const NO_VAULT_ENVIRONMENT: VaultEnvironment = vaultEnvironment({});

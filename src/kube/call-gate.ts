@@ -19,7 +19,6 @@ import { ApiError } from './errors.ts';
 interface Waiter {
   readonly limit: CallLimit;
   readonly enter: () => void;
-  readonly refuse: (reason: unknown) => void;
 }
 
 interface Hold {
@@ -156,11 +155,11 @@ export class CallGate {
 
   #wait(line: Set<Waiter>, limit: CallLimit): Promise<void> {
     return new Promise<void>((resolve, reject) => {
-      const waiter: Waiter = { limit, enter: resolve, refuse: reject };
+      const waiter: Waiter = { limit, enter: resolve };
       limit.stage = this.#stage();
       limit.onOver = (reason) => {
         line.delete(waiter);
-        waiter.refuse(reason);
+        reject(reason);
       };
       line.add(waiter);
       this.#refuseIfTooLate(waiter);

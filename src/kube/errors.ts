@@ -140,7 +140,7 @@ export function toConnectionError(call: CallContext, error: unknown): Connection
   if (error instanceof ConnectionError) return error;
   // A refused connection to a name with several addresses is an AggregateError without a message.
   const inner: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
-  const code = nodeCodeOf(inner) ?? nodeCodeOf(error) ?? 'ECONNECTION';
+  const code = codeOf(inner) ?? codeOf(error) ?? 'ECONNECTION';
   const text = inner instanceof Error && inner.message !== '' ? inner.message : code;
   return new ConnectionError(code, `${call.method} ${call.path}: ${text}`, { cause: error });
 }
@@ -304,12 +304,8 @@ export function isGatewayError(error: ApiError): boolean {
   return !error.isStatus && error.status >= 502 && error.status <= 504;
 }
 
-/** Node's code of an error (`ENOENT`); the error as text where there is none. */
-export function codeOf(error: unknown): string {
-  return nodeCodeOf(error) ?? String(error);
-}
-
-function nodeCodeOf(error: unknown): string | undefined {
+/** Node's code of an error: `ENOENT`. */
+export function codeOf(error: unknown): string | undefined {
   return isRecord(error) && typeof error['code'] === 'string' ? error['code'] : undefined;
 }
 

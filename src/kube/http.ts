@@ -16,15 +16,7 @@
 import type { Agent } from 'node:http';
 import { openAgent, openerOf } from '../http/agent.ts';
 import { StaleConnectionError } from '../http/errors.ts';
-import {
-  type Answer,
-  exchange,
-  type Exchange,
-  hostAndPort,
-  type HttpRequest,
-  type Route,
-  routeTo,
-} from '../http/exchange.ts';
+import { type Answer, exchange, hostAndPort, type HttpRequest, type Route, routeTo } from '../http/exchange.ts';
 import { KeptConnections } from '../http/kept-connections.ts';
 import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
@@ -88,6 +80,8 @@ const OWN_CODES: ReadonlySet<string> = new Set([
 /** The API server closes idle connections after 90 s; we close earlier, so that no call is sent on a closing one. */
 const IDLE_MS = 55_000;
 
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+
 /** Time limit of a call that has none of its own, ms. */
 const TIMEOUT_MS = 30_000;
 
@@ -105,9 +99,7 @@ export function createKubeApi(connection: Connection, options?: HttpKubeApiOptio
 
 export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly cluster: string;
-  readonly #maxBodyBytes: number;
-  readonly #userAgent: string;
-  readonly #onRequest: ((observation: RequestObservation) => void) | undefined;
+  readonly #options: HttpKubeApiOptions;
   readonly #clock: Clock;
   readonly #gate: CallGate;
   /** Open calls and streams. */
@@ -129,16 +121,10 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   constructor(connection: Connection, options: HttpKubeApiOptions = {}) {
     this.cluster = connection.cluster;
     this.#connection = connection;
-    this.#maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
-    const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
-    this.#userAgent = options.userAgent ?? `keyferry/${version}`;
-    this.#onRequest = options.onRequest;
+    this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#gate = new CallGate({
-      slots: options.maxSockets ?? 8,
-      maxHoldMs: options.maxHoldMs ?? 30_000,
-      clock: this.#clock,
-    });
+    const { maxSockets: slots = 8, maxHoldMs = 30_000 } = options;
+    this.#gate = new CallGate({ slots, maxHoldMs, clock: this.#clock });
     this.#checkLater();
   }
 
@@ -298,19 +284,37 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   ): Promise<Answer | undefined> {
     const connection = this.#connection;
     const sent = toHttpRequest(request);
-    const maxBytes = request.maxBytes ?? this.#maxBodyBytes;
-    const send = (): Exchange =>
-      streaming
-        ? exchange(route, sent, { agent: pools.streams, streaming, maxBytes })
-        : pools.calls.call(route, sent, maxBytes);
-    const observed = async (): Promise<Answer> => await this.#observed(request, limit, streaming, send);
+    const maxBytes = request.maxBytes ?? this.#options.maxBodyBytes ?? MAX_BODY_BYTES;
+    const { method, path } = request;
+    const attempt = async (): Promise<Answer> => {
+      const started = this.#clock.monotonic();
+      let status: number | undefined;
+      let end: (() => void) | undefined;
+      try {
+        const { answer, abort } = streaming
+          ? exchange(route, sent, { agent: pools.streams, streaming, maxBytes })
+          : pools.calls.call(route, sent, maxBytes);
+        if (streaming) {
+          end = () => abort(new ConnectionError(REPLACED, `${method} ${path}: the connection was replaced`));
+          this.#streamEnds.add(end);
+        }
+        limit.stage = 'connecting or waiting for the answer';
+        limit.onOver = abort;
+        const answered = await answer;
+        ({ status } = answered);
+        return answered;
+      } finally {
+        if (end !== undefined) this.#streamEnds.delete(end);
+        this.#options.onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
+      }
+    };
     try {
-      const answer = await observed().catch(async (error: unknown) => {
+      const answer = await attempt().catch(async (error: unknown) => {
         const repeatable =
           error instanceof StaleConnectionError && (error.code === 'EPIPE' || request.method === 'GET');
         if (!repeatable) throw error;
         pools.calls.closeIdle();
-        return await observed();
+        return await attempt();
       });
       if (!streaming || connection === this.#connection) return answer;
       answer.stream?.destroy();
@@ -325,35 +329,10 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     }
   }
 
-  async #observed(
-    { method, path }: KubeRequest,
-    limit: CallLimit,
-    streaming: boolean,
-    send: () => Exchange,
-  ): Promise<Answer> {
-    const started = this.#clock.monotonic();
-    let status: number | undefined;
-    let end: (() => void) | undefined;
-    try {
-      const { answer, abort } = send();
-      if (streaming) {
-        end = () => abort(new ConnectionError(REPLACED, `${method} ${path}: the connection was replaced`));
-        this.#streamEnds.add(end);
-      }
-      limit.stage = 'connecting or waiting for the answer';
-      limit.onOver = abort;
-      const answered = await answer;
-      ({ status } = answered);
-      return answered;
-    } finally {
-      if (end !== undefined) this.#streamEnds.delete(end);
-      this.#onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
-    }
-  }
-
   #routeFor(auth: AuthHeaders): Route {
     if (this.#route !== undefined && this.#routeOf === auth) return this.#route;
-    const headers = ['User-Agent', this.#userAgent];
+    const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
+    const headers = ['User-Agent', this.#options.userAgent ?? `keyferry/${version}`];
     for (const [name, value] of Object.entries(auth)) {
       for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
     }

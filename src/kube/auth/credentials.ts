@@ -149,7 +149,9 @@ export class FileValue {
       return this.#content;
     } catch (error) {
       if (this.#content === undefined) {
-        throw new CredentialError(`${this.#field}: cannot read ${this.path}: ${codeOf(error)}`, { cause: error });
+        throw new CredentialError(`${this.#field}: cannot read ${this.path}: ${codeOf(error) ?? String(error)}`, {
+          cause: error,
+        });
       }
       // The old content may still be valid; if it is not, the server refuses it.
       this.#freshUntil = this.#clock.monotonic() + RETRY_MS;

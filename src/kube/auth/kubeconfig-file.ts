@@ -71,6 +71,22 @@ export class Fields {
     return Buffer.from(text, 'base64');
   }
 
+  /** A path in the kubeconfig, which is relative to the file. */
+  resolve(path: string): string {
+    return isAbsolute(path) ? path : join(dirname(this.file), path);
+  }
+
+  /** The content of the file that the field names. */
+  fileValue(name: string, clock: Clock): FileValue | undefined {
+    const path = this.string(name);
+    return path === undefined ? undefined : new FileValue(this.resolve(path), `${this.file}: ${this.at(name)}`, clock);
+  }
+
+  /** `name-data` (base64, wins), or the content of the file that `name` names. */
+  bytesOrFile(name: string, clock: Clock): Buffer | FileValue | undefined {
+    return this.base64(`${name}-data`) ?? this.fileValue(name, clock);
+  }
+
   strings(name: string): string[] {
     return this.list(name).map((value, index) => {
       if (typeof value !== 'string') throw this.error(`${name}[${index}]`, `must be a string, is ${kindOf(value)}`);
@@ -149,7 +165,7 @@ export async function readKubeconfig(path: string, where: string): Promise<Buffe
   try {
     return await readFile(path);
   } catch (error) {
-    const code = codeOf(error);
+    const code = codeOf(error) ?? String(error);
     throw new KubeconfigError(where, code === 'ENOENT' ? 'does not exist' : `cannot be read: ${code}`, {
       cause: error,
     });
@@ -215,21 +231,4 @@ function entries(top: Fields, list: string, inner: string): Map<string, Fields> 
     found.set(name, entry.fields(inner));
   }
   return found;
-}
-
-/** `name-data` (base64, wins) or `name` (a path, relative to the kubeconfig). */
-export function bytesOrFile(fields: Fields, name: string, clock: Clock): Buffer | FileValue | undefined {
-  const data = fields.base64(`${name}-data`);
-  if (data !== undefined) return data;
-  const path = fields.string(name);
-  return path === undefined ? undefined : fileValue(fields, name, path, clock);
-}
-
-export function fileValue(fields: Fields, name: string, path: string, clock: Clock): FileValue {
-  return new FileValue(relativeTo(fields.file, path), `${fields.file}: ${fields.at(name)}`, clock);
-}
-
-/** A path in a kubeconfig. */
-export function relativeTo(file: string, path: string): string {
-  return isAbsolute(path) ? path : join(dirname(file), path);
 }

@@ -13,15 +13,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { codeOf } from '../errors.ts';
 import type { Connection, AuthHeaders } from '../connection.ts';
 import { RenewingCredentials, type CredentialParts, FileValue } from './credentials.ts';
-import {
-  Fields,
-  KubeconfigError,
-  bytesOrFile,
-  type Kubeconfig,
-  readKubeconfigs,
-  fileValue,
-  relativeTo,
-} from './kubeconfig-file.ts';
+import { Fields, type Kubeconfig, KubeconfigError, readKubeconfigs } from './kubeconfig-file.ts';
 import { ExecPlugin, type ExecSpec } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
@@ -90,7 +82,7 @@ export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Co
   const user = context.has('user') ? lookUp(config.users, context, 'user') : new Fields(context.file, 'users', {});
   const clock = options.clock ?? systemClock;
   const proxy = proxyOf(cluster);
-  const ca = bytesOrFile(cluster, 'certificate-authority', clock);
+  const ca = cluster.bytesOrFile('certificate-authority', clock);
   const insecure = cluster.boolean('insecure-skip-tls-verify');
   if (insecure && ca !== undefined) {
     throw cluster.error('insecure-skip-tls-verify', 'must not be true where there is a certificate-authority');
@@ -160,14 +152,14 @@ function userParts(user: Fields, context: UserContext): CredentialParts {
   if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token)) {
     throw user.error('token', 'has characters that are not allowed in a token');
   }
-  const tokenFile = user.string('tokenFile');
+  const tokenFile = user.fileValue('tokenFile', clock);
   const username = user.string('username');
   const password = user.string('password');
   if ((token ?? tokenFile) !== undefined && (username ?? password) !== undefined) {
     throw user.error('', 'more than one way to authenticate: a token and a username; only one is allowed');
   }
-  const cert = bytesOrFile(user, 'client-certificate', clock);
-  const key = bytesOrFile(user, 'client-key', clock);
+  const cert = user.bytesOrFile('client-certificate', clock);
+  const key = user.bytesOrFile('client-key', clock);
   if ((cert === undefined) !== (key === undefined)) {
     const missing = cert === undefined ? 'client-certificate' : 'client-key';
     throw user.error(missing, 'is missing: a client certificate needs its key');
@@ -178,7 +170,7 @@ function userParts(user: Fields, context: UserContext): CredentialParts {
   return {
     headers: { ...impersonation(user), ...basic },
     token,
-    tokenFile: tokenFile === undefined ? undefined : fileValue(user, 'tokenFile', tokenFile, clock),
+    tokenFile,
     cert,
     key,
     // As in kubectl, credentials in the file take precedence over those of a plugin.
@@ -226,7 +218,7 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
     field: `${exec.file}: ${exec.path}`,
     apiVersion,
     // A bare name is looked for in PATH, anything with a slash beside the kubeconfig.
-    command: command.includes('/') ? relativeTo(exec.file, command) : command,
+    command: command.includes('/') ? exec.resolve(command) : command,
     args: exec.strings('args'),
     env: { ...env, ...Object.fromEntries(given) },
     installHint: exec.string('installHint'),

@@ -74,12 +74,7 @@ const JITTER = 0.25;
 const EXPIRY_SPREAD_MS = 200;
 
 export class LeaderElector {
-  readonly #options: LeaderElectorOptions;
-  readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #durationMs: number;
-  readonly #renewDeadlineMs: number;
-  readonly #retryMs: number;
+  readonly #options: Required<Omit<LeaderElectorOptions, 'onLeader'>> & Pick<LeaderElectorOptions, 'onLeader'>;
   readonly #client: LeaseClient;
   /** As last read or written. */
   #lease: Lease | undefined;
@@ -90,22 +85,18 @@ export class LeaderElector {
 
   /** @throws RangeError if the three times are not retry < deadline < duration */
   constructor(options: LeaderElectorOptions) {
-    const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2000 } = options;
+    const defaults = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000, exitLimitMs: 2000 };
+    this.#options = { ...defaults, clock: systemClock, random: Math.random, ...options };
+    const { leaseDurationMs, renewDeadlineMs, retryMs } = this.#options;
     if (!(retryMs > 0 && retryMs * (1 + JITTER) < renewDeadlineMs && renewDeadlineMs < leaseDurationMs))
       throw new RangeError(
         `retryMs (${retryMs}) must be well below renewDeadlineMs (${renewDeadlineMs}), and that below leaseDurationMs (${leaseDurationMs})`,
       );
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#random = options.random ?? Math.random;
-    this.#durationMs = leaseDurationMs;
-    this.#renewDeadlineMs = renewDeadlineMs;
-    this.#retryMs = retryMs;
     this.#client = new LeaseClient({ ...options, durationMs: leaseDurationMs, timeoutMs: renewDeadlineMs / 2 });
   }
 
   get isLeader(): boolean {
-    return this.#clock.monotonic() < this.#heldUntil;
+    return this.#options.clock.monotonic() < this.#heldUntil;
   }
 
   /** The last known holder; may be this process. */
@@ -120,7 +111,7 @@ export class LeaderElector {
   async run(options: ElectionOptions): Promise<void> {
     if (this.#running) throw new Error(`the election for lease ${this.#options.name} is running already`);
     this.#running = true;
-    const exit = new ExitLimit(this.#options.exitLimitMs ?? 2000, this.#clock);
+    const exit = new ExitLimit(this.#options.exitLimitMs, this.#options.clock);
     const onAbort = (): void => {
       // For a leader the limit begins when its work has ended.
       if (!this.isLeader) exit.begin();
@@ -175,11 +166,11 @@ export class LeaderElector {
     const watch = (): void => {
       watchdog?.cancel();
       if (this.#heldUntil === -Infinity) return;
-      const late = `the lease ${this.#options.name} could not be renewed for ${this.#renewDeadlineMs} ms`;
-      watchdog = this.#clock.setTimeout(() => lose(late), this.#heldUntil - this.#clock.monotonic());
+      const late = `the lease ${this.#options.name} could not be renewed for ${this.#options.renewDeadlineMs} ms`;
+      watchdog = this.#options.clock.setTimeout(() => lose(late), this.#heldUntil - this.#options.clock.monotonic());
     };
     watch();
-    while (await this.#pause(this.#retryMs, stop)) {
+    while (await this.#pause(this.#options.retryMs, stop)) {
       await this.#attempt(cut);
       if (stop.aborted) break;
       if (!this.isLeader) {
@@ -206,9 +197,9 @@ export class LeaderElector {
 
   /** Renews without a read. @returns false if the Lease has changed and has to be read again */
   async #renewKnown(lease: Lease, signal: AbortSignal): Promise<boolean> {
-    const startedAt = this.#clock.monotonic();
+    const startedAt = this.#options.clock.monotonic();
     try {
-      this.#hold(await this.#client.hold({ do: 'renew', lease }, this.#clock.now(), signal), startedAt);
+      this.#hold(await this.#client.hold({ do: 'renew', lease }, this.#options.clock.now(), signal), startedAt);
       return true;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;
@@ -217,28 +208,34 @@ export class LeaderElector {
   }
 
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
-    const startedAt = this.#clock.monotonic();
+    const startedAt = this.#options.clock.monotonic();
     const step = this.#nextStep(read, startedAt);
     // Another replica may have led before a `take`: the work has to stop before we take the Lease again.
     if (step.do === 'wait' || (step.do === 'take' && this.isLeader)) this.#heldUntil = -Infinity;
-    else this.#hold(await this.#client.hold(step, this.#clock.now(), signal), startedAt);
+    else this.#hold(await this.#client.hold(step, this.#options.clock.now(), signal), startedAt);
   }
 
   #nextStep(lease: Lease | undefined, now: number): ElectionStep {
     const { identity } = this.#options;
-    return nextStep({ lease, observation: this.#observation, identity, defaultDurationMs: this.#durationMs, now });
+    return nextStep({
+      lease,
+      observation: this.#observation,
+      identity,
+      defaultDurationMs: this.#options.leaseDurationMs,
+      now,
+    });
   }
 
   #hold(lease: Lease, startedAt: number): void {
     this.#observe(lease);
     // Counted from the start of the request: after a slow answer another replica may already take the Lease.
-    this.#heldUntil = startedAt + this.#renewDeadlineMs;
+    this.#heldUntil = startedAt + this.#options.renewDeadlineMs;
   }
 
   #observe(lease: Lease): void {
     const before = this.leader;
     this.#lease = lease;
-    this.#observation = observe(lease, this.#observation, this.#clock.monotonic());
+    this.#observation = observe(lease, this.#observation, this.#options.clock.monotonic());
     if (this.leader !== before) this.#options.onLeader?.(this.leader);
   }
 
@@ -248,24 +245,24 @@ export class LeaderElector {
       // A renewal that was cut off may have been carried out, so read the current version.
       const lease = await this.#client.read(signal);
       if (lease === undefined || holderOf(lease) !== this.#options.identity) return;
-      this.#observe(await this.#client.release(lease, this.#clock.now(), signal));
+      this.#observe(await this.#client.release(lease, this.#options.clock.now(), signal));
     } catch (error) {
       this.#options.onError(error);
     }
   }
 
   #standbyMs(): number {
-    const retry = this.#retryMs * (1 + this.#random() * JITTER);
+    const retry = this.#options.retryMs * (1 + this.#options.random() * JITTER);
     if (this.#lease === undefined) return retry;
-    const now = this.#clock.monotonic();
+    const now = this.#options.clock.monotonic();
     const step = this.#nextStep(this.#lease, now);
     if (step.do !== 'wait') return retry;
-    return Math.min(retry, step.until - now + this.#random() * EXPIRY_SPREAD_MS);
+    return Math.min(retry, step.until - now + this.#options.random() * EXPIRY_SPREAD_MS);
   }
 
   /** @returns false if aborted */
   async #pause(ms: number, signal: AbortSignal): Promise<boolean> {
-    return await sleep(ms, signal, this.#clock).then(
+    return await sleep(ms, signal, this.#options.clock).then(
       () => true,
       () => false,
     );

@@ -97,7 +97,6 @@ const INITIAL_END = 'k8s.io/initial-events-end';
 export class Watcher {
   readonly #options: WatcherOptions;
   readonly #clock: Clock;
-  readonly #random: () => number;
   readonly #backoff: Backoff;
   /** The last try had no answer. */
   #wasUnanswered = false;
@@ -120,15 +119,9 @@ export class Watcher {
   constructor(options: WatcherOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#random = options.random ?? Math.random;
+    const { random = Math.random, reconnect } = options;
     this.#inPages = options.target.inPages === true;
-    this.#backoff = new Backoff({
-      ...RECONNECT,
-      maxMs: LONGEST_WAIT_MS,
-      random: this.#random,
-      clock: this.#clock,
-      ...options.reconnect,
-    });
+    this.#backoff = new Backoff({ ...RECONNECT, maxMs: LONGEST_WAIT_MS, random, clock: this.#clock, ...reconnect });
     this.#state = { at: 'unlisted', since: this.#clock.monotonic() };
     this.#synced.promise.catch(() => {
       // A stop before the first list is an error only for callers that wait for it.
@@ -233,9 +226,9 @@ export class Watcher {
   }
 
   async #open(from: Readonly<Record<string, string | boolean>>, signal: AbortSignal): Promise<WatchStream> {
-    const { api, target, idleLimitMs } = this.#options;
+    const { api, target, idleLimitMs, random = Math.random } = this.#options;
     const { path, labelSelector, fieldSelector, metadataOnly } = target;
-    const timeoutSeconds = Math.round(240 + 50 * this.#random());
+    const timeoutSeconds = Math.round(240 + 50 * random());
     const stream = await api.stream({
       method: 'GET',
       path,
@@ -245,11 +238,7 @@ export class Watcher {
     });
     this.#backoff.opened();
     this.#hasBookmark = false;
-    return new WatchStream(stream, {
-      clock: this.#clock,
-      hasBookmarks: () => this.#sendsBookmarks,
-      idleLimitMs,
-    });
+    return new WatchStream(stream, { clock: this.#clock, hasBookmarks: () => this.#sendsBookmarks, idleLimitMs });
   }
 
   #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {
