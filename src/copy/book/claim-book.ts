@@ -30,8 +30,6 @@ export interface Entry {
 export interface BookChange {
   /** Targets on which a claim was added, removed or changed. */
   readonly targets: readonly ResourceKey[];
-  readonly added: readonly Entry[];
-  readonly removed: readonly Entry[];
   /** Sources that no rule depended on before. */
   readonly addedSources: readonly ResourceKey[];
   /** Sources that no rule depends on now. */
@@ -63,8 +61,6 @@ export class ClaimBook {
     for (const entry of old) before.set(idOf(entry.claim), entry);
     const after = new Map<ClaimId, Entry>();
     const targets: ResourceKey[] = [];
-    const added: Entry[] = [];
-    const removed: Entry[] = [];
     for (const claim of claims) {
       const id = idOf(claim);
       if (after.has(id)) continue;
@@ -75,17 +71,15 @@ export class ClaimBook {
       }
       const entry: Entry = { claim, outcome: PENDING };
       after.set(id, entry);
-      added.push(entry);
+      this.#insert(entry);
       targets.push(claim.target);
     }
     const maybeUnused = new Set(this.#sourcesOf.get(rule));
     for (const source of sources) maybeUnused.delete(source);
-    for (const entry of added) this.#insert(entry);
     for (const [id, entry] of before) {
       if (after.get(id) === entry) continue;
       if (!after.has(id)) targets.push(entry.claim.target);
       this.#remove(entry);
-      removed.push(entry);
       const { mode, source, isRuleSource } = entry.claim;
       if (mode === 'own' && source !== undefined && isRuleSource !== true) maybeUnused.add(source);
     }
@@ -97,7 +91,7 @@ export class ClaimBook {
     for (const place of from) this.#rulesFrom.add(place, rule);
     const depends = this.#depend(rule, sources);
     const unusedSources = [...maybeUnused].filter((source) => this.userOf(source) === undefined);
-    return { targets, added, removed, ...depends, unusedSources };
+    return { targets, ...depends, unusedSources };
   }
 
   /**

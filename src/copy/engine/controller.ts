@@ -32,7 +32,7 @@ export interface OwnWork {
   start(): void;
   /** Ends the work within `drainMs`. */
   drain(drainMs: number): Promise<void>;
-  /** Of its rules. Those that are ready may be missing. */
+  /** Whether its rules are ready. Rules that are ready may be missing. */
   readiness(): Iterable<RuleReadiness>;
   readonly queues: readonly NamedQueue[];
 }

@@ -2,7 +2,7 @@
  * The engine: three level-triggered loops over keyed queues.
  *
  *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched
- *            beside it, `finalizers`: prepare a rule that is not; until then its targets stay unchanged
+ *            beside this loop, `finalizers`: write the finalizer of a rule that has none; until then its targets stay unchanged
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
@@ -117,7 +117,7 @@ export class Engine implements ObjectEvents {
     this.#finalizers = new KeyedQueue({ ...rules, name: 'finalizers' });
     this.backends = new Backends({
       ...common,
-      // One without a rule is an orphan.
+      // A target without a rule is an orphan: its own namespace counts.
       ruleNamespaceOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
@@ -168,7 +168,7 @@ export class Engine implements ObjectEvents {
     await this.#rules.idle(signal);
     this.#evaluated = true;
     this.backends.start((...run) => this.#runTarget(...run));
-    // Beside the targets, because one user may have thousands of rules without a finalizer, and not before: each write evaluates its rule again.
+    // Not before the targets: one user may have thousands of rules without a finalizer, and each write evaluates its rule again.
     this.#finalizers.start((rule, running) => this.#runFinalizer(rule, running), {
       concurrency: FINALIZER_CONCURRENCY,
     });
@@ -286,7 +286,7 @@ export class Engine implements ObjectEvents {
     });
   };
 
-  /** @param limitMs time limit of the evaluation in this queue, ms */
+  /** Evaluates a rule. @param limitMs time limit of the evaluation in this queue, ms; a rule that needs longer moves to the other queue */
   async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<RunResult | undefined> {
     if (limitMs !== Infinity && this.#heavyRuleKeys.has(rule)) {
       this.#heavyRules.add(rule);
@@ -318,7 +318,7 @@ export class Engine implements ObjectEvents {
       this.#heavyRuleKeys.delete(rule);
       this.#writes.delete(rule);
     }
-    // The failure may be that of the preparation, which is not repeated here.
+    // A failure of the preparation stays until the preparation succeeds.
     if (reconciler.preparationOf?.(rule) === undefined) {
       this.#finalizers.forget(rule);
       this.#failures.delete(rule);

@@ -98,7 +98,7 @@ export class Manager {
     return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
   }
 
-  /** Those of the engine and of controllers with their own. */
+  /** The queues of the engine, and of controllers that have their own. */
   get queues(): readonly NamedQueue[] {
     return [...this.engine.queues, ...this.#open.flatMap(({ work }) => work?.queues ?? [])];
   }

@@ -149,7 +149,7 @@ export function sameOutcome(a: Outcome, b: Outcome): boolean {
   return a.state === b.state && sameCause(a, b);
 }
 
-/** The claim has no final outcome: it was not tried yet, or a watch will report soon. */
+/** Whether the claim has no final outcome: nothing was tried yet, or a watch will report soon. */
 export function isUnderWay(outcome: Outcome): boolean {
   return outcome.state === 'pending' || (outcome.state === 'waiting' && outcome.for === 'watch');
 }

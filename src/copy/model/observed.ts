@@ -51,7 +51,7 @@ export interface ObserveOptions {
   readonly isRead?: IsRead | undefined;
 }
 
-/** Whether a controller reads an annotation. Those are always kept. `undefined`: it is never kept, because no decision depends on it. */
+/** Whether a controller reads an annotation: then the annotation is always kept. `undefined`: never kept, because no decision depends on it. */
 export type IsRead = (annotation: string) => boolean | undefined;
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});

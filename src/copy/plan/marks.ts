@@ -28,7 +28,7 @@ export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>,
   return marked !== undefined && marked !== placeText(place);
 }
 
-/** The rule whose mark counts regardless of claims: the mark has this place. */
+/** The rule whose mark counts regardless of claims, because the mark was written for this place. */
 export function placedOwner(
   readers: Iterable<MarkReader>,
   observed: Observed,

@@ -160,10 +160,6 @@ export class KeyedQueue<K extends string = string> {
     return this.#stopped;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
   async #stop({ drainMs = 0, graceMs = 1000 }: StopOptions): Promise<readonly K[]> {
     this.#waiting.clear();
     this.#delayed.clear();
