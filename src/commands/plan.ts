@@ -1,5 +1,6 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
+import { placeOf, titleOf } from '../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { parseResourceKey } from '../copy/model/keys.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
@@ -45,7 +46,10 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const unused = [...affected.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
-  const elsewhere = given.flatMap((one) => notesOf(snapshot, one));
+  // Of manifests that are not rules in this cluster.
+  const elsewhere = given.flatMap(({ key }) =>
+    snapshot.notesOf(key).map((note) => ({ rule: titleOf(placeOf(key)), note })),
+  );
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Plan',
@@ -66,22 +70,13 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, problem }: Given): PlannedProblem[] {
+function problemsOf(snapshot: Snapshot, { kind, key, namespace, problem }: Given): PlannedProblem[] {
   const problems: string[] = [];
   if (kind !== 'Namespace' && !snapshot.inventory.hasNamespace(namespace)) {
     problems.push(`namespace ${namespace} does not exist`);
   }
-  if (problem === undefined) {
-    problems.push(...snapshot.problemsOf(key));
-  } else {
-    problems.push(problem);
-  }
-  return problems.map((text) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, problem: text }));
-}
-
-/** Notes on a manifest that is not a rule in this cluster. */
-function notesOf(snapshot: Snapshot, { manifest, kind, key, namespace }: Given): PlannedNote[] {
-  return snapshot.notesOf(key).map((note) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, note }));
+  problems.push(...(problem === undefined ? snapshot.problemsOf(key) : [problem]));
+  return problems.map((text) => ({ rule: titleOf(placeOf(key)), problem: text }));
 }
 
 /** Notes on the rules in the manifests, and on rules whose source is in them. */

@@ -2,7 +2,7 @@
  * The output of `keyferry explain`: its report, the verdict in one sentence, and the tables for people. JSON and YAML have exactly these
  * fields; fields are added, but never changed or removed. The schema is docs/schemas/explain.json. Pure.
  */
-import type { RuleStatus, TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
+import { type RuleStatus, type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
 import type { PlannedAction } from '../plan/report.ts';
 import type { Writer } from './subject.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
@@ -110,7 +110,7 @@ export function verdictOf({ exists, markedBy, claims, isRule, isSource }: Findin
 }
 
 type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> & {
-  readonly object: Pick<Explanation['object'], 'kind' | 'namespace' | 'name'>;
+  readonly object: TargetPlace;
   /** Why it has no rule, of an orphan. */
   readonly orphanReason?: string | undefined;
   /** Its kind is one of rules. */
@@ -120,7 +120,7 @@ type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' |
 /** The verdict in one sentence. */
 export function summaryOf(told: Told): string {
   const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason, isRuleKind = false } = told;
-  const it = `${object.kind} ${object.namespace}/${object.name}`;
+  const it = titleOf(object);
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
   switch (verdict) {

@@ -1,13 +1,14 @@
 /** The differences between two reports of `keyferry status`, for its option `--watch`. Pure. */
-import type {
-  CopyStatus,
-  FailingTarget,
-  OrphanStatus,
-  RuleStatus,
+import {
+  type CopyStatus,
+  type FailingTarget,
+  type OrphanStatus,
+  type RuleStatus,
+  titleOf,
 } from '../../controllers/common/snapshot/status-report.ts';
 import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/styles.ts';
-import { hasProblem, type StatusReport, titleOf } from './report.ts';
+import { hasProblem, type StatusReport } from './report.ts';
 
 export interface Change {
   /** `rule added`, `copy changed`, … */

@@ -8,7 +8,7 @@ import {
   type OrphanStatus,
   type RuleStatus,
   ruleStatuses,
-  type TargetPlace,
+  titleOf,
 } from '../../controllers/common/snapshot/status-report.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { reachNotes } from '../output/reading.ts';
@@ -90,11 +90,6 @@ export function hasProblem({ ready, reason }: RuleStatus): boolean {
 export function onlyFailed(report: StatusReport): StatusReport {
   const orphans = report.orphans.filter(({ verdict }) => verdict === 'leftover');
   return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans };
-}
-
-/** `Secret default/mysecret` */
-export function titleOf({ kind, namespace, name }: TargetPlace): string {
-  return `${kind} ${namespace}/${name}`;
 }
 
 /**

@@ -3,10 +3,16 @@
  * other cluster, which the commands do not read: its status says what came of it. Any other one has its Secret here.
  */
 import { KeyLists, observe, type Observed } from '../../copy/model/observed.ts';
-import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
+import {
+  parseResourceKey,
+  type ResourceKey,
+  resourceKey,
+  ruleKey,
+  type RuleKey,
+  ruleName,
+} from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import { RuleStore } from '../common/rules/rule-store.ts';
 import type {
   ControllerReader,
   ListedRule,
@@ -38,7 +44,7 @@ import {
   SECRET_ANNOTATION,
   SOURCE_VERSION_ANNOTATION,
 } from './rules/marks.ts';
-import { ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+import { ruleOf, type SyncSecretRule } from './rules/rule.ts';
 import { Travel } from './rules/travel.ts';
 
 const COLLECTION: RuleCollection = {
@@ -67,8 +73,6 @@ class SyncSecretReader implements RuleReader {
   #hasManager = false;
   readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
   readonly #lists = new KeyLists();
-  /** Rules of the manager. */
-  readonly #managed: RuleStore<SyncSecretRule>;
   /** All, by `<namespace>/<name>`. */
   readonly #all = new Map<string, SyncSecretRule>();
   /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
@@ -77,14 +81,6 @@ class SyncSecretReader implements RuleReader {
   constructor({ api, config, inventory }: ReaderContext) {
     this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
     this.#cluster = api.cluster;
-    this.#managed = new RuleStore({
-      controller: MANAGER_CONTROLLER,
-      toRule: (object) => {
-        const rule = ruleOf(object, this.#lists);
-        return isManaged(rule) ? rule : undefined;
-      },
-      versionOf: ruleVersion,
-    });
     inventory.include(COLLECTION, (item) => {
       this.#put(item);
       const { namespace = '', name } = item.metadata;
@@ -93,7 +89,13 @@ class SyncSecretReader implements RuleReader {
     });
     this.ruleSet = new ManagerRules({
       cluster: api.cluster,
-      store: this.#managed,
+      store: {
+        get: (key) => {
+          const rule = this.#all.get(ruleName(key));
+          return rule !== undefined && isManaged(rule) ? rule : undefined;
+        },
+        key: keyOf,
+      },
       travel: new Travel(config.syncsecret),
       isServed: () => true,
     });
@@ -104,11 +106,13 @@ class SyncSecretReader implements RuleReader {
     this.#all.set(`${rule.metadata.namespace}/${rule.metadata.name}`, rule);
     if (rule.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
     this.#hasManager ||= isManaged(rule);
-    this.#managed.put(item);
   }
 
   *rules(): Iterable<RuleKey> {
-    for (const [rule] of this.#managed.all()) yield rule;
+    for (const rule of this.#all.values()) {
+      const { namespace = '', name } = rule.metadata;
+      if (isManaged(rule)) yield keyOf(namespace, name);
+    }
   }
 
   /** The label offers a Secret to the synchronizer, of KubeLB or of Keyferry. */
@@ -147,7 +151,7 @@ class SyncSecretReader implements RuleReader {
       const { namespace = '', name, uid } = rule.metadata;
       const state = stateOf(rule);
       yield {
-        key: this.#managed.key(namespace, name),
+        key: keyOf(namespace, name),
         kind: SYNC_SECRET_KIND,
         namespace,
         name,
@@ -195,6 +199,10 @@ class SyncSecretReader implements RuleReader {
     const what = this.#all.has(ruleName(owner)) ? 'was created again' : 'does not exist';
     return { owner: ruleName(owner), why: `its SyncSecret${whose} ${what}` };
   }
+}
+
+function keyOf(namespace: string, name: string): RuleKey {
+  return ruleKey(MANAGER_CONTROLLER, namespace, name);
 }
 
 /**

@@ -44,6 +44,11 @@ export function placeOf(object: ResourceKey): TargetPlace {
   return { kind, namespace, name };
 }
 
+/** `Secret default/mysecret` */
+export function titleOf({ kind, namespace, name }: TargetPlace): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
 export interface CopyStatus extends TargetPlace {
   /** Version of the source in it; '' if sources have none. */
   readonly sourceVersion: string;
