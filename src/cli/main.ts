@@ -4,9 +4,8 @@ import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
 import { runCli } from './dispatch.ts';
 import type { ClusterOptions } from '../commands/actions.ts';
-import { Progress } from '../commands/output/progress.ts';
+import { paintFor, Progress } from '../commands/output/terminal.ts';
 import type { CommandContext, CommandResult } from '../commands/output/reading.ts';
-import { paintFor } from '../commands/output/styles.ts';
 import { BUILD } from '../config/version.ts';
 import { onStopSignal } from '../operator/stop-signals.ts';
 

@@ -3,9 +3,8 @@
  *
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
-import { heldBy, orphansIn } from '../controllers/common/snapshot/leftovers.ts';
+import { heldBy, orphansIn, type OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import type { OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
 import type { Change, Finding, ProgramFindings, ProgramReader } from '../controllers/common/migration.ts';
 import { programReaders } from '../controllers/list.ts';

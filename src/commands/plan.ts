@@ -12,7 +12,7 @@ import {
   requireReach,
   ruleCollections,
 } from './output/reading.ts';
-import type { Cell, Paint } from './output/styles.ts';
+import type { Cell, Paint } from './output/terminal.ts';
 import { copiesText, reportText, textTable } from './output/text.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import { readManifests } from './plan/manifests.ts';

@@ -1,12 +1,12 @@
 /** Explains one object: what `status` and `plan` know of it, from the same snapshot. */
-import { orphansIn } from '../../controllers/common/snapshot/leftovers.ts';
-import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import {
+  orphansIn,
   type OrphanStatus,
   type RuleStatus,
   ruleStatuses,
   type TargetPlace,
 } from '../../controllers/common/snapshot/status-report.ts';
+import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import {
   controllerOf,
   isEntryKey,

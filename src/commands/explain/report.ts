@@ -8,7 +8,7 @@ import type { Writer } from './subject.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import { failureCell } from '../status/report.ts';
-import type { Cell, Paint, Style } from '../output/styles.ts';
+import type { Cell, Paint, Style } from '../output/terminal.ts';
 
 /**
  * - `copy`: a rule claims it, and it has the mark of that rule. `filled`: an object of a user, and a rule fills its data.

@@ -8,7 +8,7 @@ import { hasLossOrRefusal, type PlannedTarget } from '../plan/report.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
 import type { FindingVerdict } from '../../controllers/common/migration.ts';
 import { copiesText, TextParts } from '../output/text.ts';
-import type { Cell, Paint, Style } from '../output/styles.ts';
+import type { Cell, Paint, Style } from '../output/terminal.ts';
 
 export interface MigrationFinding {
   readonly verdict: FindingVerdict;

@@ -9,7 +9,7 @@ import type { Listed } from '../../kube/list-each.ts';
 import { nextVersion } from '../plan/changes.ts';
 import { errorText } from '../../observe/error-fields.ts';
 import type { Change, ProgramReader, Step } from '../../controllers/common/migration.ts';
-import type { Progress } from '../output/progress.ts';
+import type { Progress } from '../output/terminal.ts';
 import type { MigrationFinding } from './report.ts';
 
 /** Not that of the operator, which removes annotations of its own that it does not want any more. */

@@ -5,8 +5,7 @@ import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapsho
 import { controllerReaders } from '../../controllers/list.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import { type Progress, withProgress } from './progress.ts';
-import type { Paint } from './styles.ts';
+import { type Paint, type Progress, withProgress } from './terminal.ts';
 
 export interface CommandContext {
   readonly api: KubeApi;

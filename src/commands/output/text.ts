@@ -1,6 +1,6 @@
 /** What a command prints: text tables in the layout of kubectl, and reports for programs. */
 import { stringify } from 'yaml';
-import { type Cell, type Paint, textOf, unpainted } from './styles.ts';
+import { type Cell, type Paint, textOf, unpainted } from './terminal.ts';
 
 /** A column is as wide as its longest cell plus this many blanks, at least `MIN_WIDTH`. */
 const PADDING = 3;

@@ -7,7 +7,7 @@ import {
   titleOf,
 } from '../../controllers/common/snapshot/status-report.ts';
 import { copiesText } from '../output/text.ts';
-import type { Style } from '../output/styles.ts';
+import type { Style } from '../output/terminal.ts';
 import { hasProblem, type StatusReport } from './report.ts';
 
 export interface Change {

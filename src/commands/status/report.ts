@@ -1,19 +1,19 @@
 /** The report of `keyferry status`, made from a snapshot, and its tables. */
-import { orphansIn } from '../../controllers/common/snapshot/leftovers.ts';
-import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import {
   byName,
   type FailingTarget,
   LIMITED,
+  orphansIn,
   type OrphanStatus,
   type RuleStatus,
   ruleStatuses,
   titleOf,
 } from '../../controllers/common/snapshot/status-report.ts';
+import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { reachNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
-import type { Cell, Paint, Style } from '../output/styles.ts';
+import type { Cell, Paint, Style } from '../output/terminal.ts';
 import { TextParts } from '../output/text.ts';
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import { Progress, type ProgressStream, withProgress } from './progress.ts';
+import { Progress, type ProgressStream, withProgress } from './terminal.ts';
 
 const ERASE = '\r\u001B[K';
 
