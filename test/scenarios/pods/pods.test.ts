@@ -79,6 +79,11 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
+  step('passes helm test', async () => {
+    const { code, stdout, stderr } = await helm(['test', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
+    assert.equal(code, 0, stdout + stderr);
+  });
+
   step('answers kubectl logs, exec and port-forward', async () => {
     const pods = await podsOf(cluster);
     for (const { metadata } of pods) {

@@ -48,7 +48,11 @@ export async function rolledOut(cluster: RealCluster, namespace = HOME): Promise
       return pods.length === spec.replicas && pods.every((pod) => isReady(pod)) && pods;
     },
     { timeoutMs: ROLLOUT_TIMEOUT_MS, message: `the Pods of ${namespace} to be ready` },
-  );
+  ).catch(async (error: unknown) => {
+    const pods = await cluster.kubectl('get', 'pods', `--namespace=${namespace}`);
+    const events = await cluster.kubectl('get', 'events', `--namespace=${namespace}`, '--sort-by=.lastTimestamp');
+    throw new Error(`${(error as Error).message}\n${pods}\n${events}`, { cause: error });
+  });
 }
 
 export function podsOf(cluster: RealCluster, namespace = HOME): Promise<Json[]> {
@@ -107,4 +111,10 @@ export function story(): (name: string, work: (t: TestContext) => Promise<void>)
         throw error;
       }
     });
+}
+
+/** The uids of objects, in one order. */
+export function uidsOf(objects: readonly Json[]): string[] {
+  const uids: string[] = objects.map(({ metadata }) => metadata.uid);
+  return uids.toSorted((a, b) => a.localeCompare(b));
 }

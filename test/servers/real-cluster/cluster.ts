@@ -1,6 +1,7 @@
 /**
  * A Kubernetes with one node and real Pods: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, containerd and kubelet, in
- * namespaces of their own. It has no DNS and no kube-proxy: of the Services, only `kubernetes` answers. NetworkPolicies have no effect.
+ * namespaces of their own. It has no kube-proxy: the names of Services have the addresses of Pods (see `ClusterDns`). NetworkPolicies have no
+ * effect.
  *
  * States: running → stopped. `startRealCluster` resolves when the node is ready.
  */
@@ -16,6 +17,7 @@ import { ensureServer } from '../ensure.ts';
 import { Reaper } from '../reaper.ts';
 import type { ServerProcess } from '../server-process.ts';
 import { peakMemory } from './cgroups.ts';
+import { ClusterDns } from './dns.ts';
 import { apiUrl, CONTAINERD_SOCKET, writeClusterFiles } from './files.ts';
 import { Namespace } from './namespace.ts';
 import { PAUSE_IMAGE, writeProgramImage } from './program-image.ts';
@@ -24,6 +26,7 @@ import {
   API_SERVICE,
   clusterFile,
   containerdArgs,
+  DNS_SERVICE,
   kubeletArgs,
   type Layout,
   NODE,
@@ -51,6 +54,7 @@ export class RealCluster {
   readonly namespace: Namespace;
   readonly #servers: ServerProcess[] = [];
   readonly #layout: Layout;
+  #dns: ClusterDns | undefined;
 
   /** Use `startRealCluster`. */
   constructor(namespace: Namespace, layout: Layout, caPem: string, adminToken: string) {
@@ -111,6 +115,7 @@ export class RealCluster {
   /** Ends everything and removes its folder. */
   async stop(): Promise<void> {
     this.api.close();
+    await this.#dns?.stop();
     await this.namespace.close();
     await Promise.all(this.#servers.map((server) => server.kill()));
     await Reaper.shared().removeFolder(this.folder);
@@ -129,12 +134,18 @@ export class RealCluster {
       return ready.status === 200 && (await this.api.find('/api/v1/namespaces/default')) !== undefined;
     };
     await apiServer.ready(isReady, READY_TIMEOUT_MS);
-    // In the place of kube-proxy.
-    const toService = ['-d', API_SERVICE, '-p', 'tcp', '--dport', '443'];
-    const toServer = ['-j', 'DNAT', '--to-destination', `${this.#layout.address}:${API_PORT}`];
-    await this.namespace.run('iptables', '-t', 'nat', '-A', 'PREROUTING', ...toService, ...toServer);
+    this.#dns = await ClusterDns.start(this.namespace.link.outside, this.api);
+    await this.#forward('tcp', `${API_SERVICE}:443`, `${this.#layout.address}:${API_PORT}`);
+    await this.#forward('udp', `${DNS_SERVICE}:53`, `${this.namespace.link.outside}:${this.#dns.port}`);
     await this.#spawn('kube-controller-manager', realControllerManagerArgs(this.#layout));
     await this.#spawn('kube-scheduler', schedulerArgs(this.#layout));
+  }
+
+  /** Forwards connections of Pods to a Service, in the place of kube-proxy. */
+  async #forward(protocol: 'tcp' | 'udp', from: string, to: string): Promise<void> {
+    const [address = '', port = ''] = from.split(':');
+    const matching = ['-d', address, '-p', protocol, '--dport', port];
+    await this.namespace.run('iptables', '-t', 'nat', '-A', 'PREROUTING', ...matching, '-j', 'DNAT', '--to', to);
   }
 
   async #startContainerd(images: readonly string[]): Promise<void> {

@@ -8,7 +8,7 @@ import type { Certificate, CertificateAuthority } from '../certificates.ts';
 import { kubeconfigYaml } from '../kubeconfig.ts';
 import { pluginFolder } from './missing.ts';
 import { PAUSE_IMAGE } from './program-image.ts';
-import { API_PORT, API_SERVICE, clusterFile, type Layout, NODE, PODS } from './server-args.ts';
+import { API_PORT, API_SERVICE, clusterFile, DNS_SERVICE, type Layout, NODE, PODS } from './server-args.ts';
 
 export const CONTAINERD_SOCKET = '/run/containerd/containerd.sock';
 
@@ -66,8 +66,7 @@ function kubeletConfiguration(layout: Layout): object {
     failSwapOn: false,
     podLogsDir: path.join(layout.folder, 'pod-logs'),
     volumePluginDir: path.join(layout.folder, 'volume-plugins'),
-    // No DNS server runs. Without an address here each Pod gets a warning event.
-    clusterDNS: ['10.96.0.10'],
+    clusterDNS: [DNS_SERVICE],
     clusterDomain: 'cluster.local',
     resolvConf: '',
     // Root may lack CAP_SYS_RESOURCE.

@@ -2,35 +2,24 @@
  * The network, mount and process namespaces in which all servers and Pods of a cluster run, and the link to this machine.
  *
  * States: open → closed. The end of the first process (`namespace.sh`) is the end of all others, and of their mounts, network devices and
- * rules of iptables. So it needs no clean-up besides that of empty cgroups, also after a kill -9 of this process (see `Reaper`).
+ * rules of iptables, also after a kill -9 of this process (see `Reaper`). Then only empty cgroups and the link stay, which the next cluster
+ * removes.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, readlinkSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-import { waitFor } from '../../support/wait-for.ts';
 import { ServerProcess } from '../server-process.ts';
 import { makeCgroups, removeCgroups } from './cgroups.ts';
+import { addLink, type Link, PREFIX_LENGTH, removeLink } from './link.ts';
 import { PROGRAM_PATH } from './missing.ts';
 
 const SCRIPT = path.join(import.meta.dirname, 'namespace.sh');
 const READY_TIMEOUT_MS = 60_000;
 const RUN_TIMEOUT_MS = 120_000;
-/** Networks of four addresses, in a range for tests of networks (RFC 2544). */
-const NETWORKS = 64;
-const PREFIX_LENGTH = 30;
 /** Servers reach each other directly. */
 const ENV = { PATH: PROGRAM_PATH, NO_PROXY: '*', no_proxy: '*' };
-
-export interface Link {
-  /** The device on this machine. */
-  readonly device: string;
-  /** The address of this machine. */
-  readonly outside: string;
-  /** The address in the namespace. */
-  readonly inside: string;
-}
 
 export class Namespace {
   readonly link: Link;
@@ -82,12 +71,10 @@ export class Namespace {
     return stdout;
   }
 
-  /** Ends all of its processes, and waits until nothing of it is left. */
+  /** Ends all of its processes, and waits until none is left. */
   async close(): Promise<void> {
     await this.#first.kill();
-    await waitFor(() => !existsSync(`/sys/class/net/${this.link.device}`), {
-      message: `the namespace with ${this.link.device} to end`,
-    });
+    await removeLink(this.link);
     await removeCgroups(this.cgroup);
   }
 
@@ -109,30 +96,4 @@ export class Namespace {
     // The setting belongs to the namespace.
     await this.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward');
   }
-}
-
-/** Joins this machine and the network namespace of a process, by the first device and network that are free. */
-async function addLink(pid: number): Promise<Link> {
-  const own = readlinkSync('/proc/self/ns/net');
-  if (readlinkSync(`/proc/${pid}/ns/net`) === own) throw new Error(`the process ${pid} has no network of its own`);
-  for (let number = 0; number < NETWORKS; number += 1) {
-    const device = `keyferry${number}`;
-    const [outside, inside] = [`198.18.0.${4 * number + 1}`, `198.18.0.${4 * number + 2}`];
-    if (existsSync(`/sys/class/net/${device}`)) continue;
-    try {
-      await ip('link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(pid));
-    } catch (error) {
-      // Another test was faster.
-      if (existsSync(`/sys/class/net/${device}`)) continue;
-      throw error;
-    }
-    await ip('address', 'add', `${outside}/${PREFIX_LENGTH}`, 'dev', device);
-    await ip('link', 'set', device, 'up');
-    return { device, outside, inside };
-  }
-  throw new Error(`all ${NETWORKS} networks for clusters are in use`);
-}
-
-async function ip(...args: readonly string[]): Promise<void> {
-  await promisify(execFile)('ip', args, { env: { ...process.env, ...ENV }, timeout: RUN_TIMEOUT_MS });
 }

@@ -8,6 +8,7 @@ export const NODE = 'node1';
 export const SERVICES = '10.96.0.0/24';
 /** The first address of `SERVICES`, that of the Service `kubernetes`. */
 export const API_SERVICE = '10.96.0.1';
+export const DNS_SERVICE = '10.96.0.10';
 export const PODS = '10.244.0.0/24';
 export const API_PORT = 6443;
 

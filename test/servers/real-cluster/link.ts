@@ -1,0 +1,86 @@
+/**
+ * The link between this machine and the namespaces of a cluster: a pair of network devices with a network of their own.
+ *
+ * The device on this machine has the id of the cluster's first process as its alias. After a kill -9 of a test the device stays for minutes,
+ * because the connections of dead processes keep a network namespace. So it is deleted by `removeLink`, or by the next cluster.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import { withLock } from '../build-lock.ts';
+import { cacheFolder } from '../ensure.ts';
+import { PROGRAM_PATH } from './missing.ts';
+
+export interface Link {
+  /** The device on this machine. */
+  readonly device: string;
+  /** The address of this machine. */
+  readonly outside: string;
+  /** The address in the namespace, of the device `eth0`. */
+  readonly inside: string;
+}
+
+/** Of the addresses: a network has four. */
+export const PREFIX_LENGTH = 30;
+
+const DEVICE = 'keyferry';
+const DEVICES = '/sys/class/net';
+/** In a range for tests of networks (RFC 2544). */
+const NETWORKS = 64;
+const TIMEOUT_MS = 30_000;
+
+/** Joins this machine and the network namespace of a process, by the first network that is free. */
+export async function addLink(pid: number): Promise<Link> {
+  await mkdir(cacheFolder(), { recursive: true });
+  return withLock(
+    path.join(cacheFolder(), 'network.lock'),
+    async () => {
+      await removeLeftovers();
+      const number = Array.from({ length: NETWORKS }, (_, index) => index).find(
+        (index) => !exists(`${DEVICE}${index}`),
+      );
+      if (number === undefined) throw new Error(`all ${NETWORKS} networks for clusters are in use`);
+      const device = `${DEVICE}${number}`;
+      const [outside, inside] = [`198.18.0.${4 * number + 1}`, `198.18.0.${4 * number + 2}`];
+      await ip('link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(pid));
+      await ip('link', 'set', device, 'alias', String(pid));
+      await ip('address', 'add', `${outside}/${PREFIX_LENGTH}`, 'dev', device);
+      await ip('link', 'set', device, 'up');
+      return { device, outside, inside };
+    },
+    () => undefined,
+  );
+}
+
+/** Deletes both devices. */
+export async function removeLink({ device }: Link): Promise<void> {
+  await remove(device);
+}
+
+/** Of clusters whose process has ended. */
+async function removeLeftovers(): Promise<void> {
+  for (const device of globSync(`${DEVICE}*`, { cwd: DEVICES })) {
+    const pid = readFileSync(path.join(DEVICES, device, 'ifalias'), 'utf8').trim();
+    if (pid === '' || !existsSync(`/proc/${pid}`)) await remove(device);
+  }
+}
+
+/** The kernel may delete it first, with the namespace of the other device. */
+async function remove(device: string): Promise<void> {
+  try {
+    await ip('link', 'delete', device);
+  } catch (error) {
+    if (exists(device)) throw error;
+  }
+}
+
+function exists(device: string): boolean {
+  return existsSync(path.join(DEVICES, device));
+}
+
+async function ip(...args: readonly string[]): Promise<void> {
+  await promisify(execFile)('ip', args, { env: { ...process.env, PATH: PROGRAM_PATH }, timeout: TIMEOUT_MS });
+}
