@@ -3,7 +3,6 @@
  * No other file reads contents.
  */
 import { ByteCache } from '../../../runtime/byte-cache.ts';
-import { getOrCreate } from '../../../runtime/maps.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import { type KubeApi, type KubeObject, type ObjectMeta, isOlder } from '../../../kube/api.ts';
 import { ConnectionError } from '../../../kube/errors.ts';
@@ -22,8 +21,6 @@ import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
 
 /** Size of the cache of contents, bytes: for copies that are still to be written. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
-/** Versions of each source whose fingerprints are kept. */
-const FINGERPRINTS_KEPT = 4;
 
 export interface KubeStoreOptions {
   readonly api: KubeApi;
@@ -48,7 +45,7 @@ type WholeObject = KubeObject & { readonly [field: string]: unknown };
 export interface StoredContent extends Held {
   readonly immutable: boolean;
   /** '' for a kind without types; `undefined`: not known. */
-  readonly type?: string;
+  readonly type?: string | undefined;
 }
 
 /** A watch of whole objects that is open for all objects of a namespace, or of the cluster. */
@@ -73,7 +70,8 @@ export class KubeStore implements SourceProvider {
   readonly #onRollback: (key: ObjectKey) => void;
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #loads = new SingleFlight<ReadObject | undefined>();
-  readonly #fingerprints = new Map<ObjectKey, Map<string, Fingerprint>>();
+  /** Of sources that were read: the fingerprint of the last content. */
+  readonly #fingerprints = new Map<ObjectKey, Held>();
   /** Of objects that a watch brings whole: the content of their last event. */
   readonly #stored = new Map<ObjectKey, StoredContent>();
   readonly #lists = new KeyLists();
@@ -193,7 +191,8 @@ export class KubeStore implements SourceProvider {
   fingerprint(key: ObjectKey, version = this.#version(key)): Fingerprint | undefined {
     if (version === undefined) return undefined;
     const stored = this.#stored.get(key);
-    return stored?.version === version ? stored.fingerprint : this.#fingerprints.get(key)?.get(version);
+    const held = stored?.version === version ? stored : this.#fingerprints.get(key);
+    return held?.version === version ? held.fingerprint : undefined;
   }
 
   /** The version of an object's content, as far as the index has it. */
@@ -268,11 +267,7 @@ export class KubeStore implements SourceProvider {
   #remember(key: ObjectKey, content: Content): void {
     // Deleted while it was read: its fingerprint would never be dropped.
     if (this.index.find(key) === undefined) return;
-    const versions = getOrCreate(this.#fingerprints, key, () => new Map());
-    versions.set(content.version, content.fingerprint);
-    for (const oldest of versions.keys()) {
-      if (versions.size <= FINGERPRINTS_KEPT) break;
-      versions.delete(oldest);
-    }
+    const { version, fingerprint } = content;
+    this.#fingerprints.set(key, { version, fingerprint });
   }
 }

@@ -29,7 +29,7 @@ import {
 import { Replacements } from './replacements.ts';
 import type { Reachability } from '../watch/reachability.ts';
 import type { KubeStore } from '../objects/store.ts';
-import { forgetContent, type TargetMemory, type TargetRun } from './target-memory.ts';
+import type { TargetMemory, TargetRun } from './target-memory.ts';
 
 type WriteVerb = 'create' | 'update' | 'delete';
 
@@ -164,9 +164,9 @@ export class TargetActions {
       const immutable = desired.immutable ?? (observed !== undefined && facts.immutable === true);
       if (content !== undefined) {
         const type = stored?.type ?? desired.type ?? content.type;
-        this.#memory.storeContent(target, version, stored ?? content, { type, immutable });
+        this.#memory.storeContent(target, { version, fingerprint: (stored ?? content).fingerprint, immutable, type });
       } else if (observed !== undefined && held?.version === contentVersion(observed)) {
-        this.#memory.storeHeld(target, version, held.fingerprint, immutable);
+        this.#memory.storeContent(target, { version, fingerprint: held.fingerprint, immutable });
       }
       if (verb === 'create') this.#replacements.forget(target);
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
@@ -268,7 +268,7 @@ export class TargetActions {
     }
     onWrite(target, 'delete', true, claim);
     const memory = this.#memory.edit(target);
-    forgetContent(memory);
+    delete memory.held;
     if (store.index.find(target) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the response.
       run.lastRead = null;

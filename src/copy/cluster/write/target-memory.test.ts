@@ -11,22 +11,19 @@ const REPAIRS = { count: 1, at: 0 };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 /** Every field that depends on claims. */
 const OF_CLAIMS: Memory = {
-  held: CONTENT,
-  heldVersion: '1',
-  immutable: true,
-  type: 'Opaque',
+  held: { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' },
   cleared: true,
   repairs: REPAIRS,
   overwritten: REPAIRS,
   wrote: { own: '1' },
 };
 
-test('a target that is no longer immutable is not remembered as immutable', () => {
+test('a target that is no longer immutable is not remembered as immutable, and keeps its type', () => {
   const memory = new TargetMemory();
-  memory.storeHeld(TARGET, '1', CONTENT, true);
-  assert.equal(memory.get(TARGET)?.immutable, true);
-  memory.storeHeld(TARGET, '2', CONTENT, false);
-  assert.equal(memory.get(TARGET)?.immutable, undefined);
+  memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
+  assert.equal(memory.get(TARGET)?.held?.immutable, true);
+  memory.storeContent(TARGET, { version: '2', fingerprint: CONTENT, immutable: false });
+  assert.deepEqual(memory.get(TARGET)?.held, { version: '2', fingerprint: CONTENT, immutable: false, type: 'Opaque' });
 });
 
 test('the memory of a target that no rule claims is empty, except for a deletion or a watch that is not over', () => {

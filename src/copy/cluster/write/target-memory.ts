@@ -2,7 +2,7 @@
  * What the process knows of targets: its memory between runs, and the state of one target during a run.
  *
  * The memory only saves reads, and can be lost at any time:
- * - `held`, `heldVersion`, `immutable`: the content at one version, from our own write or a read;
+ * - `held`: the content at one version, from our own write or a read. The type counts for every version, because it cannot change;
  * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
  * - `cleared`: the target is gone, so an object without our label need not be looked for;
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
@@ -16,7 +16,6 @@ import { isOlder } from '../../../kube/api.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import { systemClock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
-import { type Content, type Fingerprint } from '../../model/content.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import { contentVersion, immutableBy, observe, type Observed } from '../../model/observed.ts';
 import type { TargetReader, TargetState } from '../../plan/decide.ts';
@@ -24,13 +23,7 @@ import type { RepairMemory } from '../../plan/repairs.ts';
 import type { KubeStore, StoredContent } from '../objects/store.ts';
 
 export interface Memory extends RepairMemory {
-  held?: Fingerprint;
-  /** The version of the target that has `held`. @see contentVersion */
-  heldVersion?: string;
-  /** The target is immutable in that version. */
-  immutable?: true;
-  /** The target's type: it cannot change. */
-  type?: string;
+  held?: StoredContent;
   deleted?: string;
   cleared?: true;
   watchedByName?: boolean;
@@ -49,27 +42,10 @@ export class TargetMemory {
     return getOrCreate(this.#targets, target, () => ({}));
   }
 
-  /**
-   * @param version of the target, see `contentVersion`
-   * @param type the target's, which may differ from the content's; '': not known
-   */
-  storeContent(
-    target: ObjectKey,
-    version: string,
-    content: Content,
-    { type, immutable }: { readonly type: string; readonly immutable: boolean },
-  ): void {
-    this.storeHeld(target, version, content.fingerprint, immutable);
-    if (type !== '') this.edit(target).type = type;
-  }
-
-  /** @param version of the target, which holds content with this fingerprint */
-  storeHeld(target: ObjectKey, version: string, fingerprint: Fingerprint, immutable: boolean): void {
+  /** @param type the target's, which may differ from the content's. '' or undefined: as it was known before */
+  storeContent(target: ObjectKey, { type, ...held }: StoredContent): void {
     const memory = this.edit(target);
-    memory.held = fingerprint;
-    memory.heldVersion = version;
-    if (immutable) memory.immutable = true;
-    else delete memory.immutable;
+    memory.held = { ...held, type: type === undefined || type === '' ? memory.held?.type : type };
   }
 
   /** The object is gone. */
@@ -78,7 +54,7 @@ export class TargetMemory {
     if (memory === undefined) return;
     if (memory.deleted !== undefined) memory.cleared = true;
     delete memory.deleted;
-    forgetContent(memory);
+    delete memory.held;
   }
 
   /** @param claimed a rule claims the target */
@@ -86,7 +62,7 @@ export class TargetMemory {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (!claimed) {
-      forgetContent(memory);
+      delete memory.held;
       delete memory.cleared;
       delete memory.repairs;
       delete memory.overwritten;
@@ -143,13 +119,6 @@ export class UnlabelledCopies {
   }
 }
 
-export function forgetContent(memory: Memory): void {
-  delete memory.held;
-  delete memory.heldVersion;
-  delete memory.immutable;
-  delete memory.type;
-}
-
 /** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
 export class TargetRun implements TargetReader {
   readonly target: ObjectKey;
@@ -181,7 +150,7 @@ export class TargetRun implements TargetReader {
     const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
     const known = gone || store.isKnown(target) || this.lastRead === null || memory?.cleared === true;
-    const held = (observed && store.heldIn(target, observed)) ?? heldIn(memory);
+    const held = (observed && store.heldIn(target, observed)) ?? memory?.held;
     const isHeld = observed !== undefined && held?.version === contentVersion(observed);
     return {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
@@ -192,7 +161,7 @@ export class TargetRun implements TargetReader {
         (observed === undefined || memory.deleted === observed.uid) &&
         indexed !== undefined,
       held,
-      type: store.kind.typed ? (isHeld && held.type !== undefined ? held.type : memory?.type) : '',
+      type: store.kind.typed ? ((isHeld ? held.type : undefined) ?? memory?.held?.type) : '',
       immutable: isHeld ? held.immutable : observed && immutableBy(observed),
       isCustom: store.kind.isCustom === true,
       cannotUpdate: this.cannotUpdate,
@@ -210,14 +179,10 @@ export class TargetRun implements TargetReader {
     const { content, immutable } = read;
     this.lastRead = observe(read.metadata, this.#store.kind);
     this.cannotUpdate = immutable && this.#store.kind.isCustom !== true;
-    this.#memory.storeContent(target, content.version, content, { type: content.type, immutable });
+    const { version, fingerprint, type } = content;
+    this.#memory.storeContent(target, { version, fingerprint, type, immutable });
     return true;
   }
-}
-
-function heldIn({ held, heldVersion, immutable }: Readonly<Memory> = {}): StoredContent | undefined {
-  if (held === undefined || heldVersion === undefined) return undefined;
-  return { version: heldVersion, fingerprint: held, immutable: immutable === true };
 }
 
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
