@@ -10,7 +10,7 @@
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
-import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/kv/values.ts';
+import { toVaultValues, ValueConversionError } from '../../vault/kv/values.ts';
 import { causeOf, operatorCause, userCause } from '../model/cause.ts';
 import type { Outcome } from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
@@ -175,8 +175,10 @@ export class VaultTargets implements TargetWriter {
     try {
       const entry = await access.once(location, signal, ({ entries }) => entries.read(location.path, signal));
       if (entry.state !== 'found' || versionOf(entry) !== entryVersion) return undefined;
-      return contentFrom(entry.values, location.encoding);
+      return secretContent(entry.values, location.encoding, '', '');
     } catch (error) {
+      // Keyferry cannot have written such values.
+      if (error instanceof ValueConversionError) return undefined;
       if (error instanceof NotKnownYetError) {
         const { addr } = location.server;
         throw new VaultError(error.message, { kind: 'unavailable', addr, cause: error });
@@ -245,16 +247,6 @@ export class VaultTargets implements TargetWriter {
       const wroteForIt = wrote && entry === winner;
       if (changed || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
     }
-  }
-}
-
-/** @returns `undefined` if Keyferry cannot have written these values */
-function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | undefined {
-  try {
-    return secretContent(values, encoding, '', '');
-  } catch (error) {
-    if (!(error instanceof ValueConversionError)) throw error;
-    return undefined;
   }
 }
 

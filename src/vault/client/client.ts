@@ -14,12 +14,12 @@
 import { AnswerTooLargeError } from '../../http/errors.ts';
 import type { Answer } from '../../http/exchange.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
+import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError, withTimeout } from '../../runtime/abort.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
-import { isServing, Liveness } from './liveness.ts';
+import { Liveness } from './liveness.ts';
 import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
 import { mountOfPath, MountGates, MountGate, type ServerSlots, serverSlots } from './mount-gates.ts';
 import { encodePath } from '../path.ts';
@@ -89,6 +89,10 @@ export interface VaultCalls {
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
 /** Time limit of a health check, ms, where a call may take longer. */
 const HEALTH_LIMIT_MS = 5_000;
+/** Standbys count as serving: they forward calls. */
+const HEALTH_PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
+/** A standby of disaster recovery, not initialized, sealed; or a proxy without a server. */
+const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
 /** Failures after which Vault's own client repeats a call, and how much later, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
@@ -122,13 +126,9 @@ export class VaultClient {
     const slots = serverSlots(concurrency);
     this.#newGate = () => new MountGate(slots, { clock, random });
     // One more than there are slots: the health check never waits for calls that hang.
-    const { proxy, client } = options;
     const connections = concurrency + 1;
-    const transport = new Transport(server, { connections, large: largeAnswers, addresses, proxy, client });
-    const limitMs = Math.min(timeoutMs, HEALTH_LIMIT_MS);
-    const health = { transport, addr: server.origin, clock, limitMs, onCall: options.onCall };
-    this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, sendCheck: () => isServing(health) });
-    this.#transport = transport;
+    this.#transport = new Transport(server, { ...options, connections, large: largeAnswers, addresses });
+    this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
   }
 
   /** Whether the server answers, as far as is known. */
@@ -230,6 +230,23 @@ export class VaultClient {
   /** Counts the failure against the gate, unless the server is down. Never rejects. */
   async #countFailure(gate: MountGate, sentAt: number): Promise<void> {
     if (await this.#liveness.check()) gate.failed(sentAt);
+  }
+
+  /** Whether the server serves calls, by `sys/health`, which needs no token and no mount; false without an answer. Never rejects. */
+  async #isServing(): Promise<boolean> {
+    const call = { method: 'GET', path: HEALTH_PATH, headers: [], repeatable: true };
+    const limitMs = Math.min(this.#timeoutMs, HEALTH_LIMIT_MS);
+    const limit = { what: 'the health check', limitMs, clock: this.#clock };
+    let status: number | undefined;
+    try {
+      ({ status } = await withTimeout((signal) => this.#transport.send({ ...call, signal }), limit));
+      return !DOWN_STATUS.has(status);
+    } catch {
+      // The error of the call that caused this check has the details.
+      return false;
+    } finally {
+      this.#onCall?.({ addr: this.server.origin, method: 'GET', path: 'sys/health', status });
+    }
   }
 
   #answered(gate: MountGate): void {

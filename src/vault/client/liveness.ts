@@ -11,12 +11,10 @@
  *
  * An answer to any call at any time → `up`.
  */
-import { orAborted, withTimeout } from '../../runtime/abort.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import type { VaultCall } from './client.ts';
 import type { Refusal } from './mount-gates.ts';
-import type { Transport } from './transport.ts';
 
 export interface LivenessOptions {
   readonly clock: Clock;
@@ -102,34 +100,5 @@ export class Liveness {
     this.#verdict = undefined;
     this.#downUntil = this.#options.clock.monotonic() + this.#backoff.next();
     verdict.resolve(false);
-  }
-}
-
-export interface HealthOptions {
-  readonly transport: Transport;
-  readonly addr: string;
-  readonly clock: Clock;
-  readonly limitMs: number;
-  readonly onCall?: ((call: VaultCall) => void) | undefined;
-}
-
-/** Standbys count as serving: they forward calls. */
-const PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
-/** A standby of disaster recovery, not initialized, sealed; or a proxy without a server. */
-const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
-
-/** Whether the server serves calls; false without an answer. Never rejects. */
-export async function isServing({ transport, addr, clock, limitMs, onCall }: HealthOptions): Promise<boolean> {
-  const call = { method: 'GET', path: PATH, headers: [], repeatable: true };
-  let status: number | undefined;
-  try {
-    const limit = { what: 'the health check', limitMs, clock };
-    ({ status } = await withTimeout((signal) => transport.send({ ...call, signal }), limit));
-    return !DOWN_STATUS.has(status);
-  } catch {
-    // The error of the call that caused this check has the details.
-    return false;
-  } finally {
-    onCall?.({ addr, method: 'GET', path: 'sys/health', status });
   }
 }
