@@ -5,7 +5,7 @@
  * server accepts an object without it. Objects that were stored under an older CRD may violate the rules of the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
-import type { Condition } from '../common/rules/condition.ts';
+import type { Condition } from '../common/rules/rule-statuses.ts';
 import { crdAdvice } from '../common/crd-diagnosis.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 

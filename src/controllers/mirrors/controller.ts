@@ -119,12 +119,7 @@ class MirrorsController implements Controller {
       isNamespacePending: (rule) => this.#changes.isPending(rule),
       now: () => clock.now(),
     });
-    this.#changes = new NamespaceChanges({
-      engine,
-      clock,
-      rulesFor: (namespace) => rules.rulesFor(namespace),
-      onCount: () => limits.recount(),
-    });
+    this.#changes = new NamespaceChanges({ engine, clock, rules, limits });
   }
 
   /** Waits for the CRD. Returns at once if `--controllers` names this controller: then a missing CRD makes the process not ready. */

@@ -86,12 +86,7 @@ class ReplicatorController implements Controller {
       },
       isNamespacePending: (rule) => this.#changes.isPending(rule),
     });
-    this.#changes = new NamespaceChanges({
-      engine,
-      clock,
-      rulesFor: (namespace) => rules.rulesFor(namespace),
-      onCount: () => limits.recount(),
-    });
+    this.#changes = new NamespaceChanges({ engine, clock, rules, limits });
   }
 
   open(): void {

@@ -7,7 +7,7 @@
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { crdAdvice } from '../common/crd-diagnosis.ts';
-import type { Condition } from '../common/rules/condition.ts';
+import type { Condition } from '../common/rules/rule-statuses.ts';
 
 export const SYNC_SECRET_GROUP = 'kubelb.k8c.io';
 export const SYNC_SECRET_VERSION = 'v1alpha1';

@@ -7,9 +7,8 @@ import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
-import { nextCondition, sameConditions } from '../common/rules/condition.ts';
 import { RuleClient } from '../common/rules/rule-client.ts';
-import { type RuleEvent, RuleStatuses } from '../common/rules/rule-statuses.ts';
+import { nextCondition, type RuleEvent, RuleStatuses, sameConditions } from '../common/rules/rule-statuses.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
 import {
   ORIGINAL_FINALIZER,

@@ -17,12 +17,16 @@ class Scene {
       enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
     },
     clock: this.clock,
-    rulesFor: function* (namespace) {
-      yield;
-      return namespace.split('').map((rule) => asKey<RuleKey>(rule));
+    rules: {
+      rulesFor: function* (namespace) {
+        yield;
+        return namespace.split('').map((rule) => asKey<RuleKey>(rule));
+      },
     },
-    onCount: () => {
-      this.counts += 1;
+    limits: {
+      recount: () => {
+        this.counts += 1;
+      },
     },
   });
 

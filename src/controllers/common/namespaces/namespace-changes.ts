@@ -20,9 +20,9 @@ const BATCH_MS = 250;
 export interface NamespaceChangesOptions {
   readonly engine: Pick<Engine, 'enqueueRule' | 'slices'>;
   readonly clock: Clock;
-  readonly rulesFor: (namespace: string) => Steps<Iterable<RuleKey>>;
-  /** The number of namespaces has changed. */
-  readonly onCount: () => void;
+  readonly rules: { readonly rulesFor: (namespace: string) => Steps<Iterable<RuleKey>> };
+  /** They depend on the number of namespaces. */
+  readonly limits: { readonly recount: () => void };
 }
 
 export class NamespaceChanges {
@@ -70,13 +70,13 @@ export class NamespaceChanges {
   }
 
   *#searchFor(...[name, , initial]: Parameters<OnNamespace>): Steps<void> {
-    const { engine, rulesFor, onCount } = this.#options;
-    for (const rule of yield* rulesFor(name)) {
+    const { engine, rules, limits } = this.#options;
+    for (const rule of yield* rules.rulesFor(name)) {
       if (initial) engine.enqueueRule(rule, 'low');
       else this.#rules.add(rule);
     }
     if (this.#timer === undefined) this.#enqueue();
-    onCount();
+    limits.recount();
   }
 
   #enqueue(): void {

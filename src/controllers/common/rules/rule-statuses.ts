@@ -1,5 +1,5 @@
 /**
- * Writes the status of rules where it changes, and records their events once. A status that somebody else has written is replaced: the first times
+ * The conditions in the status of a rule, and the writes of a status: `RuleStatuses` writes it where it changes, and records their events once. A status that somebody else has written is replaced: the first times
  * at once, and then at growing intervals, because the other may be a program that does the same.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
@@ -7,6 +7,8 @@ import type { KubeObject } from '../../../kube/api.ts';
 import { countRepair, pauseBeforeRepair, type Repairs } from '../../../copy/plan/repairs.ts';
 import type { EventInput } from '../../../kube/event-recorder.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import { clipped } from '../../../runtime/text/clipped.ts';
+import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
 import type { RuleClient } from './rule-client.ts';
 import type { RuleStore } from './rule-store.ts';
 
@@ -115,4 +117,50 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     this.#changed.delete(key);
     this.#repairs.delete(key);
   }
+}
+
+/** `metav1.Condition`. */
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly observedGeneration?: number;
+  /** RFC 3339. */
+  readonly lastTransitionTime: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Longest message that the API accepts, characters. */
+const MAX_MESSAGE = 32_768;
+
+/**
+ * The next state of a condition. It keeps the time of the last transition while its status is the same.
+ * @param before the present state
+ * @param generation that of the object as it was evaluated
+ * @param now wall clock, ms
+ */
+export function nextCondition(
+  before: Condition | undefined,
+  { type, status, reason, message }: Pick<Condition, 'type' | 'status' | 'reason' | 'message'>,
+  generation: number | undefined,
+  now: number,
+  maxMessage = MAX_MESSAGE,
+): Condition {
+  return {
+    type,
+    status,
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+    lastTransitionTime: before?.status === status ? before.lastTransitionTime : rfc3339(now),
+    reason,
+    message: clipped(message, maxMessage),
+  };
+}
+
+/** Compares everything except `lastTransitionTime`. */
+export function sameConditions(a: readonly Condition[] | undefined, b: readonly Condition[] | undefined): boolean {
+  return JSON.stringify(a?.map(comparable) ?? []) === JSON.stringify(b?.map(comparable) ?? []);
+}
+
+function comparable({ type, status, observedGeneration, reason, message }: Condition): unknown {
+  return [type, status, observedGeneration, reason, message];
 }

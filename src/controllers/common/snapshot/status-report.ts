@@ -6,7 +6,7 @@ import type { Outcome } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
-import type { Condition } from '../rules/condition.ts';
+import type { Condition } from '../rules/rule-statuses.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { ListedRule, RuleReader, Unwanted } from './reader.ts';
 import type { Snapshot } from './snapshot.ts';

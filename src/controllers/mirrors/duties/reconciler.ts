@@ -15,8 +15,7 @@ import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
-import { parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
-import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
+import { type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
 import { misreadPatterns } from '../../common/namespaces/selection.ts';
 import { type DeletionOptions, Deletions, type FinalizerStep, finalizerStep } from '../../common/rules/finalizer.ts';
 import { liveRules, RuleClient } from '../../common/rules/rule-client.ts';
@@ -27,15 +26,7 @@ import { type MirrorStore, type StoredMirror, withoutOurSpec } from '../rules/mi
 import type { MirrorRules } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
 import { type EffectiveSpec, missingDefaults } from '../rules/spec.ts';
-import {
-  groupOutcomes,
-  namespaceList,
-  nextStatus,
-  sameStatus,
-  type StatusInput,
-  type StatusOutput,
-  summarizeDeletion,
-} from '../rules/status.ts';
+import { deletionEvents, nextStatus, sameStatus, type StatusInput, type StatusOutput } from '../rules/status.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 
 export interface MirrorReconcilerOptions extends DeletionOptions {
@@ -199,12 +190,7 @@ export class MirrorReconciler implements RuleReconciler {
     const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
     if (step.isDone) {
       if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
-      const events = keptSourceEvents(claims);
-      if (step.isTimedOut) {
-        const { message } = summarizeDeletion(groupOutcomes(remaining, spec.destinationType), 'Pending');
-        const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
-        events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
-      }
+      const events = deletionEvents(claims, step.isTimedOut ? remaining : [], spec.destinationType);
       this.#statuses.record(rule, mirror, events);
       await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
@@ -260,13 +246,4 @@ function isReleased({ claim, outcome }: Entry): boolean {
  */
 function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
   return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
-}
-
-/** For copies that stay after their mirror is deleted, because they are sources of other copies. */
-function keptSourceEvents(entries: readonly Entry[]): RuleEvent[] {
-  const kept = entries.filter(({ outcome }) => outcome.state === 'released' && outcome.kept === true);
-  if (kept.length === 0) return [];
-  const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
-  const message = `the copy in ${namespaceList([...namespaces].sort())} is kept while it is the source of other copies`;
-  return [{ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message }];
 }

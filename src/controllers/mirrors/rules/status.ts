@@ -7,12 +7,12 @@ import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/model/claim.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
+import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
-import { type Condition, nextCondition, sameConditions } from '../../common/rules/condition.ts';
-import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
+import { type Condition, nextCondition, type RuleEvent, sameConditions } from '../../common/rules/rule-statuses.ts';
 import {
   type DestinationType,
   type MirrorStatus,
@@ -152,7 +152,7 @@ interface Group {
   readonly namespaces: string[];
 }
 
-export interface OutcomeGroups {
+interface OutcomeGroups {
   readonly total: number;
   /** Sorted by their first namespace. */
   readonly groups: readonly Group[];
@@ -162,7 +162,7 @@ export interface OutcomeGroups {
   readonly waitsForSource: boolean;
 }
 
-export interface Summary {
+interface Summary {
   readonly mirrorStatus: MirrorStatus;
   readonly reason: string;
   readonly message: string;
@@ -170,7 +170,7 @@ export interface Summary {
   readonly event?: RuleEvent;
 }
 
-export function summarize(
+function summarize(
   outcomes: OutcomeGroups,
   spec: EffectiveSpec,
   { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
@@ -193,12 +193,36 @@ export function summarize(
 }
 
 /** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
-export function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summary {
+function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summary {
   const errors = groupsOf(outcomes, 'error');
   const waits = groupsOf(outcomes, 'waiting');
   const parts = [...listed('cannot delete the copy in', errors, withReason), ...listed('waiting in', waits)];
   const message = `being deleted: ${parts.join('; ')}`;
   return errors.length > 0 ? notReady('Error', 'SyncError', message) : notReady(before, 'Terminating', message);
+}
+
+/**
+ * The events of a mirror that is gone with its finalizer.
+ * @param left copies that the mirror no longer waits for, because of the time limit
+ */
+export function deletionEvents(
+  entries: readonly Entry[],
+  left: readonly Entry[],
+  destination: DestinationType,
+): RuleEvent[] {
+  const events: RuleEvent[] = [];
+  const kept = entries.filter(({ outcome }) => outcome.state === 'released' && outcome.kept === true);
+  if (kept.length > 0) {
+    const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
+    const message = `the copy in ${namespaceList([...namespaces].sort())} is kept while it is the source of other copies`;
+    events.push({ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message });
+  }
+  if (left.length > 0) {
+    const last = summarizeDeletion(groupOutcomes(left, destination), 'Pending').message;
+    const message = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${last}`;
+    events.push({ type: 'Warning', reason: 'DeletionTimeout', message });
+  }
+  return events;
 }
 
 /** Not synced, with a Warning event. */
@@ -264,7 +288,7 @@ function listed(lead: string, groups: readonly Group[], detail = ({ message }: G
   return [`${lead} ${parts.join('; ')}`];
 }
 
-export function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
+function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
   const groups = new Map<string, Group>();
   const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
   for (const { claim, outcome } of entries) {
@@ -287,7 +311,7 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
   return a < b ? -1 : Number(a > b);
 }
 
-/** Lists the first `most` namespaces and counts the others. */
-export function namespaceList(namespaces: readonly string[], most = NAMED): string {
-  return `${namespaces.length === 1 ? 'namespace' : 'namespaces'} ${someOf(namespaces, most)}`;
+/** Lists the first namespaces and counts the others. */
+function namespaceList(namespaces: readonly string[]): string {
+  return `${namespaces.length === 1 ? 'namespace' : 'namespaces'} ${someOf(namespaces, NAMED)}`;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { nextCondition, sameConditions } from './condition.ts';
+import { nextCondition, sameConditions } from './rule-statuses.ts';
 
 const THEN = '2026-11-21T10:00:00Z';
 const NOW = Date.parse('2026-11-21T11:00:00Z');
