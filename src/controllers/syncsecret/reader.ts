@@ -27,6 +27,7 @@ import { type RuleState, stateByCondition } from '../common/snapshot/status-repo
 import {
   MANAGED_BY_KUBELB,
   MANAGED_BY_LABEL,
+  SYNC_SECRET,
   SYNC_SECRET_API_PATH,
   SYNC_SECRET_API_VERSION,
   SYNC_SECRET_CRD_ADVICE,
@@ -35,7 +36,6 @@ import {
   SYNC_SECRET_PLURAL,
   SYNCED_CONDITION,
 } from './api.ts';
-import { SYNC_SECRET } from './api.ts';
 import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
 import {
   COPY_LABEL,

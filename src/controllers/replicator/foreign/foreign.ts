@@ -20,7 +20,7 @@ import {
   isListed,
   keyOf,
   kindAndName,
-  placeOf,
+  nameOf,
 } from './requests.ts';
 
 /** The objects of one program. */
@@ -110,13 +110,13 @@ class Analysis {
     });
     const [source] = pushers;
     const marked = this.#annotationsOf(key)[names.by];
-    if (pushers.some((one) => placeOf(one) === marked)) return;
+    if (pushers.some((one) => nameOf(one) === marked)) return;
     if (source === undefined) this.#unpushed(key, copy, [candidates].flat()[0]);
     else if (pushers.length > 1) {
       this.#find(key, 'manual', `several sources push this name here; set ${names.by} to the one that it is a copy of`);
     } else if (marked !== undefined) {
       this.#find(key, 'manual', `${names.by} names another source than ${this.#program}`);
-    } else this.#change(key, { [names.by]: placeOf(source) }, `is a copy of ${placeOf(source)}`, source);
+    } else this.#change(key, { [names.by]: nameOf(source) }, `is a copy of ${nameOf(source)}`, source);
   }
 
   /** A copy that Keyferry would not push. @param source in its marks, or one that may push it */
@@ -126,7 +126,7 @@ class Analysis {
     source: ResourceKey | undefined,
   ): void {
     const { objects, heldBy } = this.#context;
-    const place = source === undefined ? '' : placeOf(source);
+    const place = source === undefined ? '' : nameOf(source);
     const manual = (why: string): void => this.#find(key, 'manual', why);
     if (source === undefined)
       manual(`${this.#program} wrote it, and its marks do not show from which source: it stays as it is`);
@@ -147,7 +147,7 @@ class Analysis {
     const source = keyOf(key, named);
     if (source === undefined) return manual(`${named}, which it is filled from, is not the name of an object`);
     const from = this.#annotationsOf(key)[names.from];
-    if (from === placeOf(source)) return undefined;
+    if (from === nameOf(source)) return undefined;
     if (from !== undefined) return manual(`${names.from} names another source than ${this.#program}`);
     const allowIt = `name its namespace in ${names.allowedNamespaces} on ${named}, and run this command again`;
     if (!this.#context.objects.has(source))
@@ -157,7 +157,7 @@ class Analysis {
     const rules = { names, allowAll: this.#context.config.replicator.allowAll, patterns: this.#patterns };
     const denial = permission(rules, place, parseResourceKey(source), this.#annotationsOf(source));
     if (allows === 'all' || isListed(allows, place.namespace) || denial === undefined) {
-      return this.#change(key, { [names.from]: placeOf(source) }, `is filled from ${placeOf(source)}`, source);
+      return this.#change(key, { [names.from]: nameOf(source) }, `is filled from ${nameOf(source)}`, source);
     }
     return manual(
       `${named}, which it is filled from, does not allow it; it keeps its data. To have it filled, ${allowIt}`,

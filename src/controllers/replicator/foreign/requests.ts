@@ -91,11 +91,11 @@ export class ForeignRequests {
     const copy = this.copies.get(key);
     if (copy?.mode === 'pull') return `${program} fills it from ${copy.source}`;
     const puller = this.pulledFrom.get(key);
-    if (puller !== undefined) return `${program} fills ${placeOf(puller)} from it`;
+    if (puller !== undefined) return `${program} fills ${nameOf(puller)} from it`;
     const copied = this.#pushedFrom.get(key);
-    if (copied !== undefined) return `the marks of ${program} on ${placeOf(copied)} name it as the source`;
+    if (copied !== undefined) return `the marks of ${program} on ${nameOf(copied)} name it as the source`;
     const [source] = this.reaching(key);
-    return source === undefined ? undefined : `${program} may push ${placeOf(source)} here`;
+    return source === undefined ? undefined : `${program} may push ${nameOf(source)} here`;
   }
 }
 
@@ -111,7 +111,8 @@ export function kindAndName(key: ResourceKey): string {
   return `${kind} ${name}`;
 }
 
-export function placeOf(key: ResourceKey): string {
+/** As other programs name an object: `<namespace>/<name>`. */
+export function nameOf(key: ResourceKey): string {
   const { namespace, name } = parseResourceKey(key);
   return `${namespace}/${name}`;
 }
