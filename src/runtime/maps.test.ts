@@ -21,3 +21,17 @@ test('SetMap reports the first and the last value of a key, and keeps no key wit
   assert.ok(!map.has('a'));
   assert.deepEqual([...map.get('a')], []);
 });
+
+test('SetMap counts the values of a key and finds one of them, however many there were before', () => {
+  const map = new SetMap<string, number>();
+  const figures = (): unknown[] => [map.size('a'), map.first('a'), map.has('a', 1), map.has('a', 2)];
+  assert.deepEqual(figures(), [0, undefined, false, false]);
+  map.add('a', 1);
+  assert.deepEqual(figures(), [1, 1, true, false]);
+  map.add('a', 2);
+  assert.deepEqual(figures(), [2, 1, true, true]);
+  map.delete('a', 1);
+  assert.deepEqual(figures(), [1, 2, false, true]);
+  map.delete('a', 2);
+  assert.deepEqual(figures(), [0, undefined, false, false]);
+});
