@@ -7,6 +7,8 @@ import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
 
 export const OWN_PREFIX = 'keyferry.dev/';
+/** Label of all copies, by which people and policies tell them. Its value is the controller. */
+export const COPY_LABEL = `${OWN_PREFIX}copy`;
 const MIRRORS_PREFIX = 'mirrors.kts.studio/';
 /** On the copies of a SecretMirror: `<namespace>/<name>` of the SecretMirror. Other controllers leave such an object alone. */
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;

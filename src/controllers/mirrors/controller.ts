@@ -1,4 +1,5 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
+import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
@@ -26,7 +27,7 @@ import { createMirrorStore, type MirrorStore } from './rules/mirror-store.ts';
 import { MirrorVault } from './duties/mirror-vault.ts';
 import { MirrorReconciler } from './duties/reconciler.ts';
 import { MirrorRules } from './rules/rule-set.ts';
-import { COPY_LABEL, isReadOfCopies } from './rules/shape.ts';
+import { isReadOfCopies } from './rules/shape.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',

@@ -1,4 +1,5 @@
 /** The SecretMirrors for `status` and `plan`: from their own status, and from the marks on copies. */
+import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import {
   namespaceOf,
   parseResourceKey,
@@ -39,7 +40,7 @@ import { misreadPatterns, occursIn } from '../common/namespaces/selection.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { MirrorRules } from './rules/rule-set.ts';
-import { COPY_LABEL, RETAIN_ANNOTATION } from './rules/shape.ts';
+import { RETAIN_ANNOTATION } from './rules/shape.ts';
 import { type EffectiveSpec } from './rules/spec.ts';
 
 const COLLECTION: RuleCollection = {

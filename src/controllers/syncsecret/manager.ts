@@ -2,6 +2,7 @@
  * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What the SyncSecrets mean is in
  * `rules/sync-secret-rule-set.ts`.
  */
+import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
@@ -11,7 +12,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
 import { SyncSecretMetrics } from './metrics.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
+import { COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
 import { LeftDeletions, managerDuty, servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';

@@ -2,6 +2,7 @@
  * The SyncSecrets for `status` and `plan`, in a tenant cluster and in the management cluster. One that is propagated has its copy in the
  * other cluster, which the commands do not read: its status says what came of it. Any other one has its Secret here.
  */
+import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { KeyLists, observe, type Observed } from '../../copy/model/observed.ts';
 import {
   parseResourceKey,
@@ -37,13 +38,7 @@ import {
   SYNCED_CONDITION,
 } from './api.ts';
 import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
-import {
-  COPY_LABEL,
-  COPY_OF_SYNC_SECRET,
-  originPlace,
-  SECRET_ANNOTATION,
-  SOURCE_VERSION_ANNOTATION,
-} from './rules/marks.ts';
+import { COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './rules/marks.ts';
 import { ruleOf, type SyncSecretRule } from './rules/rule.ts';
 import { Travel } from './rules/travel.ts';
 

@@ -82,6 +82,8 @@ export type DesiredState =
       readonly annotations: FieldPatch;
       /** Annotations that are written with any write. A difference in them alone causes no write. */
       readonly bookkeeping: FieldPatch;
+      /** Labels that are written with any write. A difference in them alone causes no write. Default: none. */
+      readonly bookkeepingLabels?: FieldPatch;
       /** `source`: the content of the source. `keep`: unchanged. `minimal`: the least that the type allows. */
       readonly data: 'source' | 'keep' | 'minimal';
       /** `undefined`: the type of the source (for `minimal` in an existing target: its own type). '': any type. */

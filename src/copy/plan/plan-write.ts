@@ -204,6 +204,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
     labels: { ...owned.labels, ...filled.labels },
     annotations: { ...owned.annotations, ...filled.annotations },
     bookkeeping: { ...owned.bookkeeping, ...filled.bookkeeping },
+    bookkeepingLabels: { ...owned.bookkeepingLabels, ...filled.bookkeepingLabels },
     ...(owned.immutable === undefined ? {} : { immutable: owned.immutable }),
     ...(owned.ownerReferences === undefined ? {} : { ownerReferences: owned.ownerReferences }),
   };
@@ -211,7 +212,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
 
 /** Removes labels and annotations that Keyferry wrote before and that are no longer desired (the source lost them). */
 export function withoutLeftovers(desired: DesiredObject, observed: Observed): DesiredObject {
-  const labels = leftovers(observed.ownLabels, observed.labels, desired.labels);
+  const labels = leftovers(observed.ownLabels, observed.labels, { ...desired.labels, ...desired.bookkeepingLabels });
   const annotations = leftovers(observed.ownAnnotations, observed.annotations, {
     ...desired.annotations,
     ...desired.bookkeeping,

@@ -124,6 +124,7 @@ const FIXED = entry(asKey('mirrors:a'), 'own', { immutable: true });
 const LOOSE = entry(asKey('mirrors:a'), 'own', { immutable: false });
 const TOKEN = 'kubernetes.io/service-account-token';
 const OWNED = { apiVersion: 'v1', kind: 'ConfigMap', name: 'parent', uid: 'p' };
+const LABELLED = entry(asKey('mirrors:a'), 'own', { bookkeepingLabels: { 'keyferry.dev/copy': 'x' } });
 const HAS_OWNER = entry(asKey('mirrors:a'), 'own', { ownerReferences: [OWNED] });
 const [RELEASING, PULL] = [entry(asKey('mirrors:a'), 'release'), entry(asKey('push:z'), 'fill')];
 const foreign = object();
@@ -147,6 +148,11 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ['absent, its source not read', { entries: [A], fingerprintOf: () => undefined }, 'need source'],
     ['absent, with the deletion of its old copy not confirmed', { entries: [A], goingAway: true }, 'wait Pending'],
     ['its copy, in the desired state', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
+    [
+      'its copy, without the label that comes with any write',
+      { entries: [LABELLED], observed: copyOf('mirrors:a') },
+      'nothing',
+    ],
     ['its copy, overwritten by the server, and not read', { entries: [A], observed: overwritten }, 'need target'],
     [
       'its copy, of an older version',

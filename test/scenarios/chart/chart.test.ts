@@ -330,6 +330,7 @@ describe('the chart', () => {
       [{ 'syncSecret.ccm.enabled': true }, /syncSecret\.ccm\.clusterName/],
       [{ 'syncSecret.manager.enabled': true, 'syncSecret.propagateLabels': ['a,b'] }, /propagateLabels/],
       [{ 'leaderElection.enabled': false }, /replicaCount must be 1 without leaderElection\.enabled/],
+      [{ 'policies.serviceAccounts': ["x:y'"] }, /\/policies\/serviceAccounts/],
       [{ 'serviceAccount.create': false }, /serviceAccount\.name has to name a ServiceAccount/],
       [{ 'image.repository': '' }, /image\.repository names the image/],
       [{ 'probes.startup.period': 1 }, /\/probes\/startup.*period/s],
@@ -400,6 +401,23 @@ it('deploy/ is a base for overlays of kustomize', async () => {
   assert.equal(spec.template.spec.containers[0].image, 'registry.example.com/keyferry:1.2.3');
   assert.equal(one(objects, 'Namespace').metadata.name, 'secrets');
   assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'secrets');
+});
+
+it('deploy/policies/ has the policies of the chart as manifests', async () => {
+  const folder = path.join(CHART, '../../policies');
+  const files = { requesterRights: 'requester-rights', fence: 'fence', protectCopies: 'protect-copies' };
+  for (const [key, file] of Object.entries(files)) {
+    const flags = valueFlags({ ...IMAGE, [`policies.${key}.enabled`]: true });
+    const args = ['template', RELEASE, CHART, '--namespace=keyferry', `--kube-version=${KUBERNETES}`, ...flags];
+    const { stdout, stderr } = await helm([...args, '--show-only=templates/policies.yaml']);
+    assert.equal(stderr, '');
+    const head =
+      '# Rendered from the chart, for Keyferry as ServiceAccount keyferry in namespace keyferry; a test compares them.\n';
+    const manifest = `${head}${stdout.replaceAll(/^ {2,}(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): .*\n/gm, '')}`;
+    const target = path.join(folder, `${file}.yaml`);
+    if (process.env['KEYFERRY_WRITE_MANIFEST'] !== undefined) writeFileSync(target, manifest);
+    assert.equal(readFileSync(target, 'utf8'), manifest, 'run this test with KEYFERRY_WRITE_MANIFEST=1');
+  }
 });
 
 describe('a release', () => {

@@ -87,7 +87,10 @@ for (const kind of KINDS) {
         { metadata: { labels: { not: 'copied' } } },
       );
       const copy = await users.holds('team-a/one', { a: '1' });
-      assert.deepEqual(copy.metadata.labels, { 'app.kubernetes.io/managed-by': 'k8s-replicator' });
+      assert.deepEqual(copy.metadata.labels, {
+        'app.kubernetes.io/managed-by': 'k8s-replicator',
+        'keyferry.dev/copy': 'replicator',
+      });
       assert.equal(annotation(copy, 'replicated-by'), 'source/pushed');
       assert.equal(annotation(copy, 'replicated-from-version'), await users.version('source/pushed'));
       await users.holds('source/two', { a: '1' });

@@ -121,6 +121,7 @@ for (const kind of KINDS) {
       await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
       const { metadata } = await users.holds('team-a/adopted', { a: '1' });
       assert.equal(metadata.annotations[PLACE], 'team-a/adopted');
+      assert.equal(metadata.labels['keyferry.dev/copy'], 'replicator');
       await users.delete('source/adopted');
       await users.gone('team-a/adopted');
     });

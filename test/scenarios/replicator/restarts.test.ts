@@ -32,7 +32,7 @@ describe('a replicator with other flags', () => {
     await users.create('b/pulls', {});
     await scene.api.patch(users.path('b/pulls'), my({ 'replicate-from': 'a/pulled' }));
     await users.holds('b/pulls', { a: '1' });
-    assert.equal((await users.find('b/stays')).metadata.labels, undefined);
+    assert.deepEqual((await users.find('b/stays')).metadata.labels, { 'keyferry.dev/copy': 'replicator' });
     const maps = scene.of(KINDS[1]!);
     await maps.create('a/map', { a: '1' });
     await scene.api.patch(maps.path('a/map'), my({ 'replicate-to': 'b/map' }));

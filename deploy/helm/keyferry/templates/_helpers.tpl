@@ -158,3 +158,10 @@ The rules of files for a Role: without those of cluster-wide kinds.
 - {{ . | quote }}
 {{- end }}
 {{- end }}
+
+{{/* A list of texts in CEL. */}}
+{{- define "keyferry.celTexts" -}}
+{{- $texts := list }}
+{{- range . }}{{ $texts = append $texts (printf "'%s'" .) }}{{ end }}
+{{- join ", " $texts }}
+{{- end }}

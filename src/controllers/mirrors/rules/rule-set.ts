@@ -1,4 +1,5 @@
 /** What SecretMirrors mean: their claims, the marks on their copies, and what becomes of orphans. See `RuleSet`. */
+import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
@@ -14,7 +15,7 @@ import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts'
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from '../api.ts';
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
-import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions } from './spec.ts';
 
 export interface MirrorRulesOptions {

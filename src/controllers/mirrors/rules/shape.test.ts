@@ -1,11 +1,11 @@
 /** What of a source's labels and annotations its copies carry. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isCopied } from '../../common/excluded-metadata.ts';
+import { COPY_LABEL, isCopied } from '../../common/excluded-metadata.ts';
 import { annotationNames } from '../../replicator/rules/annotations.ts';
 import { observe } from '../../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from '../api.ts';
-import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {
   for (const prefix of ['k8s-replicator', 'my.org', '']) {

@@ -2,11 +2,9 @@
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
+import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS } from '../api.ts';
 
-/** Label of all copies. Its value is the controller. */
-export const COPY_LABEL = 'keyferry.dev/copy';
 /** On copies of mirrors with `deletePolicy: retain`: they stay when no rule claims them any more. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
 /** On copies of a Vault source: the version that they hold. The original's annotation for that stays empty there. */

@@ -8,12 +8,20 @@
  *   the claim.
  */
 import { type Cause, causeOf, nobodyCause, userCause } from '../../../copy/model/cause.ts';
-import type { DesiredState, Failed, FieldPatch, Shape, SourceView, Waiting } from '../../../copy/model/claim.ts';
+import type {
+  DesiredObject,
+  DesiredState,
+  Failed,
+  FieldPatch,
+  Shape,
+  SourceView,
+  Waiting,
+} from '../../../copy/model/claim.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
-import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
+import { COPY_LABEL, MIRROR_OWNER } from '../../common/excluded-metadata.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -24,6 +32,8 @@ import {
 } from './annotations.ts';
 import { inheritance, permission } from './permission.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
+
+const COPY_LABELS: FieldPatch = { [COPY_LABEL]: 'replicator' };
 
 /** Waits for a watch. */
 function pending(message: string): DesiredState {
@@ -304,11 +314,11 @@ export class PushShape implements Shape {
     };
   }
 
-  /** Labels are set only at creation. */
+  /** Labels are set only at creation. The label of all copies comes with any write, so that no copy is written for the label alone. */
   #common(
     source: Annotations,
     observed: Observed | undefined,
-  ): { readonly kind: 'be'; readonly labels: FieldPatch; readonly annotations: FieldPatch } {
+  ): Pick<DesiredObject, 'kind' | 'labels' | 'annotations' | 'bookkeepingLabels'> {
     const { names, createWithLabels } = this.#settings;
     const labels: Record<string, string> = observed === undefined ? { ...createWithLabels } : {};
     for (const key of observed?.ownLabels ?? []) {
@@ -323,7 +333,7 @@ export class PushShape implements Shape {
     const once = source[names.once];
     if (once !== undefined) annotations[names.once] = once;
     else if (observed !== undefined && !this.#isUsersOnce(observed)) annotations[names.once] = null;
-    return { kind: 'be', labels, annotations };
+    return { kind: 'be', labels, annotations, bookkeepingLabels: COPY_LABELS };
   }
 
   /** The annotations of the target, without a replicate-once that was copied from the source before. */

@@ -21,8 +21,7 @@ export const SECRET_ANNOTATION = `${OWN_PREFIX}secret`;
 export const ORIGINAL_TYPE_ANNOTATION = `${OWN_PREFIX}original-type`;
 /** On every copy: the version of the source that it holds. */
 export const SOURCE_VERSION_ANNOTATION = `${OWN_PREFIX}source-version`;
-/** Label on the Secrets that the manager makes, and its value. */
-export const COPY_LABEL = `${OWN_PREFIX}copy`;
+/** The value of `COPY_LABEL` on the Secrets that the manager makes. */
 export const COPY_OF_SYNC_SECRET = 'syncsecret';
 
 const READ_ANNOTATIONS: ReadonlySet<string> = new Set([

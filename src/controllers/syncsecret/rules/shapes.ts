@@ -1,4 +1,5 @@
 /** The desired state of the three kinds of copies. Pure. */
+import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import { causeOf, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../../copy/model/claim.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
@@ -9,7 +10,6 @@ import { TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 import { ORIGIN_LABELS } from '../api.ts';
 import {
-  COPY_LABEL,
   COPY_OF_SYNC_SECRET,
   ORIGIN_ANNOTATION,
   ORIGINAL_TYPE_ANNOTATION,

@@ -1,4 +1,5 @@
 /** What labelled Secrets mean: claims on SyncSecrets of the same name. */
+import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Claim } from '../../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
@@ -16,7 +17,7 @@ import {
   SYNC_SECRET,
   SYNC_SECRET_KIND,
 } from '../api.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
+import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';
 import type { Travel } from './travel.ts';
 

@@ -70,7 +70,7 @@ export class ObjectWriter {
     const metadata = {
       name,
       namespace,
-      labels: present(desired.labels),
+      labels: present({ ...desired.labels, ...desired.bookkeepingLabels }),
       annotations: present({ ...desired.annotations, ...desired.bookkeeping }),
       ...(desired.ownerReferences === undefined ? {} : { ownerReferences: desired.ownerReferences }),
     };
@@ -110,7 +110,7 @@ export class ObjectWriter {
     // guards the uid as well.
     const operations: unknown[] = [
       { op: 'replace', path: '/metadata/resourceVersion', value: observed.resourceVersion },
-      ...changes('/metadata/labels', observed.labels, desired.labels),
+      ...changes('/metadata/labels', observed.labels, { ...desired.labels, ...desired.bookkeepingLabels }),
       ...changes('/metadata/annotations', observed.annotations, { ...desired.annotations, ...desired.bookkeeping }),
     ];
     const { ownerReferences, immutable } = desired;

@@ -1,0 +1,296 @@
+/**
+ * The three ValidatingAdmissionPolicies of the chart, on the real API server and with real users. Each is also taken away, to show what it
+ * stops.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { CHART, helm, IMAGE, valueFlags } from '../chart/helm.ts';
+
+const NAMESPACE = 'keyferry';
+const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/team-a/secretmirrors';
+const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
+const VALUES = {
+  ...IMAGE,
+  'mirrors.enabled': true,
+  'replicator.enabled': true,
+  'policies.requesterRights.enabled': true,
+  'policies.fence.enabled': true,
+  'policies.protectCopies.enabled': true,
+  // The controller manager of the tests is a user of system:masters.
+  'policies.protectCopies.groups': ['platform', 'system:masters'],
+};
+
+let plane: ControlPlane;
+let operator: Keyferry | undefined;
+/** May do everything with Secrets, ConfigMaps and SecretMirrors in all namespaces; no right to copy. */
+let author: TestApi;
+/** As author, and in the group `platform`. */
+let platform: TestApi;
+/** Has a stolen token of Keyferry. */
+let thief: TestApi;
+
+before(async () => {
+  plane = await startControlPlane({
+    users: [
+      { name: 'author', groups: ['authors'] },
+      { name: 'platform', groups: ['authors', 'platform'] },
+      { name: serviceAccountUser(NAMESPACE, 'keyferry'), groups: [] },
+    ],
+  });
+  const { api } = plane;
+  const args = ['install', 'keyferry', CHART, `--namespace=${NAMESPACE}`, '--create-namespace', ...valueFlags(VALUES)];
+  const { code, stderr } = await helm(args, plane.kubeconfigPath);
+  assert.equal(code, 0, stderr);
+  await api.createNamespaces(['team-a', 'team-b', 'project-a-x']);
+  await role('authors', ['', 'mirrors.kts.studio'], ['secrets', 'configmaps', 'secretmirrors'], ['*']);
+  await bind('authors', 'authors');
+  const token = await requestToken(api, NAMESPACE, 'keyferry');
+  operator = await Keyferry.start({
+    kubeconfig: await plane.writeKubeconfig({ token }),
+    args: ['--controllers=mirrors,replicator', '--leader-elect', `--leader-elect-namespace=${NAMESPACE}`],
+  });
+  await operator.ready();
+  author = plane.client({ user: 'author' });
+  platform = plane.client({ user: 'platform' });
+  thief = plane.client({ token });
+  await waitFor(async () => (await author.raw('GET', MIRRORS)).status === 200, { message: 'the role of the authors' });
+  await secret('team-a', 'shared');
+  await inForce();
+});
+after(async () => {
+  author?.close();
+  platform?.close();
+  thief?.close();
+  await operator?.kill9();
+  await plane?.stop();
+});
+
+async function role(
+  name: string,
+  apiGroups: readonly string[],
+  resources: readonly string[],
+  verbs: readonly string[],
+  resourceNames?: readonly string[],
+): Promise<void> {
+  await plane.api.create({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: [{ apiGroups, resources, verbs, ...(resourceNames === undefined ? {} : { resourceNames }) }],
+  });
+}
+
+async function bind(name: string, group: string): Promise<void> {
+  await plane.api.create({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: group }],
+  });
+}
+
+async function secret(namespace: string, name: string, more: Json = {}, client: TestApi = plane.api): Promise<Json> {
+  const metadata = { namespace, name, ...more };
+  return await client.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: { password: 'b25l' } });
+}
+
+const pathOf = (namespace: string, name: string): string => `/api/v1/namespaces/${namespace}/secrets/${name}`;
+
+function mirror(name: string, namespaces: readonly string[]): Json {
+  return {
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { namespace: 'team-a', name },
+    spec: { source: { name: 'shared' }, destination: { namespaces } },
+  };
+}
+
+/** A new policy takes a moment. */
+async function inForce(): Promise<void> {
+  for (const [index, attempt] of [
+    async () => await author.create(mirror('probe', ['nowhere'])),
+    async () => await secret('team-b', 'probe', {}, thief),
+    async () => await secret('team-b', 'probe-push', { annotations: { 'k8s-replicator/replicate-to': 'x/y' } }, author),
+  ].entries()) {
+    await waitFor(async () => await isRefused(attempt), { message: `policy ${index} to be in force` });
+    await plane.api.raw('DELETE', `${MIRRORS}/probe`);
+    await plane.api.raw('DELETE', pathOf('team-b', 'probe'));
+    await plane.api.raw('DELETE', pathOf('team-b', 'probe-push'));
+  }
+}
+
+async function isRefused(attempt: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await attempt();
+    return false;
+  } catch (error) {
+    return /denied|forbidden/.test(String(error));
+  }
+}
+
+/** Runs `attempt` without the binding of a policy, and puts it back. */
+async function without(policy: string, attempt: () => Promise<void>): Promise<void> {
+  const { apiVersion, kind, metadata, spec } = await plane.api.get(`${BINDINGS}/${policy}`);
+  await plane.api.delete(`${BINDINGS}/${policy}`);
+  try {
+    await attempt();
+  } finally {
+    await plane.api.create({ apiVersion, kind, metadata: { name: metadata.name }, spec });
+  }
+}
+
+/** Tries until the API server has noticed that a policy is gone. */
+async function succeeds(attempt: () => Promise<unknown>, message: string): Promise<void> {
+  await waitFor(async () => !(await isRefused(attempt)), { message });
+}
+
+describe('the policy for the rights of the requester', () => {
+  it('refuses a SecretMirror into a namespace without the right to copy into it, and names namespace and right', async () => {
+    await assert.rejects(
+      author.create(mirror('far', ['team-a', 'team-b'])),
+      /namespaces\[1\]: author needs the verb copy-into on the resource namespaces of the API group keyferry\.dev, with the resource name team-b/,
+    );
+  });
+
+  it('takes rights from plain RBAC, for names and for patterns as they are written', async () => {
+    await role('copy-into', ['keyferry.dev'], ['namespaces'], ['copy-into'], ['team-b', 'project-a-.+']);
+    await bind('copy-into', 'authors');
+    await succeeds(() => author.create(mirror('allowed', ['team-b', 'project-a-.+'])), 'the right to copy');
+    await assert.rejects(author.create(mirror('wider', ['project-.+'])), /project-\.\+/);
+    await copied('team-b', 'shared');
+    await copied('project-a-x', 'shared');
+  });
+
+  it('asks for nothing where neither source nor destination changes, and again where they do', async () => {
+    await author.patch(`${MIRRORS}/allowed`, { metadata: { labels: { a: 'b' } }, spec: { pollPeriodSeconds: 60 } });
+    const namespaces = ['team-b', 'project-a-.+', 'kube-system'];
+    await assert.rejects(author.patch(`${MIRRORS}/allowed`, { spec: { destination: { namespaces } } }), /kube-system/);
+  });
+
+  it('lets a SecretMirror be deleted: the finalizer of Keyferry can go', async () => {
+    await author.create(mirror('passing', ['team-b']));
+    await author.delete(`${MIRRORS}/passing`);
+    await waitFor(async () => (await plane.api.find(`${MIRRORS}/passing`)) === undefined, { message: 'its deletion' });
+  });
+
+  it('counts entries, because each costs the API server a check', async () => {
+    const many = Array.from({ length: 25 }, () => 'team-b');
+    await assert.rejects(author.create(mirror('many', many)), /24 entries at most/);
+    await author.create(mirror('as-many', many.slice(1)));
+    await author.delete(`${MIRRORS}/as-many`);
+  });
+
+  it('holds for the push annotations, where they are new or changed', async () => {
+    const push = (value: string, to: 'to' | 'to-namespaces' = 'to'): Json => ({
+      annotations: { [`k8s-replicator/replicate-${to}`]: value },
+    });
+    await assert.rejects(secret('team-a', 'pushed', push('kube-system/stolen'), author), /name kube-system/);
+    await assert.rejects(secret('team-a', 'pushed', push('.*', 'to-namespaces'), author), /name \.\*/);
+    await assert.rejects(secret('team-a', 'pushed', push('team-b, default', 'to-namespaces'), author), /name default/);
+    await secret('team-a', 'pushed', push('team-b/pushed,here'), author);
+    await copied('team-b', 'pushed');
+    await author.patch(pathOf('team-a', 'pushed'), { data: { password: 'dHdv' } });
+    await assert.rejects(author.patch(pathOf('team-a', 'pushed'), { metadata: push('default/x') }), /name default/);
+  });
+
+  it('taken away, lets every author copy into every namespace', async () => {
+    await without('keyferry-requester-rights-mirrors', async () => {
+      await succeeds(() => author.create(mirror('unlimited', ['default'])), 'a SecretMirror into every namespace');
+      await copied('default', 'shared');
+      await author.delete(`${MIRRORS}/unlimited`);
+    });
+  });
+});
+
+describe('the fence', () => {
+  it('keeps a stolen token of Keyferry from objects that are no copies', async () => {
+    await secret('team-b', 'of-a-user');
+    await assert.rejects(secret('team-b', 'planted', {}, thief), /only with the label keyferry\.dev\/copy/);
+    const labels = { 'keyferry.dev/copy': 'mirrors' };
+    const annotations = { 'keyferry.dev/target': 'team-b/another' };
+    await assert.rejects(secret('team-b', 'planted', { labels, annotations }, thief), /keyferry\.dev\/target/);
+    await assert.rejects(thief.patch(pathOf('team-b', 'of-a-user'), { data: { x: 'eA==' } }), /only copies/);
+    await assert.rejects(thief.patch(pathOf('team-b', 'of-a-user'), { metadata: { labels } }), /only copies/);
+    await assert.rejects(thief.delete(pathOf('team-b', 'of-a-user')), /only copies/);
+  });
+
+  it('does not stand in the way of copies, of fills, and of copies that the originals made', async () => {
+    const annotations = { 'k8s-replicator/replication-allowed': 'true' };
+    await secret('team-a', 'open', { annotations });
+    await secret('team-b', 'filled', { annotations: { 'k8s-replicator/replicate-from': 'team-a/open' } });
+    await waitFor(
+      async () =>
+        (await plane.api.get(pathOf('team-b', 'filled'))).metadata.annotations[
+          'k8s-replicator/replicated-from-version'
+        ],
+      {
+        message: () => `the fill\n${operator?.output.split('\n').slice(-5).join('\n')}`,
+      },
+    );
+    const marks = { 'mirrors.kts.studio/owned-by': 'team-a/adopting' };
+    await secret('team-b', 'adopted', { annotations: marks });
+    await secret('team-a', 'adopted');
+    const adopting = mirror('adopting', ['team-b']);
+    await plane.api.create({ ...adopting, spec: { ...adopting.spec, source: { name: 'adopted' } } });
+    await waitFor(
+      async () => (await plane.api.get(pathOf('team-b', 'adopted'))).metadata.labels?.['keyferry.dev/copy'],
+      {
+        message: 'the adoption',
+      },
+    );
+    await plane.api.delete(`${MIRRORS}/adopting`);
+    await waitFor(async () => (await plane.api.find(pathOf('team-b', 'adopted'))) === undefined, {
+      message: 'the deletion of the copy',
+    });
+  });
+
+  it('taken away, lets a stolen token overwrite every Secret', async () => {
+    await without('keyferry-fence', async () => {
+      const write = async (): Promise<Json> =>
+        await thief.patch(pathOf('team-b', 'of-a-user'), { data: { x: 'eA==' } });
+      await succeeds(write, 'a write of the thief');
+    });
+  });
+});
+
+describe('the policy that protects copies', () => {
+  it('lets only Keyferry and the named groups change and delete a copy', async () => {
+    const copy = pathOf('team-b', 'shared');
+    await copied('team-b', 'shared');
+    await assert.rejects(author.patch(copy, { data: { password: 'eA==' } }), /which only Keyferry changes/);
+    await assert.rejects(author.delete(copy), /which only Keyferry changes/);
+    await assert.rejects(author.patch(copy, { metadata: { labels: { 'keyferry.dev/copy': null } } }), /only Keyferry/);
+    await platform.patch(copy, { data: { password: 'eA==' } });
+    await waitFor(async () => (await plane.api.get(copy)).data.password === 'b25l', { message: 'the repair' });
+  });
+
+  it('holds for the copies of every system', async () => {
+    await assert.rejects(author.delete(pathOf('team-b', 'pushed')), /which only Keyferry changes/);
+  });
+
+  it('does not hold up the deletion of a namespace', async () => {
+    await plane.api.delete('/api/v1/namespaces/project-a-x');
+    await waitFor(async () => (await plane.api.find('/api/v1/namespaces/project-a-x')) === undefined, {
+      message: 'the namespace to go',
+    });
+  });
+
+  it('taken away, lets every author delete a copy', async () => {
+    await without('keyferry-protect-copies', async () => {
+      await succeeds(() => author.delete(pathOf('team-b', 'shared')), 'the deletion of a copy');
+    });
+  });
+});
+
+async function copied(namespace: string, name: string): Promise<void> {
+  await waitFor(async () => (await plane.api.find(pathOf(namespace, name)))?.metadata.labels?.['keyferry.dev/copy'], {
+    message: () => `the copy ${namespace}/${name}\n${operator?.output.split('\n').slice(-5).join('\n')}`,
+  });
+}
