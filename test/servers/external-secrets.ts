@@ -25,7 +25,7 @@ export type EsoVersion = 'v1' | 'v1beta1';
  * @param change edits their YAML, for the CRDs of other releases
  */
 export async function installEsoCrds(
-  plane: ControlPlane,
+  plane: Pick<ControlPlane, 'api'>,
   change: (yaml: string) => string = (yaml) => yaml,
   version: EsoVersion = 'v1',
 ): Promise<void> {

@@ -14,6 +14,8 @@ export const MANAGER_ACCOUNT = 'keyferry-syncsecret-manager';
 /** In deploy/rbac-syncsecret-tenant.yaml. */
 const EXAMPLE_NAMESPACE = 'tenant-primary';
 
+type Cluster = Pick<ControlPlane, 'api' | 'client'>;
+
 /** In a tenant's cluster, for the CCM, the synchronizer included. @returns its token */
 export async function installCcm(plane: ControlPlane): Promise<string> {
   await plane.api.apply(await manifest('rbac-syncsecret-ccm.yaml'));
@@ -28,7 +30,7 @@ export async function installManager(plane: ControlPlane): Promise<string> {
 }
 
 /** In the management cluster, for the CCM of a tenant. @returns its token */
-export async function installTenant(plane: ControlPlane, namespace: string): Promise<string> {
+export async function installTenant(plane: Cluster, namespace: string): Promise<string> {
   const text = await manifest('rbac-syncsecret-tenant.yaml');
   await plane.api.apply(text.replaceAll(EXAMPLE_NAMESPACE, namespace));
   return await tokenOf(plane, namespace, CCM_ACCOUNT, `/namespaces/${namespace}`);
@@ -39,7 +41,7 @@ async function manifest(file: string): Promise<string> {
 }
 
 /** A token whose permissions are in force. */
-async function tokenOf(plane: ControlPlane, namespace: string, account: string, scope = ''): Promise<string> {
+async function tokenOf(plane: Cluster, namespace: string, account: string, scope = ''): Promise<string> {
   const token = await requestToken(plane.api, namespace, account);
   using client = plane.client({ token });
   const list = `/apis/kubelb.k8c.io/v1alpha1${scope}/syncsecrets?limit=1`;

@@ -54,6 +54,7 @@ export class RealCluster {
   readonly namespace: Namespace;
   readonly #servers: ServerProcess[] = [];
   readonly #layout: Layout;
+  readonly #adminToken: string;
   #dns: ClusterDns | undefined;
 
   /** Use `startRealCluster`. */
@@ -63,8 +64,9 @@ export class RealCluster {
     this.url = apiUrl(layout);
     this.caPem = caPem;
     this.kubeconfigPath = clusterFile(layout, 'admin.yaml');
-    this.api = new TestApi({ url: this.url, caPem, token: adminToken });
+    this.#adminToken = adminToken;
     this.#layout = layout;
+    this.api = this.client();
   }
 
   /** Starts all servers. @param images archives for containerd */
@@ -100,6 +102,11 @@ export class RealCluster {
   async kubectlCommand(): Promise<{ readonly command: string; readonly env: NodeJS.ProcessEnv }> {
     const env = { PATH: process.env['PATH'], HOME: this.folder, KUBECONFIG: this.kubeconfigPath };
     return { command: await ensureServer('kubectl'), env };
+  }
+
+  /** A client with this token. Close it. */
+  client({ token }: { readonly token?: string } = {}): TestApi {
+    return new TestApi({ url: this.url, caPem: this.caPem, token: token ?? this.#adminToken });
   }
 
   /** The most memory that a container has used so far, in bytes. @param containerId of the Pod's status, without `containerd://` */

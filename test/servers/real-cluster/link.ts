@@ -55,6 +55,12 @@ export async function addLink(pid: number): Promise<Link> {
   );
 }
 
+/** Joins the network namespaces of two processes by devices with the name `name`, and one network. No other namespace sees them. */
+export async function joinNamespaces(name: string, pids: readonly [number, number]): Promise<void> {
+  const [one, other] = pids.map(String) as [string, string];
+  await ip('link', 'add', 'name', name, 'netns', one, 'type', 'veth', 'peer', 'name', name, 'netns', other);
+}
+
 /** Deletes both devices. */
 export async function removeLink({ device }: Link): Promise<void> {
   await remove(device);

@@ -12,12 +12,15 @@ import { promisify } from 'node:util';
 
 import { ServerProcess } from '../server-process.ts';
 import { makeCgroups, removeCgroups } from './cgroups.ts';
-import { addLink, type Link, PREFIX_LENGTH, removeLink } from './link.ts';
+import { addLink, joinNamespaces, type Link, PREFIX_LENGTH, removeLink } from './link.ts';
 import { PROGRAM_PATH } from './missing.ts';
 
 const SCRIPT = path.join(import.meta.dirname, 'namespace.sh');
 const READY_TIMEOUT_MS = 60_000;
 const RUN_TIMEOUT_MS = 120_000;
+/** The device between two clusters, and its addresses. */
+const JOINT = 'joint';
+const JOINT_NETWORK = ['198.19.0.1', '198.19.0.2'] as const;
 /** Servers reach each other directly. */
 const ENV = { PATH: PROGRAM_PATH, NO_PROXY: '*', no_proxy: '*' };
 
@@ -69,6 +72,19 @@ export class Namespace {
     const options = { env: { ...process.env, ...ENV }, timeout: RUN_TIMEOUT_MS, maxBuffer: 32 * 1024 * 1024 };
     const { stdout } = await promisify(execFile)('nsenter', this.#enter(command, args), options);
     return stdout;
+  }
+
+  /** Lets its Pods reach the servers of one other cluster, at their addresses. */
+  async reach(other: Namespace): Promise<void> {
+    await joinNamespaces(JOINT, [this.pid, other.pid]);
+    for (const [namespace, address] of [
+      [this, JOINT_NETWORK[0]],
+      [other, JOINT_NETWORK[1]],
+    ] as const) {
+      await namespace.run('ip', 'address', 'add', `${address}/${PREFIX_LENGTH}`, 'dev', JOINT);
+      await namespace.run('ip', 'link', 'set', JOINT, 'up');
+    }
+    await this.run('ip', 'route', 'add', other.link.inside, 'via', JOINT_NETWORK[1]);
   }
 
   /** Ends all of its processes, and waits until none is left. */
