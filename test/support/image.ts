@@ -19,6 +19,9 @@ const INPUTS = path.join(ROOT, 'dist/image/inputs.sha256');
 /** The first time it downloads packages. */
 const TIMEOUT_MS = 10 * 60_000;
 
+/** Its name in the archive. */
+export const IMAGE = `keyferry:${version}`;
+
 /**
  * The path of an up-to-date archive for `docker load`. Parallel test files make it once.
  * @returns or what is missing for the image, for skipping a test

@@ -20,10 +20,15 @@ const image = missingForPods() === false ? await ensureImage() : undefined;
 /** Why these tests cannot run on this machine, or false. */
 export const skip = missingForPods() || (image !== undefined && 'missing' in image && image.missing);
 
+/** The archive of Keyferry's image. @throws Error if there is none (see `skip`) */
+export function archiveOfImage(): string {
+  if (image === undefined || 'missing' in image) throw new Error('there is no image');
+  return image.archive;
+}
+
 /** Starts a cluster whose containerd has the image of Keyferry. @param images more archives */
 export async function startCluster(images: readonly string[] = []): Promise<RealCluster> {
-  if (image === undefined || 'missing' in image) throw new Error('there is no image');
-  return startRealCluster([image.archive, ...images]);
+  return startRealCluster([archiveOfImage(), ...images]);
 }
 
 export type Values = Readonly<Record<string, unknown>>;

@@ -65,13 +65,14 @@ function findMissing(): string | undefined {
   const missing = hasPlugins ? programs : [...programs, `CNI plugins (${PLUGINS.join(', ')})`];
   if (missing.length > 0) {
     const packages = 'containerd runc containernetworking-plugins iptables iproute2';
-    return `Pods need ${missing.join(', ')}, which is not installed (Debian: apt-get install ${packages})`;
+    return `Pods need programs that are not installed: ${missing.join(', ')} (Debian: apt-get install ${packages})`;
   }
   const cgroups = missingCgroups();
   return cgroups === undefined ? refusal() : `Pods need cgroups: ${cgroups}`;
 }
 
-function isInstalled(program: string): boolean {
+/** Whether root finds this program. */
+export function isInstalled(program: string): boolean {
   return PROGRAM_PATH.split(path.delimiter).some((folder) => {
     try {
       accessSync(path.join(folder, program), constants.X_OK);
