@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { MIRROR_DEFAULTS } from '../../src/controllers/mirrors/api.ts';
 import { FORBIDDEN_TYPES } from '../../src/copy/model/kind.ts';
 import { condition } from './condition.ts';
-import { NAME_OR_EMPTY, rules } from './rules.ts';
+import { secretKeys, labelSelector, addedMetadata } from './mirror-choices.ts';
+import { NAME_OR_EMPTY, rules, type Rule } from './rules.ts';
 import { vaultBlock, vaultRules } from './vault-block.ts';
 
 /*
@@ -13,33 +14,45 @@ import { vaultBlock, vaultRules } from './vault-block.ts';
  * Maximum lengths are set because the API server rejects rules with a high estimated cost. They are far above normal use.
  */
 
-const namespacePatterns = z
-  .array(z.string().max(4096))
-  .max(1000)
-  .meta({
-    description: 'Regular expressions (RE2) for the names of destination namespaces, for type namespaces.',
-    ...rules({
-      // matches() fails for a pattern that does not compile. `type()` passes this error on, while `||` would hide it, and the API server
-      // adds the compiler's message to the message of the rule. Ratcheting applies to rules that return false, not to rules that fail. So the rule
-      // compares with the old list, which is available for the list but not for its items.
-      rule: "(oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)",
-      optionalOldSelf: true,
-      message: 'a destination namespace has a problem compiling: each must be a regular expression as RE2 knows them',
-    }),
-  });
+/** @param what names one pattern of the list in messages */
+function patterns(what: string, description: string, maxLength = 4096, maxItems = 1000) {
+  return z
+    .array(z.string().max(maxLength))
+    .max(maxItems)
+    .meta({
+      description,
+      ...rules({
+        // matches() fails for a pattern that does not compile. `type()` passes this error on, while `||` would hide it, and the API server
+        // adds the compiler's message to the message of the rule. Ratcheting applies to rules that return false, not to rules that fail. So the rule
+        // compares with the old list, which is available for the list but not for its items.
+        rule: "(oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)",
+        optionalOldSelf: true,
+        message: `${what} has a problem compiling: each must be a regular expression as RE2 knows them`,
+      }),
+    });
+}
+
+/** For a string field: a type of Secrets that copies may have. */
+const ALLOWED_TYPE: Rule = {
+  rule: `!(self in [${FORBIDDEN_TYPES.map((type) => `'${type}'`).join(', ')}])`,
+  message: `must not be ${FORBIDDEN_TYPES.join(' or ')}`,
+};
 
 const source = z
   .object({
     type: z
-      .enum(['secret', 'vault'])
-      .meta({ description: 'Type of the source: a Kubernetes Secret or Vault.', default: MIRROR_DEFAULTS.sourceType })
+      .enum(['secret', 'vault', 'configmap'])
+      .meta({
+        description: 'Type of the source: a Secret, Vault, or a ConfigMap, whose copies are ConfigMaps.',
+        default: MIRROR_DEFAULTS.sourceType,
+      })
       .exactOptional(),
     name: z
       .string()
       .max(253)
       .meta({
         description:
-          'Name of every copy, and of the source Secret in the namespace of the mirror. Default: the name of the mirror.',
+          'Name of the source in the namespace of the mirror, and of every copy without destination.name. Default: the name of the mirror.',
         ...rules(NAME_OR_EMPTY),
       })
       .exactOptional(),
@@ -47,32 +60,77 @@ const source = z
   })
   .meta({ description: 'Source of the copies.', ...rules(...vaultRules('source')) });
 
+/** Fields of `destination` without a meaning for Vault. Other ones were always accepted, or have a meaning. */
+const NAMESPACES_ONLY = [
+  'namespaceSelector',
+  'excludedNamespaces',
+  'name',
+  'labels',
+  'annotations',
+  'copyLabels',
+  'copyAnnotations',
+] as const;
+
 const destination = z
   .object({
     type: z
       .enum(['namespaces', 'vault'])
       .meta({ description: 'Type of the destination: namespaces or Vault.', default: MIRROR_DEFAULTS.destinationType })
       .exactOptional(),
-    namespaces: namespacePatterns.exactOptional(),
+    namespaces: patterns(
+      'a destination namespace',
+      'Regular expressions (RE2) for the names of destination namespaces, for type namespaces.',
+    ).exactOptional(),
+    namespaceSelector: labelSelector
+      .meta({
+        description:
+          'Selects destination namespaces by their labels. With namespaces, both must match. An empty selector selects every namespace.',
+      })
+      .exactOptional(),
+    excludedNamespaces: patterns(
+      'an excluded namespace',
+      'Regular expressions (RE2) for the names of namespaces that get no copy, whatever selects them.',
+    ).exactOptional(),
+    name: z
+      .string()
+      .max(253)
+      .meta({ description: 'Name of every copy. Default: source.name.', ...rules(NAME_OR_EMPTY) })
+      .exactOptional(),
+    keys: secretKeys.exactOptional(),
     vault: vaultBlock.meta({ description: 'Location in Vault, for type vault.' }).exactOptional(),
     secretType: z
       .string()
       .max(1024)
       .meta({
         description:
-          'Type of copies from Vault, for example kubernetes.io/tls. Default: Opaque. Copies of a Secret have the type of the Secret.',
-        ...rules({
-          rule: `!(self in [${FORBIDDEN_TYPES.map((type) => `'${type}'`).join(', ')}])`,
-          message: `must not be ${FORBIDDEN_TYPES.join(' or ')}`,
-        }),
+          'Type of the copies, for example kubernetes.io/tls. Default: the type of the source Secret; Opaque from Vault.',
+        ...rules(ALLOWED_TYPE),
       })
       .exactOptional(),
+    labels: addedMetadata('label', 63)
+      .meta({ description: 'Labels of every copy, in addition to those of the source. They win over them.' })
+      .exactOptional(),
+    annotations: addedMetadata('annotation', 4096)
+      .meta({ description: 'Annotations of every copy, in addition to those of the source. They win over them.' })
+      .exactOptional(),
+    copyLabels: patterns(
+      'a pattern in copyLabels',
+      'Regular expressions (RE2) for the keys of the labels that travel from the source. Default: all, without those that programs obey.',
+      256,
+      100,
+    ).exactOptional(),
+    copyAnnotations: patterns(
+      'a pattern in copyAnnotations',
+      'Regular expressions (RE2) for the keys of the annotations that travel from the source. Default: all, without those that programs obey.',
+      256,
+      100,
+    ).exactOptional(),
   })
   .meta({
     description: 'Destination of the copies.',
     ...rules(
       {
-        rule: "self.type != 'namespaces' || (has(self.namespaces) && size(self.namespaces) > 0)",
+        rule: "self.type != 'namespaces' || has(self.namespaceSelector) || (has(self.namespaces) && size(self.namespaces) > 0)",
         message: 'destination namespaces are empty',
         fieldPath: '.namespaces',
         reason: 'FieldValueRequired',
@@ -85,9 +143,27 @@ const destination = z
         fieldPath: '.namespaces',
         reason: 'FieldValueRequired',
       },
+      {
+        rule: "!has(self.excludedNamespaces) || !('' in self.excludedNamespaces)",
+        message: 'an excluded namespace is empty',
+        fieldPath: '.excludedNamespaces',
+      },
+      ...NAMESPACES_ONLY.map((field) => ({
+        rule: `self.type != 'vault' || !has(self.${field})`,
+        message: `destination.${field} is only for a destination of type namespaces`,
+        fieldPath: `.${field}`,
+      })),
       ...vaultRules('destination'),
     ),
   });
+
+const SOURCE_TYPE = `self.?source.?type.orValue('${MIRROR_DEFAULTS.sourceType}')`;
+
+/** A field of `destination` that has a meaning for some types of sources only. @param types a comparison in CEL */
+function forSources(field: string, types: string, message: string): Rule {
+  const rule = `!has(self.destination) || !has(self.destination.${field}) || ${SOURCE_TYPE} ${types}`;
+  return { rule, message, fieldPath: `.destination.${field}` };
+}
 
 export const secretMirrorSpec = z
   .object({
@@ -108,15 +184,33 @@ export const secretMirrorSpec = z
         format: 'int64',
       })
       .exactOptional(),
+    suspend: z
+      .boolean()
+      .meta({
+        description:
+          'While true, Keyferry neither writes nor deletes a copy of this mirror. The deletion of the mirror still follows deletePolicy.',
+      })
+      .exactOptional(),
   })
   .meta({
     description: 'Source and destination of the copies.',
-    ...rules({
-      rule: 'has(self.destination)',
-      message: 'destination namespaces are empty',
-      fieldPath: '.destination.namespaces',
-      reason: 'FieldValueRequired',
-    }),
+    ...rules(
+      {
+        rule: 'has(self.destination)',
+        message: 'destination namespaces are empty',
+        fieldPath: '.destination.namespaces',
+        reason: 'FieldValueRequired',
+      },
+      {
+        rule: `!has(self.destination) || ${SOURCE_TYPE} != 'configmap' || self.destination.type != 'vault'`,
+        message: 'a ConfigMap can only be copied to namespaces',
+        fieldPath: '.destination.type',
+      },
+      ...(['copyLabels', 'copyAnnotations'] as const).map((field) =>
+        forSources(field, "!= 'vault'", `destination.${field} is not for Vault, because its entries have no metadata`),
+      ),
+      forSources('secretType', "!= 'configmap'", 'destination.secretType is not for ConfigMaps, which have no type'),
+    ),
   });
 
 /** The status fields of the original, in both versions of the API. */

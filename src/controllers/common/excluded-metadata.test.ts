@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { isCopied } from './excluded-metadata.ts';
+import { isCopied, isMark } from './excluded-metadata.ts';
 
 /** Keys by what they would do to a copy, or by it. */
 const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
@@ -102,5 +102,21 @@ test('the label of a Helm release is not copied', () => {
   assert.deepEqual(
     [copied('owner', 'helm'), copied('OWNER', 'TILLER'), copied('owner', 'team-a')],
     [false, false, true],
+  );
+});
+
+test('marks of Keyferry, of copiers and of kubectl are told by the whole prefix or name', () => {
+  const last = 'kubectl.kubernetes.io/last-applied-configuration';
+  const marks = [
+    'keyferry.dev/copy',
+    'a.example/replicated-by',
+    'replicate-to',
+    'kubernetes.io/service-account.name',
+    last,
+  ];
+  const others = ['keyferry.dev', 'a/replicate-to-x', 'mirrorsxkts.studio/a', `${last}x`, 'x.keyferry.dev/copy', 'app'];
+  assert.deepEqual(
+    [...marks, ...others].filter((key) => isMark(key)),
+    marks,
   );
 });

@@ -76,12 +76,17 @@ export const REPLICATION_NAMES = {
   origin: 'replicated-from-origin',
   inherited: 'replicated-from-allowed',
 } as const;
-const REPLICATION = new Set<string>(Object.values(REPLICATION_NAMES));
+
+/** The keys of `isMark` as a pattern in RE2 syntax, also for the schemas of CRDs. */
+export const MARK_PATTERN =
+  `^(${[...MARK_PREFIXES, `${LAST_APPLIED}$`, `(.*/)?(${Object.values(REPLICATION_NAMES).join('|')})$`].join('|')})`
+    .replaceAll('.', '[.]')
+    .replaceAll('[.]*', '.*');
+const MARK = new RegExp(MARK_PATTERN);
 
 /** Whether a copy must not carry the key, whatever an administrator allows: `last-applied-configuration` has the values. */
 export function isMark(key: string): boolean {
-  if (key === LAST_APPLIED || REPLICATION.has(key.slice(key.lastIndexOf('/') + 1))) return true;
-  return MARK_PREFIXES.some((prefix) => key.startsWith(prefix));
+  return MARK.test(key);
 }
 
 /** Whether copies carry a label or annotation of their source, where nobody has chosen the keys. */

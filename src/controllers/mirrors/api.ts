@@ -67,7 +67,7 @@ export const MIRROR_DEFAULTS = {
 /** `status.lastSyncTime` before the first sync. */
 export const NEVER_SYNCED = '1970-01-01T00:00:00Z';
 
-export type SourceType = 'secret' | 'vault';
+export type SourceType = 'secret' | 'vault' | 'configmap';
 export type DestinationType = 'namespaces' | 'vault';
 export type DeletePolicy = 'delete' | 'retain';
 export type MirrorStatus = 'Pending' | 'Active' | 'Error';
@@ -84,11 +84,12 @@ export interface SecretMirrorSpec {
   readonly deletePolicy?: DeletePolicy;
   /** Seconds; 0 means the default. */
   readonly pollPeriodSeconds?: number;
+  readonly suspend?: boolean;
 }
 
 export interface SecretMirrorSource {
   readonly type?: SourceType;
-  /** Name of the source Secret and of every copy. */
+  /** Name of the source, and of copies without `destination.name`. */
   readonly name?: string;
   readonly vault?: VaultBlock;
 }
@@ -97,9 +98,39 @@ export interface SecretMirrorDestination {
   readonly type?: DestinationType;
   /** RE2 patterns of namespace names. */
   readonly namespaces?: readonly string[];
+  readonly namespaceSelector?: LabelSelector;
+  /** RE2 patterns of namespace names. They win. */
+  readonly excludedNamespaces?: readonly string[];
+  /** Name of the copies. */
+  readonly name?: string;
+  readonly keys?: readonly MirroredKey[];
   readonly vault?: VaultBlock;
-  /** Type of the copies from a Vault source. */
+  /** Type of the copies. */
   readonly secretType?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** RE2 patterns of whole keys that travel from the source. */
+  readonly copyLabels?: readonly string[];
+  readonly copyAnnotations?: readonly string[];
+}
+
+/** `metav1.LabelSelector` */
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly LabelRequirement[];
+}
+
+export interface LabelRequirement {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+  readonly values?: readonly string[];
+}
+
+export interface MirroredKey {
+  readonly from: string;
+  /** Default: `from`. */
+  readonly to?: string;
+  readonly optional?: boolean;
 }
 
 export interface VaultBlock {

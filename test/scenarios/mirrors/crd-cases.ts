@@ -7,6 +7,14 @@ const NAMED_TOKEN = { token: { secretRef: { name: 'vault-token' } } };
 const BLOCK = { addr: 'https://vault.example.com', path: 'secret/data/app', auth: NAMED_TOKEN };
 
 const toNamespaces = (...namespaces: readonly string[]): AnySpec => ({ destination: { namespaces } });
+/** To all namespaces with a label. */
+const choosing = (
+  change: Readonly<Record<string, unknown>>,
+  source: Readonly<Record<string, unknown>> = {},
+): AnySpec => ({
+  source,
+  destination: { namespaceSelector: { matchLabels: { tier: 'prod' } }, ...change },
+});
 const toVault = (change: Readonly<Record<string, unknown>>): AnySpec => ({
   destination: { type: 'vault', vault: { ...BLOCK, ...change } },
 });
@@ -159,6 +167,115 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
       ] as const,
   ),
   [
+    'an empty namespace beside a selector',
+    choosing({ namespaces: [''] }),
+    'spec.destination.namespaces: Required value: destination namespace #0 is empty',
+  ],
+  [
+    'an empty excluded namespace',
+    choosing({ excludedNamespaces: [''] }),
+    'spec.destination.excludedNamespaces: Invalid value: an excluded namespace is empty',
+  ],
+  [
+    'an invalid excluded pattern',
+    choosing({ excludedNamespaces: ['b('] }),
+    'an excluded namespace has a problem compiling',
+  ],
+  [
+    'an unknown operator of a selector',
+    choosing({ namespaceSelector: { matchExpressions: [{ key: 'a', operator: 'Gt', values: ['1'] }] } }),
+    'spec.destination.namespaceSelector.matchExpressions[0].operator: Unsupported value: "Gt"',
+  ],
+  ...[
+    { key: 'a', operator: 'In' },
+    { key: 'a', operator: 'NotIn', values: [] },
+    { key: 'a', operator: 'Exists', values: ['b'] },
+  ].map(
+    (requirement) =>
+      [
+        `a requirement with ${requirement.operator} and ${requirement.values?.length ?? 'no'} values`,
+        choosing({ namespaceSelector: { matchExpressions: [requirement] } }),
+        'In and NotIn need values; Exists and DoesNotExist have none',
+      ] as const,
+  ),
+  [
+    'a key of a selector that no label has',
+    choosing({ namespaceSelector: { matchLabels: { 'a b': 'c' } } }),
+    'spec.destination.namespaceSelector.matchLabels: Invalid value: each must be a valid key of a label',
+  ],
+  [
+    'a value of a selector that no label has',
+    choosing({ namespaceSelector: { matchLabels: { a: 'b c' } } }),
+    'spec.destination.namespaceSelector.matchLabels.a in body should match',
+  ],
+  ['an impossible name of the copies', choosing({ name: 'My_Copy' }), `spec.destination.name: Invalid value: ${NAME}`],
+  ['no keys', choosing({ keys: [] }), 'spec.destination.keys in body should have at least 1 items'],
+  [
+    'two keys with one name',
+    choosing({ keys: [{ from: 'a' }, { from: 'b', to: 'a' }] }),
+    'spec.destination.keys: Invalid value: two of the keys have the same name in the copies',
+  ],
+  [
+    'an impossible key',
+    choosing({ keys: [{ from: 'a', to: 'b/c' }] }),
+    'spec.destination.keys[0].to in body should match',
+  ],
+  [
+    'an impossible label',
+    choosing({ labels: { 'a b': 'c', d: 'e f' } }),
+    'spec.destination.labels.d in body should match',
+  ],
+  [
+    'an impossible key of an annotation',
+    choosing({ annotations: { '/a': 'b' } }),
+    'each must be a valid key of an annotation',
+  ],
+  ...['keyferry.dev/copy', 'mirrors.kts.studio/owned-by', 'x.example/replicate-from'].map(
+    (key) =>
+      [
+        `the mark ${key}`,
+        choosing({ labels: { [key]: 'a' } }),
+        'a label of Keyferry or of another copier cannot be set',
+      ] as const,
+  ),
+  [
+    'the annotation of kubectl apply',
+    choosing({ annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{}' } }),
+    'an annotation of Keyferry or of another copier cannot be set',
+  ],
+  ['an invalid pattern of labels', choosing({ copyLabels: ['('] }), 'a pattern in copyLabels has a problem compiling'],
+  ...Object.entries({
+    namespaceSelector: {},
+    excludedNamespaces: ['a'],
+    name: 'a',
+    labels: { a: 'b' },
+    annotations: { a: 'b' },
+    copyLabels: ['a'],
+    copyAnnotations: ['a'],
+  }).map(
+    ([field, value]) =>
+      [
+        `${field} for Vault`,
+        { destination: { type: 'vault', vault: BLOCK, [field]: value } },
+        `spec.destination.${field}: Invalid value: destination.${field} is only for a destination of type namespaces`,
+      ] as const,
+  ),
+  [
+    'labels that travel from Vault',
+    { source: { type: 'vault', vault: BLOCK }, destination: { namespaces: ['a'], copyLabels: ['a'] } },
+    'spec.destination.copyLabels: Invalid value: destination.copyLabels is not for Vault',
+  ],
+  [
+    'a ConfigMap for Vault',
+    { source: { type: 'configmap' }, destination: { type: 'vault', vault: BLOCK } },
+    'spec.destination.type: Invalid value: a ConfigMap can only be copied to namespaces',
+  ],
+  [
+    'a ConfigMap with a type',
+    choosing({ secretType: 'Opaque' }, { type: 'configmap' }),
+    'spec.destination.secretType: Invalid value: destination.secretType is not for ConfigMaps',
+  ],
+  [
     'an unknown deletePolicy',
     { destination: { namespaces: ['a'] }, deletePolicy: 'keep' },
     'spec.deletePolicy: Unsupported value: "keep": supported values: "delete", "retain"',
@@ -199,6 +316,36 @@ export const ACCEPTED: readonly (readonly [string, AnySpec])[] = [
       pollPeriodSeconds: 5,
     },
   ],
+  ['a selector alone', choosing({})],
+  ['a selector without requirements', choosing({ namespaceSelector: {} })],
+  ['a selector with an empty list of namespaces', choosing({ namespaces: [] })],
+  [
+    'all choices',
+    {
+      source: { name: 'x' },
+      destination: {
+        namespaces: ['team-.+'],
+        namespaceSelector: {
+          matchLabels: { 'example.com/tier': 'prod', empty: '' },
+          matchExpressions: [
+            { key: 'a', operator: 'In', values: ['b', 'c'] },
+            { key: 'example.com/d', operator: 'DoesNotExist' },
+          ],
+        },
+        excludedNamespaces: ['team-x', 'team-.*-test'],
+        name: 'y',
+        keys: [{ from: 'tls.crt' }, { from: 'ca.crt', to: 'ca.pem', optional: true }],
+        secretType: 'Opaque',
+        labels: { 'argocd.argoproj.io/secret-type': 'repository', a: '' },
+        annotations: { 'example.com/note': 'any text, also long' },
+        copyLabels: ['app.*', 'argocd\\.argoproj\\.io/.*'],
+        copyAnnotations: [],
+      },
+      suspend: true,
+    },
+  ],
+  ['keys for Vault', { destination: { type: 'vault', vault: BLOCK, keys: [{ from: 'a', to: 'b' }] } }],
+  ['a ConfigMap', choosing({ name: 'y', keys: [{ from: 'a' }] }, { type: 'configmap', name: 'x' })],
   [
     'a CA bundle',
     toVault({
