@@ -129,7 +129,7 @@ void runCli(
       },
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
-    processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
+    processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },
     build: BUILD,
     stdout,
     stderr,

@@ -61,6 +61,8 @@ export interface LeaderElectConfig {
   readonly leaseName: string;
   /** Unique for each process, also after a restart in the same container. */
   readonly identity: string;
+  /** The begin of the identities of this container's earlier processes. Absent if the Pod's uid is unknown, or other processes may run beside this one. */
+  readonly predecessors?: string;
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
@@ -136,6 +138,8 @@ export interface ProcessInfo {
   readonly hostname: string;
   /** Random, different for each process. */
   readonly uniqueId: string;
+  /** Of the process; 1: the first one of a container, which ends with it. Default: another. */
+  readonly pid?: number;
 }
 
 /** Freezes a value and all values inside it. */

@@ -163,6 +163,7 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
     namespace,
     name: config.leaseName,
     identity: config.identity,
+    predecessors: config.predecessors,
     leaseDurationMs: config.leaseDurationMs,
     renewDeadlineMs: config.renewDeadlineMs,
     retryMs: config.retryPeriodMs,

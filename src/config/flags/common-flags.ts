@@ -110,7 +110,7 @@ export const namespacesFlag = {
 /** @throws UsageError if the three durations do not fit together */
 export function leaderElectConfig(
   election: CommonValues['election'],
-  { env, hostname, uniqueId }: ProcessInfo,
+  { env, hostname, uniqueId, pid }: ProcessInfo,
 ): LeaderElectConfig {
   const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = election;
   // The rules of client-go: a leader stops before another replica can take over.
@@ -123,10 +123,15 @@ export function leaderElectConfig(
     throw new UsageError(`${text} --leader-elect-retry-period (${retryPeriodMs} ms)`);
   }
   const here = namespaceIn(env, 'POD_NAMESPACE');
+  // With the uid an identity tells which Pod it was, and a name is used again by a StatefulSet.
+  const uid = env['POD_UID'] || undefined;
+  const prefix = `${env['POD_NAME'] || hostname}_${uid === undefined ? '' : `${uid}_`}`;
   return {
     ...election,
     namespace: election.namespace ?? here,
-    identity: `${env['POD_NAME'] || hostname}_${uniqueId}`,
+    identity: `${prefix}${uniqueId}`,
+    // A process that somebody starts beside the first one (`kubectl exec`) must not take the Lease from it.
+    ...(uid !== undefined && pid === 1 && { predecessors: prefix }),
   };
 }
 

@@ -35,6 +35,8 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
+  /** The begin of the identities of earlier processes of this container, whose Lease is taken over at once. Default: none is known. */
+  readonly predecessors?: string | undefined;
   /** Default 15,000, as in client-go. */
   readonly leaseDurationMs?: number;
   /** Default 10,000. */
@@ -73,8 +75,10 @@ const JITTER = 0.25;
 /** Spreads the tries of standbys that saw the last renewal at the same time, ms. */
 const EXPIRY_SPREAD_MS = 200;
 
+type Optional = 'onLeader' | 'predecessors';
+
 export class LeaderElector {
-  readonly #options: Required<Omit<LeaderElectorOptions, 'onLeader'>> & Pick<LeaderElectorOptions, 'onLeader'>;
+  readonly #options: Required<Omit<LeaderElectorOptions, Optional>> & Pick<LeaderElectorOptions, Optional>;
   readonly #client: LeaseClient;
   /** As last read or written. */
   #lease: Lease | undefined;
@@ -216,13 +220,15 @@ export class LeaderElector {
   }
 
   #nextStep(lease: Lease | undefined, now: number): ElectionStep {
-    const { identity } = this.#options;
+    const { identity, predecessors: prefix, retryMs, clock } = this.#options;
     return nextStep({
       lease,
       observation: this.#observation,
       identity,
       defaultDurationMs: this.#options.leaseDurationMs,
       now,
+      // A leader renews every `retryMs`.
+      predecessors: prefix === undefined ? undefined : { prefix, silenceMs: retryMs * (1 + JITTER), time: clock.now() },
     });
   }
 

@@ -57,6 +57,24 @@ test('the step about a Lease', () => {
   }
 });
 
+test('a Lease of an earlier process of the container is taken once a renewal is missing', () => {
+  const held = (holderIdentity: string): Lease => lease({ ...other, holderIdentity });
+  const step = (seen: Lease, ago: number, time: number): string => {
+    const observation = observe(seen, undefined, 1000);
+    const predecessors = { prefix: 'pod-0_u1_', silenceMs: 2500, time };
+    const now = 1000 + ago;
+    return nextStep({ lease: seen, observation, identity: 'pod-0_u1_b', defaultDurationMs: 20_000, now, predecessors })
+      .do;
+  };
+  assert.equal(step(held('pod-0_u1_a'), 0, NOW + 2500), 'take', 'it had ended before this process began');
+  assert.equal(step(held('pod-0_u1_a'), 0, NOW + 2499), 'wait', 'it may still renew');
+  assert.equal(step(held('pod-0_u1_a'), 2500, NOW), 'take', 'seen for so long without a renewal');
+  assert.equal(step(held('pod-0_u1_a'), 2499, NOW - 60_000), 'wait', 'the clock went back');
+  for (const stranger of ['pod-0_u2_a', 'pod-0_u11_a', 'pod-1_u1_a', 'pod-0_a', 'pod-0_u1'])
+    assert.equal(step(held(stranger), 14_999, NOW + 99_000), 'wait', stranger);
+  assert.equal(step(held('pod-0_u1_b'), 0, NOW), 'renew');
+});
+
 test('only a change of the record renews a observation', () => {
   const first = observe(lease(other, '1'), undefined, 100);
   assert.equal(observe(lease(other, '2'), first, 200), first, 'an annotation is no renewal');

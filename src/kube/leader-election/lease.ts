@@ -60,15 +60,42 @@ export interface StepFacts {
   readonly defaultDurationMs: number;
   /** Monotonic ms. */
   readonly now: number;
+  /** @see Predecessors */
+  readonly predecessors?: Predecessors | undefined;
 }
 
-export function nextStep({ lease, observation, identity, defaultDurationMs, now }: StepFacts): ElectionStep {
+/**
+ * The earlier processes of this process's container. They ended before it began, so it need not wait until their Lease runs out. A Lease that
+ * is still renewed is left alone nevertheless: somebody may have given two containers the same identity.
+ */
+export interface Predecessors {
+  /** The begin of their identities. */
+  readonly prefix: string;
+  /** One that has not renewed for this long has ended, ms. */
+  readonly silenceMs: number;
+  /** Wall clock, ms. They are on the same node, so their times are of the same clock. */
+  readonly time: number;
+}
+
+export function nextStep({
+  lease,
+  observation,
+  identity,
+  defaultDurationMs,
+  now,
+  predecessors,
+}: StepFacts): ElectionStep {
   if (lease === undefined) return { do: 'create' };
   const holder = holderOf(lease);
   if (holder === identity) return { do: 'renew', lease };
   if (holder === undefined) return { do: 'take', lease };
   const seconds = lease.spec?.leaseDurationSeconds;
-  const durationMs = typeof seconds === 'number' ? seconds * 1000 : defaultDurationMs;
+  let durationMs = typeof seconds === 'number' ? seconds * 1000 : defaultDurationMs;
+  if (predecessors !== undefined && holder.startsWith(predecessors.prefix)) {
+    const { silenceMs, time } = predecessors;
+    if (time - Date.parse(lease.spec?.renewTime ?? '') >= silenceMs) return { do: 'take', lease };
+    durationMs = Math.min(durationMs, silenceMs);
+  }
   const until = (observation?.at ?? now) + durationMs;
   return now >= until ? { do: 'take', lease } : { do: 'wait', holder, until };
 }

@@ -265,6 +265,9 @@ describe('the chart', () => {
     assert.deepEqual(pod.volumes.slice(1), [volume]);
     assert.deepEqual(container.volumeMounts.slice(1), [mount]);
     assert.deepEqual(container.envFrom, envFrom);
+    const [uid, ...others] = container.env;
+    assert.deepEqual(uid, { name: 'POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } });
+    assert.deepEqual(others, [], 'what values add comes after that');
     assert.equal(container.livenessProbe.failureThreshold, 7);
     assert.equal(container.livenessProbe.periodSeconds, 10);
     assert.deepEqual(spec.strategy, { type: 'Recreate' });

@@ -1,16 +1,16 @@
 /**
- * A process that takes part in an election with the default durations until it is killed: `KUBECONFIG IDENTITY`.
+ * A process that takes part in an election with the default durations until it is killed: `KUBECONFIG IDENTITY LEASE`.
  * Prints `leading` when it leads.
  */
 import { LeaderElector } from '../../../src/kube/leader-election/elector.ts';
 import { kubeApi } from './api.ts';
 
-const [kubeconfig = '', identity = ''] = process.argv.slice(2);
+const [kubeconfig = '', identity = '', name = ''] = process.argv.slice(2);
 await using api = await kubeApi(kubeconfig);
 const elector = new LeaderElector({
   api,
   namespace: 'default',
-  name: 'two-replicas',
+  name,
   identity,
   onError: (error) => {
     console.error(error);

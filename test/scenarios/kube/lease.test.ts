@@ -1,8 +1,9 @@
 /** Leader election on a real API server. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import {
@@ -123,13 +124,45 @@ test('one of five replicas leads, and a clean stop hands over within 3 s', async
   assert.equal(released.spec.leaseDurationSeconds, 1);
 });
 
-test('after kill -9 of the leader the standby takes over within 20 s', async () => {
+/** A process that leads with the default durations. */
+function holderProcess(identity: string, lease: string): ChildProcessByStdio<null, Readable, null> {
   const script = path.join(import.meta.dirname, 'lease-holder.ts');
-  const holder = spawn(process.execPath, [script, plane.kubeconfigPath, 'doomed'], {
+  return spawn(process.execPath, [script, plane.kubeconfigPath, identity, lease], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+}
+
+async function isLeading({ stdout }: { readonly stdout: Readable }): Promise<void> {
+  await once(stdout, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
+}
+
+test('after kill -9 the next container of the same Pod leads once a renewal is missing, and no other Pod', async () => {
+  const holder = holderProcess('pod-0_u1_a', 'crash');
   try {
-    await once(holder.stdout, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
+    await isLeading(holder);
+    // Two containers of one Pod that were given the same identity.
+    await using sibling = new Replica('crash', 'pod-0_u1_s', { predecessors: 'pod-0_u1_' });
+    await waitFor(() => sibling.elector.leader === 'pod-0_u1_a');
+    await staysTrue(() => !sibling.working, 4000, 'a leader that renews is left alone');
+    await sibling.stop();
+    holder.kill('SIGKILL');
+    await once(holder, 'exit');
+    await using other = new Replica('crash', 'pod-0_u2_b', { predecessors: 'pod-0_u2_' });
+    await waitFor(() => other.elector.leader === 'pod-0_u1_a');
+    await using next = new Replica('crash', 'pod-0_u1_b', { predecessors: 'pod-0_u1_' });
+    await within(4000, 'the takeover', async () => await next.leading());
+    const { holderIdentity, leaseTransitions } = (await read('crash')).spec;
+    assert.deepEqual([holderIdentity, leaseTransitions], ['pod-0_u1_b', 1]);
+    assert.equal(other.working, false);
+  } finally {
+    holder.kill('SIGKILL');
+  }
+});
+
+test('after kill -9 of the leader the standby takes over within 20 s', async () => {
+  const holder = holderProcess('doomed', 'two-replicas');
+  try {
+    await isLeading(holder);
     await using standby = new Replica('two-replicas', 'survivor', {});
     await waitFor(() => standby.elector.leader === 'doomed');
     await staysTrue(() => !standby.working, 3000, 'the standby stands by');
