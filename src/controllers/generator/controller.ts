@@ -187,10 +187,6 @@ class Generator implements Controller, OwnWork {
     return this.#lanes.all;
   }
 
-  stop(): void {
-    // Its watches are those of the cluster.
-  }
-
   /** Follows the schema of the conditions. */
   #watchCrd(): void {
     const target = {
