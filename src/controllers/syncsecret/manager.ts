@@ -9,10 +9,10 @@ import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { finalizerStep } from '../common/rules/finalizer.ts';
+import { Deletions, finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
 import { COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
-import { LeftDeletions, managerDuty, servedNamespaces } from './rules/one-cluster.ts';
+import { managerDuty, servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
@@ -52,7 +52,7 @@ function create(context: ControllerContext): Controller {
       store: syncSecrets.store,
       travel: new Travel(syncsecret),
       isServed,
-      leftDeletions: new LeftDeletions(LEFT_LIMITS * deletionTimeoutMs, isServed, monotonic),
+      leftDeletions: new Deletions({ deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs, monotonic }),
     }),
     syncSecrets,
     exists: (secret) => index.find(secret) !== undefined,

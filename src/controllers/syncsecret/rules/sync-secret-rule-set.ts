@@ -16,10 +16,11 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { Deletions } from '../../common/rules/finalizer.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import { ccmDuty, type CcmDuty, type LeftDeletions, type Zone } from './one-cluster.ts';
+import { ccmDuty, type CcmDuty, managerDuty, type Zone } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape, SecretShape } from './shapes.ts';
 import { type CopyStatus, copyState } from './status.ts';
@@ -181,8 +182,8 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 }
 
 export interface ManagerRulesOptions extends SyncSecretRulesOptions {
-  /** `undefined`: it leaves no deletion to a CCM. */
-  readonly leftDeletions?: LeftDeletions;
+  /** The time for which a deletion is left to a CCM. `undefined`: none is. */
+  readonly leftDeletions?: Deletions;
   readonly isServed: (namespace: string) => boolean;
 }
 
@@ -203,10 +204,15 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
   }
 
-  /** How long the manager still leaves a SyncSecret to a CCM, ms. 0: the manager may work on the SyncSecret now. */
+  /** How long the manager still leaves the deletion of a SyncSecret to a CCM, ms. 0: the manager may work on the SyncSecret now. */
   leftMs(rule: RuleKey): number {
-    const { store, leftDeletions } = this.options;
-    return leftDeletions?.remainingMs(rule, store.get(rule)) ?? 0;
+    const { store, leftDeletions, isServed } = this.options;
+    const object = store.get(rule);
+    if (object !== undefined && managerDuty(object, isServed) !== 'serve') {
+      return Math.max(0, leftDeletions?.step(rule, object, []).remainingMs ?? 0);
+    }
+    leftDeletions?.forget(rule);
+    return 0;
   }
 
   protected isServed(rule: RuleKey): boolean {
