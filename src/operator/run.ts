@@ -18,7 +18,6 @@ import { Operator } from './operator.ts';
 import { onStopSignal } from './stop-signals.ts';
 import { VERSION } from '../config/version.ts';
 
-const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
 /** The process exits within this time after a signal, ms. */
 const STOP_LIMIT_MS = 4500;
 
@@ -108,8 +107,18 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await listen(server, config, metrics, operator);
   try {
     await operator.open(until.signal);
-    if (elector !== undefined) await lead(elector, operator, until.signal);
-    else await workUntil(operator, until.signal);
+    if (elector === undefined) await workUntil(operator, until.signal);
+    else {
+      const onStartedLeading = async (leading: AbortSignal): Promise<void> => {
+        try {
+          await workUntil(operator, leading);
+        } finally {
+          // Before the Lease is released.
+          await operator.stop();
+        }
+      };
+      await elector.run({ signal: until.signal, onStartedLeading });
+    }
   } finally {
     // A controller that waits for its API would keep the process alive.
     ended.abort(new Error('the operator has stopped'));
@@ -176,27 +185,6 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
       else log.info('new leader', { leader });
     },
   });
-}
-
-/** Runs the operator while this process holds the Lease. Throws when the Lease is lost: a new process has no stale caches. */
-async function lead(elector: LeaderElector, operator: Operator, signal: AbortSignal): Promise<void> {
-  using ended = anySignal(signal);
-  let lost = false;
-  await elector.run({
-    signal: ended.signal,
-    onStartedLeading: async (leading) => {
-      try {
-        await workUntil(operator, leading);
-      } catch (error) {
-        // The Lease was lost during the start.
-        if (!leading.aborted) throw error;
-      }
-      await operator.stop();
-      lost = !signal.aborted;
-      ended.abort(new Error(LOST));
-    },
-  });
-  if (lost) throw new Error(LOST);
 }
 
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
