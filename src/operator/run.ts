@@ -8,7 +8,7 @@ import type { Connection } from '../kube/connection.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
 import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
-import { type Checks, runChecks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
+import { type Checks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { errorFields } from '../observe/error-fields.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics/metrics.ts';
@@ -188,11 +188,11 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
 }
 
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
-  const liveness: Checks = () => [{ name: 'workers', check: () => operator.manager.liveness() }];
+  const liveness: Checks = () => [{ name: 'workers', ...operator.manager.liveness() }];
   const readiness: Checks = () => [
-    ...operator.manager.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
+    ...operator.manager.readiness().map((result, index) => ({ name: `watch-${index}`, ...result })),
     ...operator.manager.otherWatches.map(({ backend, ...result }, index) => {
-      return { name: `${backend}/watch-${index}`, check: () => result, isInformational: true };
+      return { name: `${backend}/watch-${index}`, ...result, isInformational: true };
     }),
   ];
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
@@ -207,7 +207,7 @@ async function listen(server: StatusServer, config: Config, metrics: Metrics, op
 }
 
 function failed(checks: Checks): string[] {
-  return runChecks(checks)
+  return checks()
     .filter(({ ok }) => !ok)
     .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
 }
