@@ -190,7 +190,7 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
   const liveness: Checks = () => [{ name: 'workers', ...operator.manager.liveness() }];
   const readiness: Checks = () => [
-    ...operator.manager.readiness().map((result, index) => ({ name: `watch-${index}`, ...result })),
+    ...Array.from(operator.manager.readiness(), (result, index) => ({ name: `watch-${index}`, ...result })),
     ...operator.manager.otherWatches.map(({ backend, ...result }, index) => {
       return { name: `${backend}/watch-${index}`, ...result, isInformational: true };
     }),
