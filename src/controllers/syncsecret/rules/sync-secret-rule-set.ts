@@ -16,6 +16,7 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import { flatText } from '../../../runtime/text/flat-text.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
@@ -65,7 +66,7 @@ export abstract class SyncSecretRules<
     const object = store.get(rule);
     if (object === undefined || !this.isServed(rule, object)) return undefined;
     const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = object.metadata;
-    const title = `${SYNC_SECRET_KIND} ${namespace}/${name}`;
+    const title = flatText(SYNC_SECRET_KIND, ' ', namespace, '/', name);
     const owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const target = this.targetOf(object);
     const shape = this.shapeOf(rule, object);
@@ -228,13 +229,9 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   }
 
   protected shapeOf(_rule: RuleKey, object: SyncSecretRule): SecretShape {
-    const { name, uid } = object.metadata;
-    const owner = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, name, uid };
-    return new SecretShape(this.options.travel, {
-      owner,
-      immutable: object.immutable,
-      originalType: originalTypeOf(object),
-    });
+    const { metadata, immutable } = object;
+    const { name, uid } = metadata;
+    return new SecretShape(this.options.travel, { name, uid, immutable, originalType: originalTypeOf(object) });
   }
 }
 
