@@ -23,6 +23,8 @@ export interface ServerProcessOptions {
 }
 
 const STOP_TIMEOUT_MS = 20_000;
+/** The longest pause between two probes of a server that starts. */
+const LONGEST_PROBE_PAUSE_MS = 200;
 
 export class ServerProcess {
   readonly name: string;
@@ -104,7 +106,8 @@ export class ServerProcess {
    * @throws Error with the end of the log if the server ended or `timeoutMs` has passed.
    */
   async ready(probe: () => Promise<boolean>, timeoutMs: number): Promise<void> {
-    const deadline = performance.now() + timeoutMs;
+    const from = performance.now();
+    const deadline = from + timeoutMs;
     let last: unknown;
     for (;;) {
       if (!this.running) {
@@ -118,8 +121,11 @@ export class ServerProcess {
       } catch (error) {
         last = error;
       }
-      if (performance.now() > deadline) throw this.#failure(`was not ready within ${timeoutMs} ms`, last);
-      await new Promise((resolve) => setTimeout(resolve, 25));
+      const now = performance.now();
+      if (now > deadline) throw this.#failure(`was not ready within ${timeoutMs} ms`, last);
+      // A server that starts slowly needs the processor: each probe of a busy API server takes time from its start.
+      const pauseMs = Math.max(25, Math.min((now - from) / 10, LONGEST_PROBE_PAUSE_MS));
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
 

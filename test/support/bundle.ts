@@ -10,8 +10,14 @@ import { withLock } from '../servers/build-lock.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const BUNDLE = path.join(ROOT, 'dist', 'keyferry.cjs');
 
-/** The path of an up-to-date bundle. Parallel test files build it once. */
-export async function ensureBundle(): Promise<string> {
+let bundle: Promise<string> | undefined;
+
+/** The path of an up-to-date bundle. Parallel test files build it once, and each looks at the sources once. */
+export function ensureBundle(): Promise<string> {
+  return (bundle ??= build());
+}
+
+async function build(): Promise<string> {
   if (!isStale()) return BUNDLE;
   await mkdir(path.dirname(BUNDLE), { recursive: true });
   await withLock(

@@ -13,6 +13,14 @@ const LONGEST_STRETCH = 4;
 /** Pause between two looks of `staysTrue`, most of which are requests. Most effects that it watches for last. */
 const STAYS_INTERVAL_MS = 50;
 
+/**
+ * The least pause between two looks of `waitFor`, of a share of the time waited so far. Most looks are requests, and these use processor
+ * time that the servers and programs under test need.
+ */
+const LEAST_PAUSE_MS = 20;
+const WAITED_SHARE = 1 / 6;
+const LONGEST_LEAST_PAUSE_MS = 150;
+
 /** A look that takes long, such as a list of 1,000 Secrets, is work for the servers under test: the pause is so many times longer. */
 const PAUSE_SHARE = 3;
 const LONGEST_INTERVAL_MS = 500;
@@ -26,7 +34,7 @@ export interface WaitOptions {
   /** Default `PATIENCE_MS`. */
   readonly timeoutMs?: number;
   /**
-   * Pause between two calls of `condition`. Default: a tenth of the time waited so far, 20 to 100 ms, and longer after a call that takes
+   * Pause between two calls of `condition`. Default: a sixth of the time waited so far, 20 to 150 ms, and longer after a call that takes
    * long.
    */
   readonly intervalMs?: number;
@@ -63,7 +71,7 @@ export async function waitFor<T>(
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new Error(`waited ${timeoutMs} ms for ${what}${why}`, { cause });
     }
-    const leastMs = Math.min(Math.max(20, waitedMs / 10), 100);
+    const leastMs = Math.min(Math.max(LEAST_PAUSE_MS, waitedMs * WAITED_SHARE), LONGEST_LEAST_PAUSE_MS);
     const intervalMs = options.intervalMs ?? pauseAfter(now - lookedAt, waitedMs, leastMs);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -27,6 +28,7 @@ const listener = createServer((request, response) => {
   answer(request, response);
 });
 const addr = (): string => `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+const connections = promisify(listener.getConnections.bind(listener));
 
 before(async () => {
   scene = await GeneratorScene.open({ eso: false });
@@ -182,8 +184,9 @@ describe('an author cannot make Keyferry', () => {
 });
 
 it('the token of the environment goes to the address of the environment alone', async () => {
-  // It tries the ExternalSecrets of the tests before again, until it has stopped.
+  // It tries the ExternalSecrets of the tests before again, until it has stopped. A request that it sent last arrives after its end.
   await scene.operator.stop();
+  await waitFor(async () => (await connections()) === 0, { message: 'the listener to have read what was sent' });
   requests = [];
   await scene.start({
     args: ['--credentials=environment'],

@@ -178,8 +178,10 @@ describe('a token that expires', () => {
   });
 
   it('is not renewed without users', async () => {
-    sessions = new VaultSessions({ clock: systemClock, onEvent: (event) => events.push(event) });
-    const hold = sessions.acquire({ addr: vault.addr }, appRole(await newRole({ token_ttl: '2s' })));
+    sessions = new VaultSessions({ ...CALL, clock: systemClock, onEvent: (event) => events.push(event) });
+    // A renewal comes at two thirds of the time: a slow machine must have released the session before.
+    const ttlS = 2 * Math.ceil(await currentStretch());
+    const hold = sessions.acquire({ addr: vault.addr }, appRole(await newRole({ token_ttl: `${ttlS}s` })));
     await read(hold.session);
     hold.release();
     await waitFor(() => hold.session.state === 'idle', { message: 'it expires' });
@@ -382,7 +384,8 @@ describe('a Vault that hangs', () => {
     const timeoutMs = Math.ceil(200 * (await currentStretch()));
     sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
     const session = open(appRole(await newRole()));
-    await read(session);
+    // The short time limit is for the pause. The login before it may take longer on a busy machine.
+    await waitFor(() => read(session), { message: 'the first read' });
     mark = vault.audited().length;
     await vault.server.pause();
     try {
