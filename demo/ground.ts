@@ -3,10 +3,11 @@ import { readCrds } from '../scripts/crd/read-crds.ts';
 import { createKubeApi, type HttpKubeApi } from '../src/kube/http.ts';
 import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
 import { isForbidden } from '../src/kube/errors.ts';
-import { serverRecipe } from '../test/servers/catalogue.ts';
-import { startControlPlane } from '../test/servers/control-plane.ts';
+import { type ServerName, serverRecipe } from '../test/servers/catalogue.ts';
+import { type ControlPlane, startControlPlane } from '../test/servers/control-plane.ts';
 import { Reaper } from '../test/servers/reaper.ts';
 import { waitFor } from '../test/support/wait-for.ts';
+import type { Builds } from './builds.ts';
 import { type DemoCluster, type Manifest, parseManifests } from './cluster.ts';
 import { type Screen, took } from './screen.ts';
 
@@ -21,17 +22,23 @@ export interface Ground extends AsyncDisposable {
 }
 
 /**
- * Starts etcd and kube-apiserver as soon as each is built. kube-controller-manager starts later, in the background.
+ * Starts etcd and kube-apiserver when they are built. kube-controller-manager, which no example needs, starts in the background.
+ * @param laterServers are built at low priority while the demo goes on, in this order
  * @throws ServerUnavailableError naming what is missing to build a server
  */
-export async function ownGround(screen: Screen, signal: AbortSignal): Promise<Ground> {
+export async function ownGround(
+  screen: Screen,
+  signal: AbortSignal,
+  builds: Builds,
+  laterServers: readonly ServerName[],
+): Promise<Ground> {
   const background = new AbortController();
   const startedAt = performance.now();
-  screen.progress(`getting etcd and kube-apiserver ${serverRecipe('kube-apiserver').version}`);
+  await builds.ready(['etcd', 'kube-apiserver'], signal);
+  screen.progress(`starting etcd and kube-apiserver ${serverRecipe('kube-apiserver').version}`);
   const plane = await startControlPlane({
     controllerManager: false,
     signal: AbortSignal.any([signal, background.signal]),
-    onProgress: (line) => screen.progress(line),
   });
   const stopped = (): boolean => signal.aborted || background.signal.aborted;
   screen.done(`etcd ${serverRecipe('etcd').version}`);
@@ -39,7 +46,8 @@ export async function ownGround(screen: Screen, signal: AbortSignal): Promise<Gr
     `kube-apiserver ${serverRecipe('kube-apiserver').version}`,
     `at ${plane.url}, ${took(performance.now() - startedAt)}`,
   );
-  const third = plane.startControllerManager().catch((error: unknown) => {
+  builds.start(laterServers, { lowPriority: true });
+  const third = startThird(plane, builds).catch((error: unknown) => {
     if (!stopped())
       screen.warn(`no kube-controller-manager: ${error instanceof Error ? error.message : String(error)}`);
   });
@@ -52,11 +60,17 @@ export async function ownGround(screen: Screen, signal: AbortSignal): Promise<Gr
     borrowed: false,
     [Symbol.asyncDispose]: async () => {
       background.abort(new Error('the demo is over'));
+      await builds[Symbol.asyncDispose]();
       await api[Symbol.asyncDispose]();
       await third;
       await plane.stop();
     },
   };
+}
+
+/** Starts kube-controller-manager if it exists, or as soon as it is built. */
+async function startThird(plane: ControlPlane, builds: Builds): Promise<void> {
+  if (await builds.finished('kube-controller-manager')) await plane.startControllerManager();
 }
 
 /** @throws KubeconfigError, ApiError or ConnectionError if the cluster is not available */

@@ -8,11 +8,14 @@
  */
 import { parseArgs } from 'node:util';
 
+import type { ServerName } from '../test/servers/catalogue.ts';
 import { errorText } from '../src/observe/error-fields.ts';
 import { orAborted } from '../src/runtime/abort.ts';
 import { waitFor } from '../test/support/wait-for.ts';
+import { Builds } from './builds.ts';
 import { DemoCluster, type Manifest, pathOf } from './cluster.ts';
 import { givenGround, type Ground, installCrds, ownGround } from './ground.ts';
+import { Keys } from './keys.ts';
 import { OperatorProcess } from './operator.ts';
 import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
@@ -22,7 +25,8 @@ import { replicatorWalk } from './walks/replicator.ts';
 import { syncSecretWalk } from './walks/syncsecret.ts';
 import { vaultWalk } from './walks/vault.ts';
 
-const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk, syncSecretWalk, generatorWalk];
+/** In the order of the servers that they need: the first three use what the first one has started. */
+const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, syncSecretWalk, vaultWalk, generatorWalk];
 /** Timeout of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
@@ -33,15 +37,19 @@ interface Options {
   readonly once: boolean;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
+  /** The parts to show, in their order. */
+  readonly walks: readonly Walk[];
 }
 
-async function demo(options: Options, screen: Screen, signal: AbortSignal): Promise<void> {
+async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortSignal): Promise<void> {
+  const { walks } = options;
   const startedAt = performance.now();
   screen.title('Keyferry demo');
   screen.blank();
   const borrowed = options.kubeconfig !== undefined || options.context !== undefined;
+  const builds = new Builds({ screen, signal });
   await using ground = await orAborted(
-    borrowed ? givenGround(screen, options, signal) : ownGround(screen, signal),
+    borrowed ? givenGround(screen, options, signal) : ownGround(screen, signal, builds, laterServers(options)),
     signal,
     'getting the servers',
   );
@@ -49,24 +57,38 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   const crds = await installCrds(cluster, screen, signal);
   await using resources = new AsyncDisposableStack();
   const begun: Walk[] = [];
+  const shown: Walk[] = [];
   let stage: Stage | undefined;
   let hasStarted = false;
   let allClean = true;
   try {
     // Before Keyferry runs: on a borrowed cluster it must find only the objects of the walks.
-    const common = { cluster, ground, screen, signal, borrowed, resources };
+    const built = async (): Promise<void> => undefined;
+    const common = { cluster, ground, screen, signal, built, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
-    if (ground.borrowed) for (const walk of WALKS) await walk.check(early);
+    if (ground.borrowed) for (const walk of walks) await walk.check(early);
     hasStarted = true;
     await using operator = await startOperator(ground, screen);
     stage = { ...common, until: untilOf(operator, signal) };
     try {
-      for (const walk of WALKS) {
+      for (const walk of walks) {
         screen.title(walk.title);
         begun.push(walk);
-        await walk.run(stage);
+        const skipped = keys.nextPart();
+        const both = AbortSignal.any([signal, skipped]);
+        const built: Stage['built'] = async (...names) => await builds.ready(names, both, keys.hint);
+        try {
+          await walk.run({ ...stage, signal: both, until: untilOf(operator, both), built });
+          shown.push(walk);
+        } catch (error) {
+          if (!skipped.aborted || signal.aborted) throw error;
+          screen.note('skipped');
+          const later = walks.slice(walks.indexOf(walk) + 1);
+          builds.dropAllBut(new Set([...later.flatMap(({ servers }) => servers), ...lastServers(options)]));
+        }
       }
-      if (!options.once) await stay(stage, ground, operator, startedAt);
+      keys[Symbol.dispose]();
+      if (!options.once) await stay(stage, ground, operator, { startedAt, shown });
     } finally {
       if (ground.borrowed) allClean = await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
     }
@@ -83,6 +105,16 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   }
 }
 
+/** What the parts need, in their order, and then what a reader needs who goes on. */
+function laterServers(options: Options): ServerName[] {
+  return [...options.walks.flatMap(({ servers }) => servers), ...lastServers(options)];
+}
+
+/** Without it, nothing deletes namespaces. Whoever chooses parts gets the servers of these parts alone. */
+function lastServers({ once, walks }: Options): ServerName[] {
+  return once || walks.length < WALKS.length ? [] : ['kube-controller-manager'];
+}
+
 async function startOperator(ground: Ground, screen: Screen): Promise<OperatorProcess> {
   screen.progress('starting Keyferry');
   const startedAt = performance.now();
@@ -91,13 +123,19 @@ async function startOperator(ground: Ground, screen: Screen): Promise<OperatorPr
   return operator;
 }
 
-async function stay(stage: Stage, ground: Ground, operator: OperatorProcess, startedAt: number): Promise<void> {
+async function stay(
+  stage: Stage,
+  ground: Ground,
+  operator: OperatorProcess,
+  { startedAt, shown }: { readonly startedAt: number; readonly shown: readonly Walk[] },
+): Promise<void> {
   const { screen, signal } = stage;
-  for (const walk of WALKS) await walk.leave(stage);
+  for (const walk of shown) await walk.leave(stage);
   const flag = ground.kubeconfigPath === undefined ? '' : ` --kubeconfig ${ground.kubeconfigPath}`;
   screen.title(`Your turn (${took(performance.now() - startedAt)} after the start)`);
   screen.blank();
-  screen.note('The demo has applied the mirror again. Everything keeps running:');
+  const again = shown.includes(mirrorsWalk) ? 'The demo has applied the mirror again. ' : '';
+  screen.note(`${again}Everything keeps running:`);
   screen.blank();
   screen.output([
     ...(ground.kubeconfigPath === undefined ? [] : [`kubeconfig  ${ground.kubeconfigPath}`]),
@@ -107,8 +145,8 @@ async function stay(stage: Stage, ground: Ground, operator: OperatorProcess, sta
   screen.blank();
   screen.command(`kubectl${flag} get secretmirrors -A`);
   screen.command(`npx keyferry status${flag}`);
-  screen.command(`kubectl${flag} create namespace project-a-mine`);
-  screen.command(`kubectl${flag} create namespace jx-mine`);
+  if (shown.includes(mirrorsWalk)) screen.command(`kubectl${flag} create namespace project-a-mine`);
+  if (shown.includes(replicatorWalk)) screen.command(`kubectl${flag} create namespace jx-mine`);
   screen.blank();
   screen.note('Ctrl-C stops everything.');
   while (!signal.aborted) {
@@ -195,12 +233,21 @@ async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boo
   }
 }
 
+/** The parts of these names, or what is wrong with the names. */
+function chosen(names: readonly string[]): readonly Walk[] | string {
+  const known = WALKS.map(({ name }) => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) return `--only: there is no part "${unknown}"; the parts are ${known.join(', ')}`;
+  return WALKS.filter(({ name }) => names.includes(name));
+}
+
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       once: { type: 'boolean', default: false },
       kubeconfig: { type: 'string' },
       context: { type: 'string' },
+      only: { type: 'string' },
     },
   });
   const screen = new Screen({ out: process.stdout, env: process.env });
@@ -213,9 +260,16 @@ async function main(): Promise<number> {
     screen.progress('stopping');
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
+  const { once, kubeconfig, context, only } = values;
+  const walks = only === undefined ? WALKS : chosen(only.split(','));
+  if (typeof walks === 'string') {
+    screen.failure(`demo: ${walks}`);
+    return 2;
+  }
+  // A demo in a pipe or in the background has nobody at the keys.
+  using keys = new Keys(process.stdin, { enabled: process.stdout.isTTY, stop: onSignal });
   try {
-    const { once, kubeconfig, context } = values;
-    await demo({ once, kubeconfig, context }, screen, stop.signal);
+    await demo({ once, kubeconfig, context, walks }, screen, keys, stop.signal);
     screen.done(once && !stop.signal.aborted ? 'done; everything is stopped' : 'everything is stopped');
     return 0;
   } catch (error) {

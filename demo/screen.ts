@@ -12,6 +12,17 @@ export interface ScreenOptions {
 /** Minimum time between progress lines of the same kind in a log, ms. */
 const LOG_PROGRESS_MS = 30_000;
 
+/** Characters. */
+const BAR_WIDTH = 20;
+
+export interface BarState {
+  /** 0 to 1. */
+  readonly fraction: number;
+  readonly secondsLeft: number;
+  /** What the reader can do meanwhile. */
+  readonly hint?: string;
+}
+
 type Style = 'bold' | 'dim' | 'green' | 'cyan' | 'yellow' | 'red';
 const CODES: Readonly<Record<Style, string>> = {
   bold: '1',
@@ -30,6 +41,8 @@ export class Screen {
   #progressKind = '';
   #progressAt = -Infinity;
   #sections = 0;
+  /** The last bar of a log. */
+  #quarter = '';
 
   constructor({ out, env }: ScreenOptions) {
     this.#out = out;
@@ -94,6 +107,25 @@ export class Screen {
     this.#line(`  … ${text}`);
   }
 
+  /**
+   * A bar with the rest of the time: on a terminal it is drawn again in its place, in a log it is a line when the label changes and for each
+   * quarter.
+   */
+  bar(label: string, { fraction, secondsLeft, hint = '' }: BarState): void {
+    const percent = Math.floor(fraction * 100);
+    const rest = `${percent} %, ${about(secondsLeft)} left`;
+    if (this.#tty) {
+      const full = Math.round(fraction * BAR_WIDTH);
+      const bar = '█'.repeat(full) + '░'.repeat(BAR_WIDTH - full);
+      this.progress(`${bar} ${rest}: ${label}${hint === '' ? '' : ` (${hint})`}`);
+      return;
+    }
+    const quarter = `${label} ${Math.floor(percent / 25)}`;
+    if (quarter === this.#quarter) return;
+    this.#quarter = quarter;
+    this.#line(`  … ${label}: ${rest}`);
+  }
+
   #line(text: string): void {
     if (this.#progressShown) this.#out.write('\r\x1b[K');
     this.#progressShown = false;
@@ -108,4 +140,10 @@ export class Screen {
 /** A readable duration: `34 ms`, `4.2 s`. */
 export function took(ms: number): string {
   return ms < 1000 ? `${Math.max(1, Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** A rough duration: `about 40 s`, `about 3 min`. */
+export function about(seconds: number): string {
+  if (seconds < 10) return 'a few seconds';
+  return seconds < 90 ? `about ${Math.round(seconds / 10) * 10} s` : `about ${Math.round(seconds / 60)} min`;
 }

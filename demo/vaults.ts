@@ -1,5 +1,4 @@
 /** The Vault servers of the demo, with the calls that a user makes with `vault`. They and their data end with the demo. */
-import { ensureServer } from '../test/servers/ensure.ts';
 import { startVault, type VaultServer } from '../test/servers/vault.ts';
 import { serverRecipe } from '../test/servers/catalogue.ts';
 import { took } from './screen.ts';
@@ -64,10 +63,10 @@ export class DemoVault {
  * Starts two local Vault servers. Builds Vault first if necessary, with progress lines.
  * @throws ServerUnavailableError naming what is missing to build it
  */
-export async function startVaults({ screen, signal, resources }: Stage): Promise<readonly [DemoVault, DemoVault]> {
-  screen.progress('getting Vault');
+export async function startVaults({ screen, built, resources }: Stage): Promise<readonly [DemoVault, DemoVault]> {
+  await built('vault');
+  screen.progress('starting Vault');
   const startedAt = performance.now();
-  await ensureServer('vault', { onProgress: (line) => screen.progress(line), signal });
   const start = async (): Promise<DemoVault> => new DemoVault(resources.use(await startVault()));
   const both = await Promise.all([start(), start()]);
   const [first, second] = both;

@@ -1,4 +1,5 @@
 /** A walk shows one controller. Each is a module in `walks/`; `main.ts` lists them in order. */
+import type { ServerName } from '../test/servers/catalogue.ts';
 import type { DemoCluster } from './cluster.ts';
 import type { Ground } from './ground.ts';
 import type { Screen } from './screen.ts';
@@ -7,7 +8,10 @@ export interface Stage {
   readonly cluster: DemoCluster;
   readonly ground: Pick<Ground, 'kubeconfigPath' | 'context' | 'folder'>;
   readonly screen: Screen;
+  /** Aborted when the demo stops, or when the reader skips the part. */
   readonly signal: AbortSignal;
+  /** Waits until servers are built, with a bar. @throws ServerUnavailableError naming what is missing to build one */
+  readonly built: (...names: readonly ServerName[]) => Promise<void>;
   /** The cluster comes from a kubeconfig. */
   readonly borrowed: boolean;
   /** Servers of a walk; stopped after Keyferry. */
@@ -17,6 +21,10 @@ export interface Stage {
 }
 
 export interface Walk {
+  /** For `--only`. */
+  readonly name: string;
+  /** Needed besides etcd and kube-apiserver. */
+  readonly servers: readonly ServerName[];
   readonly title: string;
   /**
    * Checks that the walk changes only its own objects in this cluster.

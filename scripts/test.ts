@@ -27,6 +27,7 @@ const PATTERNS = [
   'test/scenarios/**',
   'test/**',
   'scripts/**',
+  'demo/**',
   'src/**',
 ];
 /** Files that run only if an argument names their folder, as `npm run test:matrix` does. */

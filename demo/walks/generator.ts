@@ -2,7 +2,6 @@
 import { errorText } from '../../src/observe/error-fields.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import { serverRecipe } from '../../test/servers/catalogue.ts';
-import { ensureServer } from '../../test/servers/ensure.ts';
 import { esoCrds, startExternalSecrets } from '../../test/servers/external-secrets.ts';
 import { ServerUnavailableError } from '../../test/servers/go-build.ts';
 import { startVault } from '../../test/servers/vault.ts';
@@ -24,6 +23,8 @@ type WithConditions = KubeObject & { readonly status?: { readonly conditions?: r
 type Json = Readonly<Record<string, string>>;
 
 export const generatorWalk: Walk = {
+  name: 'generator',
+  servers: ['vault', 'external-secrets'],
   title: 'The generator: values that Vault does not have yet',
 
   async check() {
@@ -57,10 +58,10 @@ export const generatorWalk: Walk = {
 
 /** Starts Vault and ESO, and creates a store with a token that may write only the entries of the walk. */
 async function servers(stage: Stage): Promise<DemoVault> {
-  const { screen, cluster, ground, resources, signal, until } = stage;
-  screen.progress('getting External Secrets Operator');
+  const { screen, cluster, ground, resources, until } = stage;
+  await stage.built('vault', 'external-secrets');
+  screen.progress('starting External Secrets Operator');
   const startedAt = performance.now();
-  await ensureServer('external-secrets', { onProgress: (line) => screen.progress(line), signal });
   const vault = new DemoVault(resources.use(await startVault()));
   const crds = parseManifests(await esoCrds());
   for (const crd of crds) await cluster.create(crd);

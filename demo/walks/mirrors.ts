@@ -25,6 +25,8 @@ interface Mirror extends KubeObject {
 }
 
 export const mirrorsWalk: Walk = {
+  name: 'mirrors',
+  servers: [],
   title: 'SecretMirror: one Secret in many namespaces',
 
   async check({ cluster }) {

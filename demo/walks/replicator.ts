@@ -23,6 +23,8 @@ const NAMESPACES = ['team-a', 'jx', 'jx-staging', LATE] as const;
 const MATCHED = /^jx-/;
 
 export const replicatorWalk: Walk = {
+  name: 'replicator',
+  servers: [],
   title: 'Replicator: annotations on Secrets and ConfigMaps',
 
   async check({ cluster, signal }) {

@@ -20,6 +20,8 @@ const SECRETS = `/api/v1/namespaces/tenant-${TENANT}/secrets`;
 type SyncSecret = KubeObject & { readonly status?: { readonly phase?: string } };
 
 export const syncSecretWalk: Walk = {
+  name: 'syncsecret',
+  servers: [],
   title: 'SyncSecret: from a tenant cluster to a management cluster',
 
   async check() {

@@ -28,6 +28,8 @@ path "secret/data/${ENTRY}" { capabilities = ["create", "read", "update"] }
 path "secret/metadata/${ENTRY}" { capabilities = ["read"] }`;
 
 export const vaultWalk: Walk = {
+  name: 'vault',
+  servers: ['vault'],
   title: 'SecretMirror: to and from Vault',
 
   async check() {

@@ -17,6 +17,7 @@ export async function runDemo(options: DemoOptions, script = process.argv[1]): P
   if (options.once) args.push('--once');
   if (options.kubeconfig !== undefined) args.push('--kubeconfig', options.kubeconfig);
   if (options.context !== undefined) args.push('--context', options.context);
+  if (options.only !== undefined) args.push('--only', options.only);
   const child = spawn(process.execPath, args, { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
   for (const signal of STOP_SIGNALS) process.on(signal, forward);

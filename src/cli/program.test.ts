@@ -313,6 +313,10 @@ describe('the argument of the actions', () => {
         ['demo', '--once', '--kubeconfig', 'k'],
         ['demo', { kubeconfig: 'k', once: true }],
       ],
+      [
+        ['demo', '--only', 'mirrors,vault'],
+        ['demo', { once: false, only: 'mirrors,vault' }],
+      ],
     ] as const) {
       const { code, stderr, called } = await cli(argv);
       assert.deepEqual([code, stderr, called], [0, '', expected], argv.join(' '));

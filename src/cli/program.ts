@@ -246,12 +246,13 @@ export function addShortCommands(
     .action((shell: Shell) => print(completionScript(commandTree(program), shell)));
   withCluster(
     command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
-      'keyferry demo --once',
+      'keyferry demo --only mirrors,vault',
       'keyferry demo --once --kubeconfig ~/.kube/config',
     ]),
     'use this cluster (default: local servers that the demo starts)',
   )
     .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
+    .option('--only <parts>', 'show only these: mirrors, replicator, syncsecret, vault, generator')
     .action((options: DemoOptions) => finish(actions.demo(options)));
 }
 

@@ -55,6 +55,8 @@ export interface MigrateOptions extends ClusterOptions, ReadingOptions {
 export interface DemoOptions extends ClusterOptions {
   /** Exit after the last step instead of running until Ctrl-C. */
   readonly once: boolean;
+  /** Names of parts, separated by commas. Default: all. */
+  readonly only?: string;
 }
 
 /** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) a copy would be lost or refused, or (`migrate`) something needs a decision. An error is printed and gives 1, a UsageError 2. */

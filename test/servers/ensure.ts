@@ -18,6 +18,10 @@ export interface EnsureOptions {
   /** Default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal;
+  /** Called when a build begins. Not called for a server that exists, or that another process builds. */
+  readonly onBuild?: () => void;
+  /** Other work of the machine goes before the build. Default false. */
+  readonly lowPriority?: boolean;
 }
 
 /** Where built servers are kept: `$XDG_CACHE_HOME/keyferry/servers`, else `~/.cache/keyferry/servers`. */
@@ -54,8 +58,7 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
     path.join(cacheFolder(env), 'build.lock'),
     async () => {
       const target = cachedPath(name, env);
-      if (!isExecutable(target))
-        await goBuild(serverRecipe(name, env), target, { onProgress, env, signal: options.signal });
+      if (!isExecutable(target)) await goBuild(serverRecipe(name, env), target, { ...options, onProgress, env });
       return target;
     },
     (holder) => {

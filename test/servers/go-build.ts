@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -21,6 +22,8 @@ export interface BuildOptions {
   readonly onProgress: (line: string) => void;
   readonly env: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal | undefined;
+  readonly onBuild?: () => void;
+  readonly lowPriority?: boolean;
 }
 
 /**
@@ -54,6 +57,7 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
   const startedAt = performance.now();
   const label = `${recipe.name} ${recipe.version}`;
   options.onProgress(`building ${label}`);
+  options.onBuild?.();
   const progress = setInterval(() => {
     const seconds = Math.round((performance.now() - startedAt) / 1000);
     options.onProgress(`building ${label}: ${seconds} s (a few minutes at first, then cached)`);
@@ -70,7 +74,11 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
       signal: options.signal,
       detached: true,
     });
-    if (child.pid !== undefined) reaper.addProcess((group = -child.pid));
+    if (child.pid !== undefined) {
+      reaper.addProcess((group = -child.pid));
+      // The compilers, which Go starts, inherit it.
+      if (options.lowPriority === true) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+    }
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr = (stderr + text).slice(-64 * 1024);

@@ -21,11 +21,11 @@ import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from '../cli/objects.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
-/** Helm first: it refuses objects that somebody has applied. */
+/** Helm first: it refuses objects that somebody has applied. README ends with Helm, and install.md with `kubectl apply`. */
 const PAGES = [
   ...new Set([
-    'docs/install.md',
     'README.md',
+    'docs/install.md',
     ...globSync(['docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT }).toSorted(),
   ]),
 ].filter((page) => !page.includes('migrate-from-'));
@@ -38,7 +38,7 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   /** The test is in the checkout. */
   checkout: /^git clone|^npm ci$/,
   /** It starts servers of its own: test/scenarios/demo.test.ts. */
-  demo: /^npx keyferry demo/,
+  demo: /^npx keyferry demo|^npm run demo/,
   /** They run until a signal; other tests start them. */
   endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
   /** No Pod runs in the cluster, and a curl needs the port-forward before it. */

@@ -22,12 +22,40 @@ import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
 import { Shell, stepsOf } from './shell.ts';
 
 const ROOT = new URL('../../..', import.meta.url);
+/** What a page takes for granted: the Secrets of its example, the namespaces, and the SecretMirror that it creates. */
+interface Given {
+  readonly namespaces: readonly string[];
+  readonly secret: {
+    readonly name: string;
+    readonly type?: string;
+    readonly stringData: Readonly<Record<string, string>>;
+  };
+  /** Namespaces that have the Secret: the source, and one that is not managed by Keyferry. */
+  readonly secretIn: readonly string[];
+  readonly mirror: string;
+}
+const GIVEN: Readonly<Record<string, Given>> = {
+  'README.md': {
+    namespaces: ['web-api'],
+    secret: {
+      name: 'wildcard-tls',
+      type: 'kubernetes.io/tls',
+      stringData: { 'tls.crt': 'certificate', 'tls.key': 'key' },
+    },
+    secretIn: ['default'],
+    mirror: 'wildcard-tls',
+  },
+  'docs/first-steps.md': {
+    namespaces: ['project-a-main', 'project-b-main'],
+    secret: { name: 'mysecret', stringData: { username: 'hellothere', password: 'generalkenobi' } },
+    secretIn: ['default', 'project-b-main'],
+    mirror: 'mysecret-mirror',
+  },
+};
 /** The order matters: pages after the one on SecretMirrors use its Secret `mysecret`. */
 const PAGES = [
-  ...new Set(['README.md', 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
+  ...new Set([...Object.keys(GIVEN), 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
 ];
-/** README does not show these two Secrets of its example: the source, and one that is not managed by Keyferry. */
-const README_SECRETS = ['default', 'project-b-main'];
 /** The pages show narrow policies; test/scenarios/mirrors-vault/policies.test.ts tests that they suffice. */
 const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
   .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)
@@ -132,23 +160,18 @@ async function follow(blocks: readonly CodeBlock[]): Promise<void> {
   }
 }
 
-function prepareReadme(): void {
+/** Creates what the page takes for granted, and deletes it after the page. */
+function prepare({ namespaces, secret, secretIn, mirror }: Given): void {
   before(async () => {
-    await plane.api.apply(
-      ['project-a-main', 'project-b-main'].map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
-    );
-    for (const namespace of README_SECRETS) {
-      await plane.api.apply({
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name: 'mysecret', namespace },
-        stringData: { username: 'hellothere', password: 'generalkenobi' },
-      });
+    await plane.api.apply(namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    for (const namespace of secretIn) {
+      const { name, ...content } = secret;
+      await plane.api.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, ...content });
     }
   });
   after(async () => {
-    await shell.run({ command: 'kubectl delete secretmirror mysecret-mirror', shown: '' });
-    for (const namespace of README_SECRETS) await plane.api.delete(`/api/v1/namespaces/${namespace}/secrets/mysecret`);
+    await shell.run({ command: `kubectl delete secretmirror ${mirror}`, shown: '' });
+    for (const namespace of secretIn) await plane.api.delete(`/api/v1/namespaces/${namespace}/secrets/${secret.name}`);
   });
 }
 
@@ -158,7 +181,8 @@ for (const page of PAGES) {
   );
   if (blocks.length === 0) continue;
   describe(page, () => {
-    if (page === 'README.md') prepareReadme();
+    const given = GIVEN[page];
+    if (given !== undefined) prepare(given);
     for (const heading of new Set(blocks.map((block) => block.heading))) {
       const section = blocks.filter((block) => block.heading === heading);
       const skip = heading.startsWith('Dynamic credentials') && 'missing' in postgres ? postgres.missing : false;

@@ -1,0 +1,48 @@
+/** The keys of the demo on a terminal: `s` skips the part that is shown, and Ctrl-C stops everything. */
+const CTRL_C = '\u0003';
+
+export type KeyInput = Pick<NodeJS.ReadStream, 'isTTY' | 'on' | 'off' | 'pause' | 'resume' | 'setRawMode'>;
+
+export class Keys implements Disposable {
+  readonly #input: KeyInput;
+  readonly #stop: () => void;
+  #isReading: boolean;
+  #part = new AbortController();
+
+  /** @param options.stop called for Ctrl-C, which is no signal while keys are read one by one */
+  constructor(input: KeyInput, { enabled, stop }: { readonly enabled: boolean; readonly stop: () => void }) {
+    this.#input = input;
+    this.#stop = stop;
+    this.#isReading = enabled && input.isTTY;
+    if (!this.#isReading) return;
+    input.setRawMode(true);
+    input.on('data', this.#read);
+    input.resume();
+  }
+
+  /** What a reader is told; nothing where there are no keys. */
+  get hint(): string {
+    return this.#isReading ? 's skips this part' : '';
+  }
+
+  /** The signal of the next part: aborted by `s` from now on, until the next call. */
+  nextPart(): AbortSignal {
+    this.#part = new AbortController();
+    return this.#part.signal;
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isReading) return;
+    this.#isReading = false;
+    this.#input.off('data', this.#read);
+    this.#input.setRawMode(false);
+    this.#input.pause();
+  }
+
+  readonly #read = (bytes: Buffer): void => {
+    for (const key of bytes.toString()) {
+      if (key === CTRL_C) this.#stop();
+      else if (key === 's') this.#part.abort(new Error('skipped'));
+    }
+  };
+}
