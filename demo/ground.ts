@@ -1,6 +1,6 @@
 /** The cluster of the demo: its own local servers, or the cluster of a kubeconfig. */
 import { readCrds } from '../scripts/crd/read-crds.ts';
-import { createKubeApi, type HttpKubeApi } from '../src/kube/http.ts';
+import { HttpKubeApi } from '../src/kube/http.ts';
 import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
 import { isForbidden } from '../src/kube/errors.ts';
 import { type ServerName, serverRecipe } from '../test/servers/catalogue.ts';
@@ -51,7 +51,7 @@ export async function ownGround(
     if (!stopped())
       screen.warn(`no kube-controller-manager: ${error instanceof Error ? error.message : String(error)}`);
   });
-  const api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+  const api = new HttpKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
   return {
     kubeconfigPath: plane.kubeconfigPath,
     context: undefined,
@@ -81,7 +81,7 @@ export async function givenGround(
 ): Promise<Ground> {
   const { kubeconfig, context } = options;
   const connection = await loadKubeconfig({ path: kubeconfig, context, env: process.env });
-  const api = createKubeApi(connection);
+  const api = new HttpKubeApi(connection);
   await api.request({ method: 'GET', path: '/api/v1/namespaces/default', signal });
   screen.done(`cluster ${connection.server.href}`, connection.origin);
   const folder = await Reaper.shared().temporaryFolder('keyferry-demo-');

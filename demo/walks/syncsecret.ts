@@ -2,7 +2,7 @@
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import { loadKubeconfig } from '../../src/kube/auth/kubeconfig.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
-import { createKubeApi } from '../../src/kube/http.ts';
+import { HttpKubeApi } from '../../src/kube/http.ts';
 import { startControlPlane } from '../../test/servers/control-plane.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { DemoCluster, type Manifest, parseManifests } from '../cluster.ts';
@@ -70,7 +70,7 @@ async function managementCluster({ screen, signal, resources }: Stage): Promise<
   resources.defer(async () => {
     await plane.stop();
   });
-  const api = resources.use(createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} })));
+  const api = resources.use(new HttpKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} })));
   const management = new DemoCluster(api, signal);
   for (const crd of parseManifests(readCrd('syncsecrets'))) await management.create(crd);
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: `tenant-${TENANT}` } };

@@ -61,13 +61,13 @@ async function onCluster(
   command: (context: CommandContext) => Promise<CommandResult>,
   signal = new AbortController().signal,
 ): Promise<number> {
-  const [{ loadKubeconfig }, { createKubeApi }, { ConnectionError, isUnauthorized }] = await Promise.all([
+  const [{ loadKubeconfig }, { HttpKubeApi }, { ConnectionError, isUnauthorized }] = await Promise.all([
     import('../kube/auth/kubeconfig.ts'),
     import('../kube/http.ts'),
     import('../kube/errors.ts'),
   ]);
   const connection = await loadKubeconfig({ path: kubeconfig, context, env: process.env });
-  await using api = createKubeApi(connection);
+  await using api = new HttpKubeApi(connection);
   using progress = new Progress(process.stderr, process.env['TERM']);
   try {
     const { text, code } = await command({

@@ -1,7 +1,7 @@
 /**
  * A client of one API server: one request, or one stream.
  *
- * `HttpKubeApi` (http.ts) implements it, and `FencedApi` adds the check of the Lease to writes.
+ * `HttpKubeApi` (http.ts) implements it, and `fenced` adds the check of the Lease to writes.
  */
 
 /** Kubernetes object metadata, as far as Keyferry reads it. */
@@ -79,7 +79,6 @@ export interface KubeResponse {
 
 /** A response that stays open: a watch. */
 export interface KubeStream {
-  readonly status: number;
   /**
    * Chunks as they arrive, to be iterated once; ends when the server ends the response or after `close`, throws `ConnectionError`
    * when the connection breaks and the signal's reason when that is aborted.

@@ -13,7 +13,7 @@ import type { TLSSocket } from 'node:tls';
 import { ConnectProxy } from '../../test/support/connect-proxy.ts';
 import type { TlsMaterial } from './connection.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
-import { createKubeApi, type HttpKubeApi } from './http.ts';
+import { HttpKubeApi } from './http.ts';
 
 const GET = { method: 'GET', path: '/x' } as const;
 const NO_OPENSSL = spawnSync('openssl', ['version']).error === undefined ? false : 'there is no openssl command';
@@ -74,7 +74,7 @@ async function serveTls(t: TestContext): Promise<{ url: URL; reused: boolean[] }
 function connect(t: TestContext, server: URL, tls: TlsMaterial, proxy?: URL): HttpKubeApi {
   const credentials = staticCredentials({}, tls);
   const base = { cluster: 'local', server, credentials, namespace: 'default', origin: 'test' };
-  const api = createKubeApi(proxy === undefined ? base : { ...base, proxy });
+  const api = new HttpKubeApi(proxy === undefined ? base : { ...base, proxy });
   t.after(() => api[Symbol.asyncDispose]());
   return api;
 }
@@ -126,7 +126,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     const { url, reused } = await serveTls(t);
     let tls = as('alice');
     const credentials = { ...staticCredentials({}), tls: () => tls };
-    const api = createKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'test' });
+    const api = new HttpKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'test' });
     t.after(() => api[Symbol.asyncDispose]());
     const stream = await api.stream(GET);
     assert.equal((await api.request(GET)).body.toString(), 'alice');
@@ -142,7 +142,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     const { url } = await serveTls(t);
     let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
     const credentials = { headers: () => ({}), tls: () => tls, invalidate: () => (tls = as('alice')) };
-    const api = createKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'here' });
+    const api = new HttpKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'here' });
     t.after(() => api[Symbol.asyncDispose]());
     await assert.rejects(api.request(GET), { name: 'CredentialError', message: /^here: .*key values mismatch/u });
     assert.equal((await api.request(GET)).body.toString(), 'alice');

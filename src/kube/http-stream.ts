@@ -14,49 +14,39 @@ export interface HttpStreamListener {
   readonly onEnd: () => void;
 }
 
-export class HttpStream implements KubeStream {
-  readonly status: number;
-  readonly chunks: AsyncIterable<Buffer>;
-  readonly #incoming: IncomingMessage;
-  readonly #limit: CallLimit;
-  readonly #onChunk: () => void;
-  #closed = false;
-
-  constructor(incoming: IncomingMessage, limit: CallLimit, { onChunk, onEnd }: HttpStreamListener) {
-    this.status = incoming.statusCode ?? 0;
-    this.#incoming = incoming;
-    this.#limit = limit;
-    this.#onChunk = onChunk;
-    this.chunks = this.#read();
-    limit.stopClock();
-    limit.stage = 'reading the stream';
-    limit.onOver = () => incoming.destroy();
-    incoming.once('close', () => {
-      limit[Symbol.dispose]();
-      onEnd();
-    });
-  }
-
-  close(): void {
-    this.#closed = true;
-    this.#incoming.destroy();
-  }
-
+export function openStream(
+  incoming: IncomingMessage,
+  limit: CallLimit,
+  { onChunk, onEnd }: HttpStreamListener,
+): KubeStream {
+  let isClosed = false;
+  const close = (): void => {
+    isClosed = true;
+    incoming.destroy();
+  };
   /** Reads only as fast as the caller iterates, so that a slow reader slows the server instead of filling the memory. */
-  async *#read(): AsyncGenerator<Buffer, void, undefined> {
+  async function* read(): AsyncGenerator<Buffer, void, undefined> {
     try {
-      for await (const chunk of this.#incoming) {
-        this.#onChunk();
+      for await (const chunk of incoming) {
+        onChunk();
         yield chunk as Buffer;
       }
       // The end after our own destroy() looks like the server's.
-      this.#limit.check();
+      limit.check();
     } catch (error) {
-      if (this.#closed) return;
-      this.#limit.check();
-      throw toConnectionError(this.#limit.call, error);
+      if (isClosed) return;
+      limit.check();
+      throw toConnectionError(limit.call, error);
     } finally {
-      this.close();
+      close();
     }
   }
+  limit.stopClock();
+  limit.stage = 'reading the stream';
+  limit.onOver = () => incoming.destroy();
+  incoming.once('close', () => {
+    limit[Symbol.dispose]();
+    onEnd();
+  });
+  return { chunks: read(), close };
 }

@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import type { AuthHeaders, Connection } from './connection.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
 import { ApiError, ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
-import { createKubeApi, type HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
+import { HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
 import { ManualClock } from '../../test/support/manual-clock.ts';
 
 async function serve(t: TestContext, listener: RequestListener): Promise<{ server: Server; url: URL }> {
@@ -25,7 +25,7 @@ async function serve(t: TestContext, listener: RequestListener): Promise<{ serve
 function connect(t: TestContext, server: URL, options?: HttpKubeApiOptions, more?: Partial<Connection>): HttpKubeApi {
   const credentials = staticCredentials({ Authorization: 'Bearer t' });
   const connection = { cluster: 'local', server, credentials, namespace: 'default', origin: 'test', ...more };
-  const api = createKubeApi(connection, options);
+  const api = new HttpKubeApi(connection, options);
   t.after(() => api[Symbol.asyncDispose]());
   return api;
 }
@@ -57,12 +57,7 @@ test('a request carries its pieces, headers and query, below the path of the ser
     });
   });
   const auth: AuthHeaders = { Authorization: 'Bearer t', 'Impersonate-Group': ['a', 'b'] };
-  const api = connect(
-    t,
-    new URL('/k8s/c-1/', url),
-    { userAgent: 'keyferry/1' },
-    { credentials: staticCredentials(auth) },
-  );
+  const api = connect(t, new URL('/k8s/c-1/', url), {}, { credentials: staticCredentials(auth) });
   const query = { fieldManager: 'a b&c', force: true, limit: 5, continue: undefined };
   const body = [Buffer.from('{"a":'), Buffer.from('"ä"}')];
   await api.request({
@@ -79,7 +74,7 @@ test('a request carries its pieces, headers and query, below the path of the ser
       host: url.host,
       accept: 'x/y',
       authorization: 'Bearer t',
-      agent: 'keyferry/1',
+      agent: 'keyferry/dev',
       type: 'application/apply-patch+yaml',
       length: '10',
       groups: 'a, b',

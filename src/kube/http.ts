@@ -32,7 +32,7 @@ import {
   isStorageStarting,
   toConnectionError,
 } from './errors.ts';
-import { HttpStream } from './http-stream.ts';
+import { openStream } from './http-stream.ts';
 
 /** One request on the wire, for metrics. */
 export interface RequestObservation {
@@ -52,8 +52,6 @@ export interface HttpKubeApiOptions {
   readonly maxBodyBytes?: number;
   /** Longest that one Retry-After can hold this client, in ms. Default 30,000. */
   readonly maxHoldMs?: number;
-  /** Default `keyferry/<version>`. */
-  readonly userAgent?: string;
   /** Called for every request sent, repeats included. Must not throw. */
   readonly onRequest?: (observation: RequestObservation) => void;
   readonly clock?: Clock;
@@ -91,10 +89,6 @@ interface Pools {
   readonly calls: KeptConnections;
   /** For watches: one connection each. */
   readonly streams: Agent;
-}
-
-export function createKubeApi(connection: Connection, options?: HttpKubeApiOptions): HttpKubeApi {
-  return new HttpKubeApi(connection, options);
 }
 
 export class HttpKubeApi implements KubeApi, AsyncDisposable {
@@ -156,7 +150,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const { stream } = await this.#answer(request, limit, true);
       limit.check();
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
-      const opened = new HttpStream(stream, limit, {
+      const opened = openStream(stream, limit, {
         onChunk: () => this.#gate.recordAnswer(),
         onEnd: () => {
           this.#streamEnds.delete(close);
@@ -332,7 +326,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   #routeFor(auth: AuthHeaders): Route {
     if (this.#route !== undefined && this.#routeOf === auth) return this.#route;
     const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
-    const headers = ['User-Agent', this.#options.userAgent ?? `keyferry/${version}`];
+    const headers = ['User-Agent', `keyferry/${version}`];
     for (const [name, value] of Object.entries(auth)) {
       for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
     }

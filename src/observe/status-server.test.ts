@@ -189,7 +189,7 @@ describe('status server', () => {
     });
   });
 
-  it('stops although a client keeps its connection open, and opens no listener afterwards', async () => {
+  it('stops although a client keeps its connection open', async () => {
     const server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': () => textReply(200, 'x') });
     // One client that was answered and stays, and one that never finishes its request.
@@ -210,7 +210,6 @@ describe('status server', () => {
     });
     await Promise.all(ends);
     await assert.rejects(call(port, '/x'), /ECONNREFUSED/);
-    await assert.rejects(open(server, {}), ListenError);
   });
 });
 

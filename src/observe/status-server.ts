@@ -5,7 +5,7 @@
  * replicator's `/healthz` has an answer of its own.
  *
  * A listener is: being opened → listening → closed. `stop` closes all, lets running answers end for a second, then
- * cuts their connections; no listener can be opened afterwards.
+ * cuts their connections.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -47,7 +47,6 @@ export class StatusServer {
    * @throws ListenError if the address is taken, not ours, or not allowed.
    */
   async listen(options: ListenOptions): Promise<{ readonly host: string; readonly port: number }> {
-    if (this.#stopped) throw new ListenError('the status server is stopped');
     const server = createServer(
       {
         headersTimeout: HEADERS_TIMEOUT,
@@ -67,11 +66,6 @@ export class StatusServer {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
       const message = `--${options.flag}: cannot listen on ${formatAddress(options.address)}: ${code === 'EADDRINUSE' ? 'the port is in use' : code}`;
       throw new ListenError(message, { cause: error });
-    }
-    if (this.#stopped) {
-      // Stopped while the host's name was looked up: `stop` had nothing to close yet.
-      await closed(server);
-      throw new ListenError('the status server is stopped');
     }
     server.on('error', (error) => this.#log.error('the status server failed', { flag: options.flag, error }));
     const bound = server.address() as AddressInfo;
@@ -125,7 +119,6 @@ export class StatusServer {
 function opened(server: Server, address: ListenAddress): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.once('close', () => reject(new ListenError('the status server is stopped')));
     server.listen({ port: address.port, ...(address.host === '' ? {} : { host: address.host }) }, () => {
       server.off('error', reject);
       resolve();

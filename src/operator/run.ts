@@ -3,10 +3,10 @@ import type { Config } from '../config/config.ts';
 import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
-import { FencedApi } from '../kube/leader-election/fenced-api.ts';
+import { fenced } from '../kube/leader-election/fenced-api.ts';
 import type { Connection } from '../kube/connection.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
-import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
+import { HttpKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
 import { type Checks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { errorFields } from '../observe/error-fields.ts';
@@ -82,11 +82,11 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await using otherApi = other && openApi(other, config, metrics);
   const { leaderElect } = config;
   // A separate client: a Retry-After of another request must not cost the Lease.
-  await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
+  await using leaseApi = new HttpKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   // The one Lease is in the home cluster, and fences the writes to both.
   const fence = (unfenced: KubeApi): KubeApi =>
-    elector === undefined ? unfenced : new FencedApi(unfenced, () => elector.isLeader);
+    elector === undefined ? unfenced : fenced(unfenced, () => elector.isLeader);
   const rollback = new AbortController();
   const onRollback = (detail: string): void => {
     rollback.abort(new RollbackError(detail));
@@ -151,7 +151,7 @@ async function managementConnection(
 function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
   // For the longest runs of all queues at once (`runtime/queue/turns.ts`): calls of one namespace that hang must not take all connections.
   const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
-  return createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
+  return new HttpKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
 }
 
 async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {

@@ -3,10 +3,10 @@
  *
  * The content is compared, because a mounted Secret is replaced by the swap of a symbolic link, which watches of files miss. While the
  * file cannot be used (missing, empty, half-written, without the context) the connection stays as it is. Tokens and certificates in files of their own
- * are followed as in any kubeconfig (file-value.ts).
+ * are followed as in any kubeconfig (credentials.ts).
  */
 import { resolve } from 'node:path';
-import type { Connection, ConnectionSource } from '../connection.ts';
+import type { Connection } from '../connection.ts';
 import { connectionOf, type KubeconfigOptions } from './kubeconfig.ts';
 import { KubeconfigError, parseKubeconfig, readKubeconfig } from './kubeconfig-file.ts';
 
@@ -29,62 +29,51 @@ const INTERVAL_MS = 30_000;
  * @throws KubeconfigError naming flag, file and field
  */
 export async function followKubeconfig(options: FollowedKubeconfigOptions): Promise<Connection> {
-  return await new FollowedKubeconfig(options).check();
-}
-
-class FollowedKubeconfig implements ConnectionSource {
-  readonly intervalMs: number;
-  readonly #options: FollowedKubeconfigOptions;
-  readonly #path: string;
-  #content: Buffer | undefined;
-  #connection: Connection | undefined;
+  const { flag, intervalMs = INTERVAL_MS, onReplaced, onProblem } = options;
+  const path = resolve(options.path);
+  let content: Buffer | undefined;
+  let connection: Connection | undefined;
   /** Of the last check. */
-  #problem: string | undefined;
-  #checking: Promise<Connection> | undefined;
-
-  constructor(options: FollowedKubeconfigOptions) {
-    this.#options = options;
-    this.#path = resolve(options.path);
-    this.intervalMs = options.intervalMs ?? INTERVAL_MS;
-  }
-
-  async check(): Promise<Connection> {
-    this.#checking ??= this.#check().finally(() => {
-      this.#checking = undefined;
-    });
-    return await this.#checking;
-  }
-
-  async #check(): Promise<Connection> {
-    const before = this.#connection;
-    try {
-      this.#connection = await this.#read();
-      this.#problem = undefined;
-      if (before !== undefined && this.#connection !== before) this.#options.onReplaced();
-      return this.#connection;
-    } catch (error) {
-      if (before === undefined || !(error instanceof KubeconfigError)) throw error;
-      if (error.message !== this.#problem) this.#options.onProblem(error);
-      this.#problem = error.message;
-      return before;
-    }
-  }
+  let problem: string | undefined;
+  let checking: Promise<Connection> | undefined;
 
   /** @returns the present connection if the content has not changed */
-  async #read(): Promise<Connection> {
-    const { flag } = this.#options;
-    const where = `${flag}: ${this.#path}`;
-    const content = await readKubeconfig(this.#path, where);
-    if (content.toString('utf8').trim() === '') throw new KubeconfigError(where, 'is empty');
-    if (this.#connection !== undefined && this.#content?.equals(content) === true) return this.#connection;
-    let connection: Connection;
+  async function read(): Promise<Connection> {
+    const where = `${flag}: ${path}`;
+    const now = await readKubeconfig(path, where);
+    if (now.toString('utf8').trim() === '') throw new KubeconfigError(where, 'is empty');
+    if (connection !== undefined && content?.equals(now) === true) return connection;
     try {
-      connection = connectionOf(await parseKubeconfig(content, this.#path), this.#options);
+      const made = connectionOf(await parseKubeconfig(now, path), options);
+      content = now;
+      return { ...made, source: { intervalMs, check } };
     } catch (error) {
       if (!(error instanceof KubeconfigError)) throw error;
       throw new KubeconfigError(flag, error.message, { cause: error });
     }
-    this.#content = content;
-    return { ...connection, source: this };
   }
+
+  async function readAgain(): Promise<Connection> {
+    const before = connection;
+    try {
+      connection = await read();
+      problem = undefined;
+      if (before !== undefined && connection !== before) onReplaced();
+      return connection;
+    } catch (error) {
+      if (before === undefined || !(error instanceof KubeconfigError)) throw error;
+      if (error.message !== problem) onProblem(error);
+      problem = error.message;
+      return before;
+    }
+  }
+
+  async function check(): Promise<Connection> {
+    checking ??= readAgain().finally(() => {
+      checking = undefined;
+    });
+    return await checking;
+  }
+
+  return await check();
 }

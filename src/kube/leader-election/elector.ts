@@ -81,15 +81,10 @@ export class LeaderElector {
   /** We lead until then, monotonic ms. */
   #heldUntil = -Infinity;
 
-  /** @throws RangeError if the three times are not retry < deadline < duration */
   constructor(options: LeaderElectorOptions) {
     const defaults = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000 };
     this.#options = { ...defaults, clock: systemClock, random: Math.random, ...options };
-    const { leaseDurationMs, renewDeadlineMs, retryMs } = this.#options;
-    if (!(retryMs > 0 && retryMs * (1 + JITTER) < renewDeadlineMs && renewDeadlineMs < leaseDurationMs))
-      throw new RangeError(
-        `retryMs (${retryMs}) must be well below renewDeadlineMs (${renewDeadlineMs}), and that below leaseDurationMs (${leaseDurationMs})`,
-      );
+    const { leaseDurationMs, renewDeadlineMs } = this.#options;
     this.#client = new LeaseClient({ ...options, durationMs: leaseDurationMs, timeoutMs: renewDeadlineMs / 2 });
   }
 

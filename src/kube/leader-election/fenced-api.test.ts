@@ -5,8 +5,8 @@ import { test } from 'node:test';
 
 import type { Connection } from '../connection.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
-import { FencedApi } from './fenced-api.ts';
-import { createKubeApi } from '../http.ts';
+import { fenced } from './fenced-api.ts';
+import { HttpKubeApi } from '../http.ts';
 
 async function withServer(listener: RequestListener, run: (connection: Connection) => Promise<void>): Promise<void> {
   const server = createServer(listener);
@@ -27,17 +27,17 @@ test('reads always, writes only while this replica leads', async () => {
     response.end('{}');
   };
   await withServer(listener, async (connection) => {
-    await using api = createKubeApi(connection);
+    await using api = new HttpKubeApi(connection);
     let open = false;
-    const fenced = new FencedApi(api, () => open);
-    await fenced.request({ method: 'GET', path: '/x' });
-    (await fenced.stream({ method: 'GET', path: '/x' })).close();
+    const guarded = fenced(api, () => open);
+    await guarded.request({ method: 'GET', path: '/x' });
+    (await guarded.stream({ method: 'GET', path: '/x' })).close();
     for (const method of ['POST', 'PATCH', 'PUT', 'DELETE'] as const) {
-      await assert.rejects(fenced.request({ method, path: '/x' }), { code: 'EFENCED' });
+      await assert.rejects(guarded.request({ method, path: '/x' }), { code: 'EFENCED' });
     }
     open = true;
-    await fenced.request({ method: 'POST', path: '/x' });
-    assert.equal(fenced.cluster, 'c');
+    await guarded.request({ method: 'POST', path: '/x' });
+    assert.equal(guarded.cluster, 'c');
   });
   assert.deepEqual(seen, ['GET', 'GET', 'POST']);
 });
@@ -52,11 +52,11 @@ test('a write that waited for its slot longer than the Lease lasted is not sent'
     response.end('{}');
   };
   await withServer(listener, async (connection) => {
-    await using api = createKubeApi(connection, { maxSockets: 1 });
-    const fenced = new FencedApi(api, () => open);
-    const first = fenced.request({ method: 'POST', path: '/first' });
-    const second = fenced.request({ method: 'POST', path: '/second' });
-    const third = fenced.request({ method: 'GET', path: '/third' });
+    await using api = new HttpKubeApi(connection, { maxSockets: 1 });
+    const guarded = fenced(api, () => open);
+    const first = guarded.request({ method: 'POST', path: '/first' });
+    const second = guarded.request({ method: 'POST', path: '/second' });
+    const third = guarded.request({ method: 'GET', path: '/third' });
     await Promise.all([first, assert.rejects(second, { code: 'EFENCED' }), third]);
   });
   assert.deepEqual(seen, ['/first', '/third']);

@@ -16,7 +16,6 @@ async function watching(lastByteAt: number, refusals = 0): Promise<Watching> {
   const clock = new ManualClock();
   const stream = new WatchStream(
     {
-      status: 200,
       chunks: (async function* () {
         yield Buffer.from('\n');
       })(),

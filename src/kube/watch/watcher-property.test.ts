@@ -18,7 +18,7 @@ import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
-import { createKubeApi, type HttpKubeApi } from '../http.ts';
+import { HttpKubeApi } from '../http.ts';
 import { Watcher } from './watcher.ts';
 
 /** A change of an object, or something that happens to the connection. */
@@ -126,7 +126,7 @@ before(async () => {
   const { port } = server.address() as AddressInfo;
   const url = new URL(`http://127.0.0.1:${port}`);
   const credentials = staticCredentials({});
-  api = createKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
+  api = new HttpKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
 });
 
 after(async () => {

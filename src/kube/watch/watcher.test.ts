@@ -10,7 +10,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
-import { createKubeApi, type HttpKubeApi } from '../http.ts';
+import { HttpKubeApi } from '../http.ts';
 import { WatchGroup } from './watch-group.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 
@@ -40,7 +40,7 @@ before(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  api = createKubeApi({
+  api = new HttpKubeApi({
     cluster: 'test',
     server: new URL(`http://127.0.0.1:${port}`),
     credentials: staticCredentials({}),

@@ -14,7 +14,7 @@ import type { StatusFindings } from '../../../src/commands/status/report.ts';
 import { watchStatus } from '../../../src/commands/status.ts';
 import type { Lister } from '../../../src/controllers/common/snapshot/inventory.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
-import { createKubeApi } from '../../../src/kube/http.ts';
+import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
@@ -249,7 +249,7 @@ describe('keyferry status', () => {
 
     it('prints a change that comes while a report is made', async () => {
       const connection = await loadKubeconfig({ path: plane.kubeconfigPath, env: {} });
-      await using api = createKubeApi(connection);
+      await using api = new HttpKubeApi(connection);
       const stop = new AbortController();
       const printed: string[] = [];
       const listed = async (lister: Lister): Promise<string[]> => {

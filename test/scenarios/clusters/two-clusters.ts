@@ -14,7 +14,7 @@ import { SECRET } from '../../../src/copy/model/kind.ts';
 import { placeText, PLACE_ANNOTATION } from '../../../src/copy/plan/marks.ts';
 import type { KubeApi } from '../../../src/kube/api.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
-import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
+import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
@@ -58,8 +58,8 @@ export class TwoClusters implements AsyncDisposable {
     const [home, away] = (await Promise.all(planes)) as [ControlPlane, ControlPlane];
     const { proxy, kubeconfig } = await proxied(away, 'limited');
     const apis = [
-      createKubeApi(await loadKubeconfig({ path: home.kubeconfigPath, env: {} })),
-      createKubeApi(await loadKubeconfig({ path: kubeconfig, env: {}, cluster: AWAY })),
+      new HttpKubeApi(await loadKubeconfig({ path: home.kubeconfigPath, env: {} })),
+      new HttpKubeApi(await loadKubeconfig({ path: kubeconfig, env: {}, cluster: AWAY })),
     ] as const;
     const scene = new TwoClusters(home, away, proxy, [...apis]);
     await Promise.all([home, away].map(async ({ api }) => await api.createNamespaces([NAMESPACE])));

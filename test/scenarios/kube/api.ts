@@ -1,8 +1,8 @@
 /** The program's own client for a test's control plane. */
-import { type HttpKubeApi, createKubeApi } from '../../../src/kube/http.ts';
+import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 
 /** Close it (`await using`). */
 export async function kubeApi(kubeconfigPath: string): Promise<HttpKubeApi> {
-  return createKubeApi(await loadKubeconfig({ path: kubeconfigPath, env: {} }));
+  return new HttpKubeApi(await loadKubeconfig({ path: kubeconfigPath, env: {} }));
 }

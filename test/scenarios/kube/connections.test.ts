@@ -4,7 +4,7 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Connection } from '../../../src/kube/connection.ts';
-import { createKubeApi } from '../../../src/kube/http.ts';
+import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { inClusterConnection, loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { parseJson } from '../../../src/kube/json.ts';
 import type { Certificate } from '../../servers/certificates.ts';
@@ -62,7 +62,7 @@ async function kubeconfig(cluster: object, user: object): Promise<string> {
 
 /** The user name that the API server reports. */
 async function whoAmI(connection: Connection): Promise<string | undefined> {
-  await using api = createKubeApi(connection);
+  await using api = new HttpKubeApi(connection);
   const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' });
   const answer = await api.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body });
   const { status } = parseJson(answer.body, 'a review') as { status: { userInfo: { username: string } } };
@@ -165,7 +165,7 @@ test('requests and watches work through a proxy', async () => {
   const cluster = { ...CA, 'proxy-url': proxy.url.href };
   const connection = await loadKubeconfig({ path: await kubeconfig(cluster, { token: plane.adminToken }), env: {} });
   assert.equal(await whoAmI(connection), 'admin');
-  await using api = createKubeApi(connection);
+  await using api = new HttpKubeApi(connection);
   const held = new HeldObjects();
   const target = { collection: 'configmaps', path: '/api/v1/namespaces/default/configmaps', metadataOnly: true };
   await using watcher = new Watcher({ api, target, sink: held }).start();

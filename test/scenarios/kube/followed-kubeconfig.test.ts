@@ -5,7 +5,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { followKubeconfig } from '../../../src/kube/auth/followed-kubeconfig.ts';
-import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
+import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { parseJson } from '../../../src/kube/json.ts';
 import { Watcher } from '../../../src/kube/watch/watcher.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
@@ -63,7 +63,7 @@ async function follow(options: Partial<KubeconfigOptions>, intervalMs: number): 
     onReplaced: () => replaced.push('replaced'),
     onProblem: ({ message }) => problems.push(message),
   });
-  const api = createKubeApi(connection);
+  const api = new HttpKubeApi(connection);
   return {
     api,
     file,
@@ -129,7 +129,7 @@ describe('a new token in the file', () => {
       onReplaced: () => undefined,
       onProblem: ({ message }) => assert.fail(message),
     });
-    await using api = createKubeApi(connection);
+    await using api = new HttpKubeApi(connection);
     assert.equal(await userOf(api), 'alice');
     await version('2', 'bob');
     await isUser(api, 'bob');

@@ -307,10 +307,3 @@ test('work that fails while leading ends the run with its error and releases the
   await assert.rejects(run, failure);
   assert.equal((await read('fails')).spec.holderIdentity ?? '', '');
 });
-
-test('inconsistent durations are refused', () => {
-  const make = (times: Partial<LeaderElectorOptions>) => (): unknown =>
-    new LeaderElector({ api, namespace: 'default', name: 'x', identity: 'a', onError: () => undefined, ...times });
-  assert.throws(make({ renewDeadlineMs: 15_000 }), /retryMs \(2000\) must be well below renewDeadlineMs \(15000\)/);
-  assert.throws(make({ retryMs: 9000 }), RangeError);
-});

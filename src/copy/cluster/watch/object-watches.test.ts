@@ -7,7 +7,7 @@ import { startControlPlane, type ControlPlane } from '../../../../test/servers/c
 import { waitFor } from '../../../../test/support/wait-for.ts';
 import { requestToken } from '../../../../test/support/service-account.ts';
 import { loadKubeconfig } from '../../../kube/auth/kubeconfig.ts';
-import { createKubeApi, type HttpKubeApi } from '../../../kube/http.ts';
+import { HttpKubeApi } from '../../../kube/http.ts';
 import { ApiError, apiErrorOf, isForbidden } from '../../../kube/errors.ts';
 import { ObjectWatches } from './object-watches.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../../../kube/api.ts';
@@ -136,7 +136,7 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
   ]);
   const token = await requestToken(plane.api, home, account.name);
   const path = await plane.writeKubeconfig({ server: plane.url, caPem: plane.caPem, token });
-  await using narrow = createKubeApi(await loadKubeconfig({ path, env: {} }));
+  await using narrow = new HttpKubeApi(await loadKubeconfig({ path, env: {} }));
   const index = new ObjectIndex('local', 'Secret', () => undefined);
   const refused: unknown[] = [];
   const reported: string[] = [];

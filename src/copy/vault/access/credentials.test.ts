@@ -14,7 +14,7 @@ import { loginRequest, type VaultIdentity } from '../../../vault/session/identit
 import { parseServer } from '../../../vault/client/server.ts';
 import { SECRET } from '../../model/kind.ts';
 import { KubeStore } from '../../cluster/objects/store.ts';
-import { ApiTokenRefusedError, ServiceAccountTokens, missingCredential } from './login-tokens.ts';
+import { ApiTokenRefusedError, serviceAccountToken, missingCredential } from './login-tokens.ts';
 import { VaultCredentials } from './credentials.ts';
 import type { VaultAuthRef } from '../locations.ts';
 import { asKey } from '../../../../test/support/keys.ts';
@@ -141,12 +141,11 @@ test('a token that the API server accepts is not sent to an untrusted server', a
     kind: 'ServiceAccount',
     metadata: { name: 'poor', namespace: 'default' },
   });
-  const tokens = new ServiceAccountTokens(api);
   const account = { namespace: 'default', name: 'poor' };
   const audienceOf = (token: SecretBytes): unknown =>
     JSON.parse(Buffer.from(token.utf8().split('.')[1] ?? '', 'base64url').toString()).aud;
   const ask = (audiences: readonly string[], apiTokens: boolean): Promise<SecretBytes> =>
-    tokens.request(account, { audiences, apiTokens }, signal);
+    serviceAccountToken(api, account, { audiences, apiTokens }, signal);
   assert.deepEqual(audienceOf(await ask(['vault'], false)), ['vault']);
   const own = audienceOf(await ask([], true)) as string[];
   assert.ok(own.length > 0);

@@ -12,7 +12,7 @@ import type { Content } from '../../model/content.ts';
 import { type ObjectKey, resourceKey, type VaultUser } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { KubeStore } from '../../cluster/objects/store.ts';
-import { ServiceAccountTokens, VaultAuthMissingError, type EnvironmentToken } from './login-tokens.ts';
+import { serviceAccountToken, VaultAuthMissingError, type EnvironmentToken } from './login-tokens.ts';
 import type { ObjectRef, VaultAuthRef, VaultSecretKey } from '../locations.ts';
 
 /** The watch of a credential Secret is not listed yet. Its list starts the next attempt. */
@@ -34,14 +34,12 @@ export class VaultCredentials {
   readonly #environment: EnvironmentToken;
   /** Followed identities by auth reference. */
   readonly #identities = new Map<string, CachedIdentity>();
-  readonly #tokens: ServiceAccountTokens;
   /** The locations that log in with a Secret or as a ServiceAccount, and how often each follows it. */
   readonly #users = new Map<ObjectKey, Map<VaultUser, number>>();
 
   constructor(store: KubeStore, environment: EnvironmentToken = () => undefined) {
     this.#store = store;
     this.#environment = environment;
-    this.#tokens = new ServiceAccountTokens(store.api);
   }
 
   /** Follows the credential for the location `user`, until `unfollow` was called as often. */
@@ -161,7 +159,7 @@ export class VaultCredentials {
       mount,
       role,
       subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
-      jwt: (signal) => this.#tokens.request(serviceAccount, { audiences, apiTokens }, signal),
+      jwt: (signal) => serviceAccountToken(this.#store.api, serviceAccount, { audiences, apiTokens }, signal),
       loginNamespace,
     });
   }

@@ -33,47 +33,27 @@ export class ApiTokenRefusedError extends Error {
 const JWT_SECONDS = 600;
 
 /**
- * Tokens of ServiceAccounts for logins to Vault. The author of a rule chooses the server that gets the token. So the API server must not
+ * Requests a token of a ServiceAccount for a login to Vault. The author of a rule chooses the server that gets the token. So the API server must not
  * accept it, unless the administrator trusts that server: otherwise the author could act as any ServiceAccount of the namespace.
  *
  * The audiences of the API server are those of a token that was requested without audiences. This needs no more permissions than the login
  * itself, and that token is not sent anywhere.
+ * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry may succeed, ApiError
  */
-export class ServiceAccountTokens {
-  readonly #api: KubeApi;
-
-  constructor(api: KubeApi) {
-    this.#api = api;
-  }
-
-  /**
-   * Requests a token.
-   * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry may succeed,
-   *   ApiError
-   */
-  async request(account: ObjectRef, { audiences, apiTokens }: TokenRequest, signal: AbortSignal): Promise<SecretBytes> {
-    if (apiTokens) return SecretBytes.fromUtf8((await this.#create(account, audiences, signal)).token);
-    // For each login, because the audiences of an API server may change when it restarts. Logins are rare.
-    const own = new Set((await this.#create(account, [], signal)).audiences);
-    const refused = audiences.length === 0 ? [...own] : audiences.filter((audience) => own.has(audience));
-    if (refused.length > 0) throw new ApiTokenRefusedError(refused);
-    const made = await this.#create(account, audiences, signal);
-    // An admission webhook may have changed the request.
-    const got = made.audiences.filter((audience) => own.has(audience));
-    if (got.length > 0 || made.audiences.length === 0) throw new ApiTokenRefusedError(got);
-    return SecretBytes.fromUtf8(made.token);
-  }
-
-  async #create(
-    { namespace, name }: ObjectRef,
+export async function serviceAccountToken(
+  api: KubeApi,
+  { namespace, name }: ObjectRef,
+  { audiences, apiTokens }: TokenRequest,
+  signal: AbortSignal,
+): Promise<SecretBytes> {
+  async function create(
     audiences: readonly string[],
-    signal: AbortSignal,
   ): Promise<{ readonly token: string; readonly audiences: readonly string[] }> {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
     const spec = { expirationSeconds: JWT_SECONDS, ...(audiences.length > 0 && { audiences }) };
     const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
     try {
-      const { body } = await this.#api.request({ method: 'POST', path, body: JSON.stringify(request), signal });
+      const { body } = await api.request({ method: 'POST', path, body: JSON.stringify(request), signal });
       const answer = parseJson(body, `the answer to POST ${path}`) as { status?: { token?: unknown } };
       const token = answer.status?.token;
       if (typeof token !== 'string') throw new TypeError('the API server returned no token');
@@ -88,6 +68,17 @@ export class ServiceAccountTokens {
       throw new VaultAuthMissingError(text, 'user', { cause: error });
     }
   }
+
+  if (apiTokens) return SecretBytes.fromUtf8((await create(audiences)).token);
+  // For each login, because the audiences of an API server may change when it restarts. Logins are rare.
+  const own = new Set((await create([])).audiences);
+  const refused = audiences.length === 0 ? [...own] : audiences.filter((audience) => own.has(audience));
+  if (refused.length > 0) throw new ApiTokenRefusedError(refused);
+  const made = await create(audiences);
+  // An admission webhook may have changed the request.
+  const got = made.audiences.filter((audience) => own.has(audience));
+  if (got.length > 0 || made.audiences.length === 0) throw new ApiTokenRefusedError(got);
+  return SecretBytes.fromUtf8(made.token);
 }
 
 /** The audiences in the token itself. @throws TypeError if it is not a JSON Web Token */
