@@ -241,13 +241,46 @@ describe('the argument of the actions', () => {
       runReplicators: ['secret', 'configmap'],
     };
     const syncsecret = { propagateLabels: [], propagateAnnotations: [] };
-    const config = { mirrors: { regexMode: 'full' }, replicator, syncsecret };
-    const search = { mirrors: { regexMode: 'search' }, replicator, syncsecret };
+    const limits = {
+      sourceNamespaces: undefined,
+      destinationNamespaces: undefined,
+      excludedNamespaces: undefined,
+      requireConsent: false,
+      replicatorPush: true,
+    };
+    const config = { limits, mirrors: { regexMode: 'full' }, replicator, syncsecret };
+    const search = { limits, mirrors: { regexMode: 'search' }, replicator, syncsecret };
     const everything = { namespace: undefined, failed: false, watch: false };
     const plain = { recursive: false, all: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
       [['status'], ['status', { ...everything, output: 'table', config }]],
+      [
+        [
+          'status',
+          '--source-namespaces=a,b-.*',
+          '--destination-namespaces=selector:tier in (x,y)',
+          '--require-consent',
+          '--replicator-push=false',
+        ],
+        [
+          'status',
+          {
+            ...everything,
+            output: 'table',
+            config: {
+              ...config,
+              limits: {
+                sourceNamespaces: { patterns: ['a', 'b-.*'] },
+                destinationNamespaces: { selector: 'tier in (x,y)' },
+                excludedNamespaces: undefined,
+                requireConsent: true,
+                replicatorPush: false,
+              },
+            },
+          },
+        ],
+      ],
       [
         ['status', '--syncsecret-propagate-labels=a,b', '--syncsecret-propagate-labels=c'],
         [

@@ -116,6 +116,8 @@ const STATUS_EXAMPLES = [
   'keyferry status -A -o yaml',
   "keyferry status -o json | jq '.rules[].failing[]'",
   'keyferry status --mirrors-regex=search',
+  'keyferry status --source-namespaces=platform --destination-namespaces=selector:tier=prod',
+  'keyferry status --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry status --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   'keyferry status --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
@@ -129,6 +131,8 @@ const PLAN_EXAMPLES = [
   'kustomize build . | keyferry plan -',
   'keyferry plan mirror.yaml -o json',
   'keyferry plan mirror.yaml --mirrors-regex=search',
+  'keyferry plan mirror.yaml --source-namespaces=platform --destination-namespaces=selector:tier=prod',
+  'keyferry plan mirror.yaml --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   'keyferry plan secret.yaml --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
@@ -140,6 +144,8 @@ const EXPLAIN_EXAMPLES = [
   'keyferry explain secretmirror default/mysecret-mirror',
   'keyferry explain externalsecret default/app -o yaml',
   'keyferry explain secret team-a/mysecret --mirrors-regex=search',
+  'keyferry explain secret team-a/mysecret --source-namespaces=platform --destination-namespaces=selector:tier=prod',
+  'keyferry explain secret team-a/mysecret --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry explain configmap team-a/settings --replicator-allow-all --replicator-run-replicators=configmap',
   'keyferry explain secret team-a/tls --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   'keyferry explain syncsecret default/app --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
@@ -153,6 +159,8 @@ const MIGRATE_EXAMPLES = [
   'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
   'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
   'keyferry migrate --mirrors-regex=search',
+  'keyferry migrate --source-namespaces=platform --destination-namespaces=selector:tier=prod',
+  'keyferry migrate --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry migrate --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry migrate --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   'keyferry migrate --from kubelb --syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
@@ -300,9 +308,10 @@ function withReading(target: Command): Command {
 }
 
 function readingOption({ name, isBool, hint, help, initial, choices, parse, isList }: Flag<unknown>): Option {
-  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, help);
+  const isSwitch = isBool && initial === false;
+  const option = new Option(isSwitch ? `--${name}` : `--${name} <${isBool ? 'true|false' : hint}>`, help);
   option.default(initial, Array.isArray(initial) ? (initial.length === 0 ? 'none' : 'all') : undefined);
-  if (isBool) return option;
+  if (isSwitch) return option;
   if (choices !== undefined) return option.choices(choices);
   let earlier: string | undefined;
   return option.argParser((text: string) => {

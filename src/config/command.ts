@@ -11,6 +11,7 @@ import {
   type ParsedFlags,
   parseFlags,
 } from './flags/flags.ts';
+import { limitsConfig, type LimitValues } from './flags/limit-flags.ts';
 import { type managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { vaultEnvironment } from './vault-environment.ts';
@@ -54,6 +55,7 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
 
 type Values = CommonValues & {
   readonly scope?: FlagValues<typeof namespacesFlag>;
+  readonly limits?: LimitValues;
   readonly vault?: FlagValues<typeof vaultFlags>;
   readonly mirrors?: Config['mirrors'];
   readonly replicator?: Config['replicator'];
@@ -77,6 +79,7 @@ export function base(
     healthAddress: undefined,
     leaderElect: leaderElectConfig(election, processInfo),
     kube: { ...kube, namespaces: scope?.namespaces ?? [] },
+    limits: limitsConfig(values.limits, given, processInfo.env, scope?.namespaces),
     vault:
       values.vault === undefined
         ? vaultConfig(initialValues(vaultFlags))

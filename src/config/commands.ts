@@ -21,6 +21,7 @@ import {
   vaultFlags,
 } from './flags/controller-flags.ts';
 import { flag, type FlagTable, prefixed } from './flags/flags.ts';
+import { limitFlags, pushFlag } from './flags/limit-flags.ts';
 import {
   ccmAddressFlags,
   ccmConfig,
@@ -78,6 +79,7 @@ function runCommand(): ControllerCommand {
     run,
     ...commonFlags(':8080', RUN_LEASE),
     scope: namespacesFlag,
+    limits: { ...limitFlags, ...pushFlag },
     mirrors: mirrorsFlags,
     vault: vaultFlags,
     replicator: prefixed('replicator-', replicatorFlags),
@@ -141,6 +143,7 @@ function mirrorsCommand(): ControllerCommand {
     addresses: mirrorsAddressFlags,
     zap: zapFlags,
     scope: namespacesFlag,
+    limits: limitFlags,
     mirrors: mirrorsFlags,
     vault: vaultFlags,
   };
@@ -168,6 +171,7 @@ function replicatorCommand(): ControllerCommand {
     // The original's --status-address.
     ...commonFlags(':9102', REPLICATOR_LEASE),
     scope: namespacesFlag,
+    limits: { ...limitFlags, ...pushFlag },
     original: kubeConfigFlag,
     replicator: replicatorFlags,
   };

@@ -36,6 +36,7 @@ export interface Config {
   readonly leaderElect: LeaderElectConfig;
   readonly logLevel: LogLevel;
   readonly kube: KubeLimits;
+  readonly limits: LimitsConfig;
   /** How long an object in deletion waits until its copies are deleted, ms. */
   readonly deletionTimeoutMs: number;
   readonly vault: VaultConfig;
@@ -74,6 +75,23 @@ export interface KubeLimits {
   readonly watchIdleMs: number;
   /** The only namespaces of the home cluster that are read and written; empty for all. */
   readonly namespaces: readonly string[];
+}
+
+/** Namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector (`runtime/text/label-selector.ts`). */
+export type NamespaceLimit = { readonly patterns: readonly string[] } | { readonly selector: string };
+
+/** What no rule can go beyond, in any system. */
+export interface LimitsConfig {
+  /** The only namespaces that rules may copy from; `undefined`: all. */
+  readonly sourceNamespaces: NamespaceLimit | undefined;
+  /** The only namespaces that rules may copy into; `undefined`: all. */
+  readonly destinationNamespaces: NamespaceLimit | undefined;
+  /** Namespaces that no rule copies into. */
+  readonly excludedNamespaces: NamespaceLimit | undefined;
+  /** A namespace without a consent accepts no copies. */
+  readonly requireConsent: boolean;
+  /** Whether annotations can push copies. */
+  readonly replicatorPush: boolean;
 }
 
 export interface VaultConfig {
@@ -127,6 +145,7 @@ export interface ReplicatorConfig {
 
 /** The settings that define how rules are read: `status` and `plan` need those of the operator. */
 export interface ReadingConfig {
+  readonly limits: LimitsConfig;
   readonly mirrors: Pick<MirrorsConfig, 'regexMode'>;
   readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
   readonly syncsecret: Pick<SyncSecretConfig, 'propagateLabels' | 'propagateAnnotations'>;

@@ -42,19 +42,17 @@ export interface EventInput {
 }
 
 /** One Event object as it is now. */
-export interface EventRecord extends EventInput {
+export interface EventRecord {
   /** Of the Event object. */
   readonly name: string;
-  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
-  readonly component: string;
+  readonly subject: EventSubject;
+  readonly type: EventType;
+  readonly reason: string;
+  readonly message: string;
   count: number;
   /** Wall clock, ms. */
   readonly firstAt: number;
   lastAt: number;
-  /** The next write is a PATCH. */
-  isCreated: boolean;
-  /** Writes of the present count that were tried. */
-  tries: number;
 }
 
 export interface CorrelatorOptions {
@@ -77,8 +75,8 @@ const RECORD_OVERHEAD = 400;
  * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped. No I/O.
  *
  * The rules are two of client-go's (tools/record):
- * - The same (component, object, type, reason, message) again within an hour is the same Event with a higher count.
- * - For each component, object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
+ * - The same (object, type, reason, message) again within an hour is the same Event with a higher count.
+ * - For each object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
  *   is in the next one that is written.
  *
  * All state is in caches of limited size, which drop the least recently used entries.
@@ -98,23 +96,23 @@ export class EventCorrelator {
    * The Event object that the input belongs to, counted up or new; `undefined` if it is not to be written.
    * @param now wall clock, ms
    */
-  correlate(component: string, input: EventInput, now: number): EventRecord | undefined {
+  correlate(input: EventInput, now: number): EventRecord | undefined {
     const { subject, type, reason } = input;
-    const subjectKey = JSON.stringify([component, subject.uid, subject.kind, subject.namespace, subject.name, type]);
+    const subjectKey = JSON.stringify([subject.uid, subject.kind, subject.namespace, subject.name, type]);
     const message = truncate(input.message, MAX_MESSAGE_BYTES);
-    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, component, message }, now);
+    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, message }, now);
     return this.#takeToken(subjectKey, now) ? record : undefined;
   }
 
-  #count(key: string, input: EventInput & Pick<EventRecord, 'component'>, now: number): EventRecord {
+  #count(key: string, { subject, type, reason, message }: EventInput, now: number): EventRecord {
     const known = this.#records.get(key);
     if (known !== undefined && now - known.lastAt <= SAME_EVENT_MS) {
       known.count++;
       known.lastAt = now;
       return known;
     }
-    const name = eventName(input.subject.name, now, this.#random());
-    const record = { ...input, name, count: 1, firstAt: now, lastAt: now, isCreated: false, tries: 0 };
+    const name = eventName(subject.name, now, this.#random());
+    const record = { name, subject, type, reason, message, count: 1, firstAt: now, lastAt: now };
     this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
     return record;
   }
@@ -151,6 +149,8 @@ export function truncate(text: string, maxBytes: number): string {
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
+  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
+  readonly component: string;
   /** This process: `reportingInstance`. */
   readonly instance: string;
   /** Called for an event that is dropped. Must not throw. */
@@ -169,13 +169,20 @@ const TIMEOUT_MS = 5000;
 /** With the waits between them about 20 s. */
 const MAX_TRIES = 6;
 
+interface Pending {
+  readonly record: EventRecord;
+  tries: number;
+}
+
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #clock: Clock;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
   /** By namespace and name of the Event object. */
-  readonly #pending = new Map<string, EventRecord>();
+  readonly #pending = new Map<string, Pending>();
+  /** Events that were created: the next write is a PATCH. */
+  readonly #created = new WeakSet<EventRecord>();
   #stopped = false;
 
   constructor(options: EventRecorderOptions) {
@@ -184,7 +191,7 @@ export class EventRecorder {
     this.#clock = clock;
     this.#correlator = new EventCorrelator({ random });
     this.#queue = new KeyedQueue({
-      name: 'events',
+      name: `events of ${options.component}`,
       clock,
       random,
       retryAfterMs,
@@ -199,12 +206,12 @@ export class EventRecorder {
   }
 
   /** Takes an event to be written. Never waits and never throws. */
-  record(component: string, input: EventInput): void {
+  record(input: EventInput): void {
     if (this.#stopped) {
       this.#options.onDrop?.(input, new Error('the recorder was stopped'));
       return;
     }
-    const record = this.#correlator.correlate(component, input, this.#clock.now());
+    const record = this.#correlator.correlate(input, this.#clock.now());
     if (record === undefined) return;
     const namespace = namespaceOf(record.subject);
     const key = `${namespace}/${record.name}`;
@@ -215,8 +222,7 @@ export class EventRecorder {
         this.#options.onDrop?.(input, new Error('too many events wait to be written'));
         return;
       }
-      record.tries = 0;
-      this.#pending.set(key, record);
+      this.#pending.set(key, { record, tries: 0 });
     }
     this.#queue.add(key);
   }
@@ -242,7 +248,7 @@ export class EventRecorder {
     } catch (error) {
       reason = toError(error);
     }
-    for (const record of this.#pending.values()) this.#options.onDrop?.(record, reason);
+    for (const { record } of this.#pending.values()) this.#options.onDrop?.(record, reason);
     this.#pending.clear();
   }
 
@@ -251,11 +257,12 @@ export class EventRecorder {
   }
 
   async #write(key: string, signal: AbortSignal): Promise<void> {
-    const record = this.#pending.get(key);
-    if (record === undefined) return;
-    record.tries++;
+    const pending = this.#pending.get(key);
+    if (pending === undefined) return;
+    const { record } = pending;
+    pending.tries++;
     const { count } = record;
-    if (record.isCreated) await this.#patch(record, signal);
+    if (this.#created.has(record)) await this.#patch(record, signal);
     else {
       try {
         await this.#post(record, signal);
@@ -265,10 +272,10 @@ export class EventRecorder {
         await this.#patch(record, signal);
       }
     }
-    record.isCreated = true;
+    this.#created.add(record);
     // If the count was raised meanwhile, the queue runs this key again.
     if (record.count === count) this.#pending.delete(key);
-    else record.tries = 0;
+    else pending.tries = 0;
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
@@ -291,8 +298,8 @@ export class EventRecorder {
   }
 
   async #post(record: EventRecord, signal: AbortSignal): Promise<void> {
-    const { name, component, subject, type, reason, message, count, firstAt, lastAt } = record;
-    const { api, instance, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { name, subject, type, reason, message, count, firstAt, lastAt } = record;
+    const { api, component, instance, timeoutMs = TIMEOUT_MS } = this.#options;
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
@@ -313,13 +320,14 @@ export class EventRecorder {
   }
 
   #failed(key: string, error: unknown, retryInMs: number | undefined): void {
-    const record = this.#pending.get(key);
-    if (record === undefined || (retryInMs !== undefined && isWorthRetrying(error) && record.tries < MAX_TRIES)) return;
+    const pending = this.#pending.get(key);
+    if (pending === undefined || (retryInMs !== undefined && isWorthRetrying(error) && pending.tries < MAX_TRIES))
+      return;
     // After `stop` the last flush tries it once more.
     if (retryInMs === undefined && this.#stopped) return;
     this.#pending.delete(key);
     this.#queue.forget(key);
-    this.#options.onDrop?.(record, toError(error));
+    this.#options.onDrop?.(pending.record, toError(error));
   }
 }
 

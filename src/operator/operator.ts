@@ -7,6 +7,8 @@
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
+import { ConsentWatch } from '../controllers/common/namespaces/consent-watch.ts';
+import { reachOf } from '../controllers/common/namespaces/reach.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
 import { Manager } from '../copy/engine/manager.ts';
@@ -20,7 +22,6 @@ import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
-import { EventRecorder } from '../kube/event-recorder.ts';
 import { watchName } from '../kube/watch/watch-target.ts';
 import type { Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
@@ -28,6 +29,7 @@ import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/server.ts';
+import { Events } from './events.ts';
 import { vaultHooks } from './vault-hooks.ts';
 
 export interface OperatorOptions {
@@ -46,29 +48,30 @@ export interface OperatorOptions {
   readonly onRollback: (what: string) => void;
 }
 
+/** The source component of events that belong to no system. */
+const EVENT_COMPONENT = 'keyferry';
 /** How long running writes may take to end at a stop, ms. */
 const DRAIN_MS = 3000;
 /** How long the last events may take then, ms. */
 const EVENTS_DRAIN_MS = 1000;
 /** Limit of a whole stop, ms: half a second less than the limit of the process, which still has to release its Lease. */
 const STOP_MS = 4000;
-/** Between log lines about dropped events, ms. Without the right to write events all are dropped; the metric counts them. */
-const DROPPED_LOG_MS = 60_000;
 /** Minimum left for the last steps of a stop, ms. */
 const MIN_LEFT_MS = 100;
 
 export class Operator {
   readonly #options: OperatorOptions;
   readonly manager: Manager;
-  readonly #events: EventRecorder;
+  readonly #events: Events;
   readonly #entries: typeof CONTROLLER_LIST;
   readonly #cluster: Cluster;
+  readonly #consents: ConsentWatch;
   #leading = false;
 
   constructor(options: OperatorOptions) {
     const { api, management, log, metrics, config, extraKinds = [] } = options;
     this.#options = options;
-    this.#events = eventRecorder(api, config.leaderElect.identity, log, metrics);
+    this.#events = new Events({ api, instance: config.leaderElect.identity, log, metrics });
     this.manager = new Manager({
       home: api.cluster,
       onError: (queue, key, error, retryInMs) => {
@@ -102,6 +105,11 @@ export class Operator {
       objectChanged: (key) => vault.objectKnown(key),
       objectKnown: (key) => vault.objectKnown(key),
     });
+    const reach = reachOf(config.limits);
+    cluster.namespaces.keep(reach.labelKeys);
+    this.#consents = new ConsentWatch(cluster.namespaces, (event) => {
+      this.#events.record(EVENT_COMPONENT, event, { namespace: event.subject.name });
+    });
     const context: ControllerContext = {
       config,
       engine,
@@ -109,15 +117,14 @@ export class Operator {
       namespace: options.namespace,
       management: management && this.#addCluster(management, kinds),
       vault,
+      reach,
       extraKinds,
       log,
       metrics,
       clock: systemClock,
       onObjectChange: (handler) => engine.onObjects({ objectChanged: handler }),
-      recordEvent: (component, event, fields) => {
-        const { type, reason, message } = event;
-        log[type === 'Warning' ? 'warn' : 'info'](message, { ...fields, reason });
-        this.#events.record(component, event);
+      recordEvent: (...event) => {
+        this.#events.record(...event);
       },
     };
     for (const entry of entries) {
@@ -139,6 +146,7 @@ export class Operator {
   async work(signal: AbortSignal): Promise<void> {
     this.#options.metrics.leader.set({}, 1);
     this.#options.log.info('controllers started');
+    this.#consents.start();
     await this.manager.start(signal);
     this.#leading = true;
   }
@@ -149,7 +157,7 @@ export class Operator {
     const until = systemClock.monotonic() + STOP_MS;
     await this.manager.drain(this.#leading ? DRAIN_MS : 0);
     const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
-    await Promise.all([this.#events.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }), this.manager.stop(leftMs)]);
+    await Promise.all([this.#events.stop(Math.min(EVENTS_DRAIN_MS, leftMs)), this.manager.stop(leftMs)]);
   }
 
   /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
@@ -228,21 +236,6 @@ export class Operator {
     metrics.rules.add(() => Array.from(this.manager.ruleReadiness(), ruleSnapshot));
     metrics.payloadCacheBytes.add(() => engine.backends.all.map(({ cachedBytes }) => cachedBytes));
   }
-}
-
-function eventRecorder(api: KubeApi, instance: string, log: Log, metrics: Metrics): EventRecorder {
-  let nextDropLog = 0;
-  return new EventRecorder({
-    api,
-    instance,
-    onDrop: ({ subject: { kind, namespace, name }, reason }, error) => {
-      metrics.eventsDropped.inc({ reason });
-      const now = systemClock.monotonic();
-      if (now < nextDropLog) return;
-      nextDropLog = now + DROPPED_LOG_MS;
-      log.warn('cannot write an event', { kind, namespace, name, reason, error });
-    },
-  });
 }
 
 function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {

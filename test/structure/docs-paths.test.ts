@@ -66,9 +66,14 @@ const NO_EVENTS: ReadonlySet<string> = new Set(
 
 /** Reasons in the code that reaches annotated objects. */
 function replicatorReasons(): string[] {
-  const files = globSync(['src/controllers/replicator/**/*.ts', 'src/copy/{model,book,plan,cluster}/**/*.ts'], {
-    cwd: ROOT,
-  });
+  const files = globSync(
+    [
+      'src/controllers/replicator/**/*.ts',
+      'src/controllers/common/namespaces/reach.ts',
+      'src/copy/{model,book,plan,cluster}/**/*.ts',
+    ],
+    { cwd: ROOT },
+  );
   const code = files
     .filter((file) => !file.endsWith('.test.ts'))
     .map(read)

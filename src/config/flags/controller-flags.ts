@@ -4,6 +4,7 @@ import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import type { MirrorsConfig, ReadingConfig, ReplicatedKind, ReplicatorConfig, VaultConfig } from '../config.ts';
 import { NO_VAULT_ENVIRONMENT } from '../vault-environment.ts';
 import { namespaceListFlag, originalAddressFlags } from './common-flags.ts';
+import { limitFlags, pushFlag } from './limit-flags.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, prefixed } from './flags.ts';
 import { travelFlags } from './syncsecret-flags.ts';
 import { parseLabels, parseList } from './values.ts';
@@ -139,6 +140,11 @@ const travel = prefixed('syncsecret-', travelFlags);
  * flags in camel case, as the command-line library returns them.
  */
 export const readingFlags = {
+  sourceNamespaces: sameAsFor('operator', limitFlags.sourceNamespaces),
+  destinationNamespaces: sameAsFor('operator', limitFlags.destinationNamespaces),
+  excludedNamespaces: sameAsFor('operator', limitFlags.excludedNamespaces),
+  requireConsent: sameAsFor('operator', limitFlags.requireConsent),
+  replicatorPush: sameAsFor('operator', pushFlag.replicatorPush),
   mirrorsRegex: { ...sameAsFor('operator', mirrorsFlags.regexMode), hint: 'mode' },
   replicatorAnnotationsPrefix: sameAsFor('replicator', replicator.annotationsPrefix),
   replicatorAllowAll: sameAsFor('replicator', replicator.allowAll),
@@ -157,6 +163,11 @@ function sameAsFor<T>(runner: string, flag: Flag<T>): Flag<T> {
 /** The options of a command, with the settings in place of these flags. */
 export function withReadingConfig<Options extends ReadingFlags>(options: Options) {
   const {
+    sourceNamespaces,
+    destinationNamespaces,
+    excludedNamespaces,
+    requireConsent,
+    replicatorPush,
     mirrorsRegex: regexMode,
     replicatorAnnotationsPrefix: annotationsPrefix,
     replicatorAllowAll: allowAll,
@@ -167,6 +178,7 @@ export function withReadingConfig<Options extends ReadingFlags>(options: Options
     ...others
   } = options;
   const config: ReadingConfig = {
+    limits: { sourceNamespaces, destinationNamespaces, excludedNamespaces, requireConsent, replicatorPush },
     mirrors: { regexMode },
     replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators },
     syncsecret: { propagateLabels, propagateAnnotations },

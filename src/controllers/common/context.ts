@@ -13,6 +13,7 @@ import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { ProgramReader } from './migration.ts';
+import type { Reach } from './namespaces/reach.ts';
 import type { ControllerReader } from './snapshot/reader.ts';
 
 export interface ControllerContext {
@@ -25,6 +26,8 @@ export interface ControllerContext {
   /** The other cluster, if the configuration has one. It may not answer for any time. */
   readonly management: Cluster | undefined;
   readonly vault: VaultBackend;
+  /** Which namespaces rules may copy from and into. */
+  readonly reach: Reach;
   /** Kinds that are replicated besides Secrets and ConfigMaps. */
   readonly extraKinds: readonly Kind[];
   readonly log: Log;

@@ -101,6 +101,7 @@ class MirrorsController implements Controller {
       secretKey: (namespace, name) => secrets.key(namespace, name),
       specOptions,
       limits,
+      reach: context.reach,
     }));
     this.reconciler = new MirrorReconciler({
       ...common,
@@ -117,7 +118,7 @@ class MirrorsController implements Controller {
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
       monotonic: () => clock.monotonic(),
-      isNamespacePending: (rule) => this.#changes.isPending(rule),
+      isNamespacePending: (...copy) => this.#changes.isPending(...copy),
       now: () => clock.now(),
     });
     this.#changes = new NamespaceChanges({ engine, clock, rules, limits });

@@ -70,7 +70,7 @@ class MirrorReader implements RuleReader {
   readonly #namespaces: Namespaces;
   readonly #patterns: PatternCache;
 
-  constructor({ api, config, inventory, onLimitChange }: ReaderContext) {
+  constructor({ api, config, inventory, reach, onLimitChange }: ReaderContext) {
     inventory.include(COLLECTION, (item) => this.#mirrors.put(item));
     this.#namespaces = inventory.namespaces;
     this.#patterns = new PatternCache(config.mirrors.regexMode);
@@ -81,6 +81,7 @@ class MirrorReader implements RuleReader {
       secretKey: (namespace, name) => resourceKey(api.cluster, SECRET.kind, namespace, name),
       viewOf: () => ({ state: 'unknown' }),
       limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
+      reach,
     });
   }
 
@@ -100,9 +101,14 @@ class MirrorReader implements RuleReader {
     const spec = this.#specOf(rule);
     if (spec === undefined || spec.problems.length > 0) return undefined;
     const { destinationType, destinationVault, suspects } = spec;
+    const mirror = this.#mirrors.get(rule);
+    const refused = mirror && this.ruleSet.sourceRefusal(mirror);
+    if (refused !== undefined) return `${refused.reason}: ${refused.message}`;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
-    const notes = claims === 0 ? ['no other namespace matches spec.destination.namespaces'] : [];
+    const leftOut = this.ruleSet.leftOutOf(rule);
+    const notes = leftOut === undefined ? [] : [leftOut.text];
+    if (claims === 0 && notes.length === 0) notes.push('no other namespace matches spec.destination.namespaces');
     notes.push(...misreadPatterns(suspects, this.#namespaces.names()));
     return notes.length === 0 ? undefined : notes.join('; ');
   }

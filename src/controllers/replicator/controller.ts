@@ -76,6 +76,8 @@ class ReplicatorController implements Controller {
       served: cluster.served,
       observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
       limits,
+      reach: context.reach,
+      push: context.config.limits.replicatorPush,
     }));
     this.reconciler = new ReplicatorReconciler({
       api: cluster.api,
@@ -84,7 +86,7 @@ class ReplicatorController implements Controller {
         const subject = { apiVersion, kind, namespace, name, uid };
         recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
       },
-      isNamespacePending: (rule) => this.#changes.isPending(rule),
+      isNamespacePending: (...copy) => this.#changes.isPending(...copy),
     });
     this.#changes = new NamespaceChanges({ engine, clock, rules, limits });
   }
@@ -109,7 +111,7 @@ class ReplicatorController implements Controller {
     const is = after && this.#rules.versionOf(after);
     if (was !== is) engine.enqueueRule(rule, priority);
     const owner = before && this.#rules.ownerOf(before, key);
-    if (owner !== undefined && this.#rules.problemOf(owner) !== undefined) engine.enqueueRule(owner, priority);
+    if (owner !== undefined && this.#rules.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
   }
 
   stop(): void {

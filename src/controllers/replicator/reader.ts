@@ -1,5 +1,6 @@
 /** The annotated objects for `status` and `plan`. They have no status of their own: their targets are decided as the controller would. */
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Cause } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
@@ -33,7 +34,7 @@ class ReplicatorReader implements RuleReader {
   /** Of programs whose annotations the replicator can go on for. */
   #foreign: readonly ForeignRequests[] | undefined;
 
-  constructor({ api, config, inventory, onLimitChange }: ReaderContext) {
+  constructor({ api, config, inventory, reach, onLimitChange }: ReaderContext) {
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = config.replicator;
     this.#inventory = inventory;
     this.#names = annotationNames(annotationsPrefix);
@@ -53,6 +54,8 @@ class ReplicatorReader implements RuleReader {
       namespaces: inventory.namespaces,
       observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
       limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
+      reach,
+      push: config.limits.replicatorPush,
     });
   }
 
@@ -88,7 +91,7 @@ class ReplicatorReader implements RuleReader {
   /** The rule in the annotations of an object, or its refusal. */
   #replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
     const rule = this.ruleOf(key);
-    const refusal = rule === undefined ? undefined : this.ruleSet.problemOf(rule);
+    const refusal = rule === undefined ? undefined : this.ruleSet.refusalOf(rule);
     if (refusal !== undefined) return { kind: 'broken', refusal };
     return readRule(this.#settings, parseResourceKey(key), annotations);
   }
@@ -132,8 +135,9 @@ class ReplicatorReader implements RuleReader {
     replication: ReplicationRule,
     copies: readonly Observed[],
   ): ReturnType<ListedRule['stateOf']> {
-    const state = stateOf(snapshot, replication, [...snapshot.claims.book.of(rule)]);
-    const note = replication.kind === 'push' ? this.noteOn(rule) : undefined;
+    const entries = [...snapshot.claims.book.of(rule)];
+    const state = stateOf(snapshot, replication, entries, this.ruleSet.reachProblemOf(rule));
+    const note = this.noteOn(rule);
     const times = copies.flatMap(({ annotations }) => annotations[this.#names.at] ?? []);
     return {
       ...state,
@@ -154,13 +158,18 @@ class ReplicatorReader implements RuleReader {
     const source = resourceKey(parseResourceKey(object).cluster, kind, namespace, name);
     return {
       owner: observed.annotations[this.#names.by] ?? '',
-      why: rules.has(rule) ? 'no longer selected by its source' : 'its source does not exist or has no copies',
+      why: rules.has(rule) ? this.#whyUnselected(rule) : 'its source does not exist or has no copies',
       leftover: {
         program: 'k8s-replicator',
         why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
-        because: this.ruleSet.problemOf(rule)?.message ?? this.#whyNoCopy(observed),
+        because: this.ruleSet.refusalOf(rule)?.message ?? this.#whyNoCopy(observed),
       },
     };
+  }
+
+  #whyUnselected(rule: RuleKey): string {
+    const cause = this.ruleSet.reachProblemOf(rule);
+    return `no longer selected by its source${cause === undefined ? '' : `: ${cause.message}`}`;
   }
 
   /** Why an object with a mark of the original may be no copy of it. */
@@ -180,7 +189,12 @@ class ReplicatorReader implements RuleReader {
   }
 }
 
-function stateOf(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): RuleState {
+function stateOf(
+  snapshot: Snapshot,
+  replication: ReplicationRule,
+  entries: readonly Entry[],
+  outOfReach: Cause | undefined,
+): RuleState {
   const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
   const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
   if (first !== undefined) {
@@ -197,6 +211,7 @@ function stateOf(snapshot: Snapshot, replication: ReplicationRule, entries: read
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
   if (waiting !== undefined) return notReady('Waiting', waiting.reason, waiting.message);
   const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
+  if (outOfReach !== undefined) return notReady('Error', outOfReach.reason, message);
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 

@@ -2,6 +2,7 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { Reach } from '../common/namespaces/reach.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
@@ -44,6 +45,8 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     kinds: [SECRET],
     namespaces: new Namespaces(),
     limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+    reach: new Reach(),
+    push: true,
     observed: () => observe(METADATA),
   });
   const reconciler = new ReplicatorReconciler({
@@ -54,7 +57,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   });
   const evaluate = (): string | undefined => finish(rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
-    const state = await reconciler.getLive(RULE, signal);
+    const state = await reconciler.getLive(RULE, asKey('c:Secret/a/b'), signal);
     return state.state === 'there' && state.version === version;
   };
   const version = evaluate();

@@ -21,8 +21,8 @@ export interface ReplicatorReconcilerOptions {
   readonly api: KubeApi;
   readonly rules: ReplicatorRules;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
-  /** Whether the rule may reach a namespace that was added or deleted since its evaluation. */
-  readonly isNamespacePending: (rule: RuleKey) => boolean;
+  /** Whether the rule may reach a namespace that has changed since its evaluation. @param namespace of a copy */
+  readonly isNamespacePending: (rule: RuleKey, namespace: string) => boolean;
 }
 
 export class ReplicatorReconciler implements RuleReconciler {
@@ -50,7 +50,7 @@ export class ReplicatorReconciler implements RuleReconciler {
       this.#recorded.delete(rule);
       return undefined;
     }
-    const found = eventsOf(this.rules.problemOf(rule), entries);
+    const found = eventsOf(this.rules.refusalOf(rule), entries);
     if (found === undefined) return undefined;
     const events = [...found, ...this.rules.warningsOf(rule)];
     const text = JSON.stringify([observed.uid, events]);

@@ -5,7 +5,7 @@
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Cause } from '../model/cause.ts';
-import type { RuleKey } from '../model/keys.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Entry } from '../book/claim-book.ts';
 import type { RuleSet, RuleState } from '../model/rule-set.ts';
 
@@ -17,7 +17,7 @@ export interface Controller {
   installed?(signal: AbortSignal): Promise<void>;
   /** Opens its watches, and those of namespaces. */
   open(): void;
-  stop?(): void;
+  stop(): void;
 }
 
 /** A queue, for metrics and the check of liveness. */
@@ -58,8 +58,8 @@ export interface RuleReconciler {
   preparationOf?(rule: RuleKey): Preparation | undefined;
   /** Updates the rule object (a finalizer, defaults), beside evaluations. If it throws, it is called again after a back-off. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** Reads the rule from the server, not from the cache. */
-  getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState>;
+  /** Reads the rule from the server, not from the cache. @param target the rule may not be evaluated yet for changes of its namespace */
+  getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState>;
   /**
    * Writes the outcome of the rule's claims to its status or annotations. Called after a change, at most once a second.
    * @param entries the rule's claims

@@ -282,7 +282,7 @@ export class Engine implements ObjectEvents {
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
     return this.claims.orphanActionOf(rule, target, observed, {
       isOutdated: () => this.#changedRules.has(rule) || this.#evaluatingRules.has(rule),
-      getLive: () => this.#reconcilerOf(rule).getLive(rule, signal),
+      getLive: () => this.#reconcilerOf(rule).getLive(rule, target, signal),
     });
   };
 

@@ -20,6 +20,5 @@ await elector.run({
   signal: new AbortController().signal,
   onStartedLeading: () => {
     console.log('leading');
-    return new Promise(() => undefined);
   },
 });

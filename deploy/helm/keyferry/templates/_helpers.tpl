@@ -122,6 +122,13 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
 {{- end }}
 {{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
+{{- with .Values.limits }}
+{{- with .sourceNamespaces }}{{ $args = append $args (printf "--source-namespaces=%s" (join "," .)) }}{{ end }}
+{{- with .destinationNamespaces }}{{ $args = append $args (printf "--destination-namespaces=%s" (join "," .)) }}{{ end }}
+{{- with .excludedNamespaces }}{{ $args = append $args (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
+{{- if .requireConsent }}{{ $args = append $args "--require-consent" }}{{ end }}
+{{- if not .replicatorPush }}{{ $args = append $args "--replicator-push=false" }}{{ end }}
+{{- end }}
 {{- if has "mirrors" $systems.controllers }}
 {{- if ne .Values.mirrors.regex "full" }}{{ $args = append $args (printf "--mirrors-regex=%s" .Values.mirrors.regex) }}{{ end }}
 {{- if .Values.mirrors.allowCrossNamespaceAuth }}{{ $args = append $args "--allow-cross-namespace-auth" }}{{ end }}

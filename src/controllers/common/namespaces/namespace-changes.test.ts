@@ -42,8 +42,8 @@ class Scene {
     return this.enqueued.splice(0);
   }
 
-  isPending(rule: string): boolean {
-    return this.changes.isPending(asKey(rule));
+  isPending(rule: string, namespace = ''): boolean {
+    return this.changes.isPending(asKey(rule), namespace);
   }
 }
 
@@ -89,4 +89,30 @@ test('the rules of a namespace from a list are enqueued at once with low priorit
   scene.changes.add('c', true, true);
   await scene.add();
   assert.deepEqual(scene.take(), ['a low', 'b low', 'c low']);
+});
+
+test('of a label that flips, the first change counts at once, and the others once a second', async () => {
+  const scene = new Scene();
+  const flip = async (): Promise<void> => {
+    scene.changes.add('ab', true, false, true);
+    await scene.add();
+  };
+  await flip();
+  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+  for (let change = 0; change < 50; change += 1) await flip();
+  assert.equal(scene.counts, 1);
+  assert.equal(scene.isPending('a', 'ab'), true, 'a copy there may be wanted or not');
+  assert.equal(scene.isPending('a', 'other'), false);
+  await scene.add('c');
+  await scene.clock.advance(250);
+  assert.deepEqual(scene.take(), ['c normal'], 'other namespaces do not wait');
+  await scene.clock.advance(750);
+  await scene.add();
+  await scene.clock.advance(250);
+  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+  assert.equal(scene.counts, 3);
+  assert.equal(scene.isPending('a', 'ab'), false);
+  await scene.clock.advance(1000);
+  await flip();
+  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
 });

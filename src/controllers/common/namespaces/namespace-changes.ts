@@ -1,5 +1,5 @@
 /**
- * Finds the rules that reach an added or deleted namespace, and enqueues them.
+ * Finds the rules that reach a namespace that was added or deleted, or whose labels or consent have changed, and enqueues them.
  *
  * Hundreds of namespaces can be created at once, and each evaluation of a rule covers all namespaces. So the rules that are found wait for more
  * namespaces, except those of the first namespace in a burst. The search works in slices, because it may try thousands of patterns.
@@ -7,6 +7,9 @@
  * State: the namespaces to search for, in the order of their events; and the rules that wait, while a timer runs. Invariant: `isPending` is true
  * for a rule from the event until the rule is enqueued. Until then no copy of the rule may be deleted as an orphan: an object that is already
  * in a new namespace (a restored backup) may be one of its copies.
+ *
+ * A label can flip many times a second. So after a change of its labels or consent, further such changes of the namespace wait for a second, and
+ * cost one search together. Meanwhile only the copies in this namespace are pending.
  */
 import type { OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
@@ -16,6 +19,8 @@ import type { Steps } from '../../../runtime/queue/slices.ts';
 
 /** How long the rules wait for more namespaces, ms. */
 const BATCH_MS = 250;
+/** How long further changes of the same namespace wait, ms. */
+const FLIP_MS = 1000;
 
 export interface NamespaceChangesOptions {
   readonly engine: Pick<Engine, 'enqueueRule' | 'slices'>;
@@ -29,7 +34,10 @@ export class NamespaceChanges {
   readonly #options: NamespaceChangesOptions;
   readonly #namespaces: Parameters<OnNamespace>[] = [];
   readonly #rules = new Set<RuleKey>();
+  /** The namespaces whose labels or consent changed lately: the next change, if there is one. */
+  readonly #flipping = new Map<string, Parameters<OnNamespace> | undefined>();
   #timer: Timer | undefined;
+  #flipTimer: Timer | undefined;
   #isSearching = false;
   #isStopped = false;
 
@@ -37,14 +45,15 @@ export class NamespaceChanges {
     this.#options = options;
   }
 
-  /** Whether the rule may reach a namespace that it was not evaluated for, and is not enqueued yet. */
-  isPending(rule: RuleKey): boolean {
-    return this.#isSearching || this.#rules.has(rule);
+  /** Whether the rule may reach a namespace that it was not evaluated for, and is not enqueued yet. @param namespace of a copy of the rule */
+  isPending(rule: RuleKey, namespace: string): boolean {
+    return this.#isSearching || this.#rules.has(rule) || this.#flipping.get(namespace) !== undefined;
   }
 
   /** If the search takes less than one slice, the search is done when this returns. */
   add(...change: Parameters<OnNamespace>): void {
-    if (this.#isStopped) return;
+    const [namespace, , , again = false] = change;
+    if (this.#isStopped || (again && this.#isDelayed(namespace, change))) return;
     this.#namespaces.push(change);
     if (!this.#isSearching) void this.#search();
   }
@@ -52,8 +61,25 @@ export class NamespaceChanges {
   stop(): void {
     this.#isStopped = true;
     this.#timer?.cancel();
+    this.#flipTimer?.cancel();
     this.#namespaces.length = 0;
+    this.#flipping.clear();
     this.#rules.clear();
+  }
+
+  /** Delays a change of labels or consent, if there was one lately. */
+  #isDelayed(namespace: string, change: Parameters<OnNamespace>): boolean {
+    const isDelayed = this.#flipping.has(namespace);
+    this.#flipping.set(namespace, isDelayed ? change : undefined);
+    this.#flipTimer ??= this.#options.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
+    return isDelayed;
+  }
+
+  #searchDelayed(): void {
+    this.#flipTimer = undefined;
+    const delayed = [...this.#flipping.values()].filter((change) => change !== undefined);
+    this.#flipping.clear();
+    for (const change of delayed) this.add(...change);
   }
 
   async #search(): Promise<void> {

@@ -6,8 +6,9 @@
  * expressions, as in the originals; conditions and events report them (`misreadPatterns`).
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import type { NamespacePattern } from './namespace-patterns.ts';
 
@@ -15,6 +16,10 @@ import type { NamespacePattern } from './namespace-patterns.ts';
 export interface NamespaceSelection {
   readonly names: ReadonlySet<string>;
   readonly patterns: readonly NamespacePattern[];
+  /** Never selected, whatever else is said. */
+  readonly excluded?: readonly NamespacePattern[] | undefined;
+  /** Only namespaces with these labels are selected. */
+  readonly labels?: LabelMatcher | undefined;
 }
 
 /** Patterns that are plain names become names, which need only a lookup. */
@@ -33,33 +38,40 @@ export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSel
   };
 }
 
-/** Whether a rule with this selection may have copies in the namespace. */
-export function reaches({ names, patterns }: NamespaceSelection, namespace: string): boolean {
-  return names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
+/** Whether a rule with this selection may have copies in the namespace, whatever the labels of the namespace are. */
+export function reaches({ names, patterns, excluded }: NamespaceSelection, namespace: string): boolean {
+  const isFound = names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
+  return isFound && excluded?.some((pattern) => pattern.matches(namespace)) !== true;
 }
 
 /** The existing namespaces that the selection reaches. One step for each name or namespace, because there may be thousands. */
 export function* reachedIn(
   selection: NamespaceSelection,
-  there: Pick<Namespaces, 'has' | 'names'>,
+  there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
 ): Steps<readonly string[]> {
   const candidates = selection.patterns.length === 0 ? selection.names : there.names();
+  const { labels } = selection;
   const reached: string[] = [];
   for (const namespace of candidates) {
-    if (there.has(namespace) && reaches(selection, namespace)) reached.push(namespace);
+    const isSelected = there.has(namespace) && reaches(selection, namespace);
+    if (isSelected && labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false) reached.push(namespace);
     yield;
   }
   return reached;
 }
 
-/** The rules that reach a namespace. One step for each rule. */
+/**
+ * The rules that reach a namespace. One step for each rule.
+ * @param atHome also those that are in the namespace: whether they may copy from there depends on its labels
+ */
 export function* rulesReaching(
   namespace: string,
   rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
+  atHome: boolean,
 ): Steps<readonly RuleKey[]> {
   const found: RuleKey[] = [];
   for (const [rule, selection] of rules) {
-    if (reaches(selection, namespace)) found.push(rule);
+    if (reaches(selection, namespace) || (atHome && namespaceOf(rule) === namespace)) found.push(rule);
     yield;
   }
   return found;

@@ -1,6 +1,6 @@
 /** Reads and patches the rule objects of one kind on the API server. `liveRules` reads them before a copy is deleted as an orphan. */
 import type { RuleReconciler } from '../../../copy/engine/controller.ts';
-import { parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { namespaceOf, parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
@@ -146,22 +146,26 @@ const NOT_EVALUATED = '';
 
 /**
  * @param readVersion the version of the rule on the server; `undefined`: the object is not a rule any more. @throws ApiError
- * @param isOutdated the rule is not evaluated yet for a namespace that was added or deleted. Default: no rule depends on namespaces
+ * @param isOutdated the rule is not evaluated yet for a namespace that has changed. Default: no rule depends on namespaces
  */
 export function liveRules(
   readVersion: (rule: RuleKey, signal: AbortSignal) => Promise<string | undefined>,
-  isOutdated: (rule: RuleKey) => boolean = () => false,
+  isOutdated: (rule: RuleKey, namespace: string) => boolean = () => false,
 ): RuleReconciler['getLive'] {
   const reads = new SingleFlight<RuleState>();
   const read = async (rule: RuleKey, signal: AbortSignal): Promise<RuleState> => {
     try {
       const version = await readVersion(rule, signal);
       if (version === undefined) return { state: 'gone' };
-      return { state: 'there', version: isOutdated(rule) ? NOT_EVALUATED : version };
+      return { state: 'there', version };
     } catch (error) {
       if (isObjectGone(error, parseRuleKey(rule).name)) return { state: 'gone' };
       throw error;
     }
   };
-  return async (rule, signal) => await reads.run(rule, async (shared) => await read(rule, shared), signal);
+  return async (rule, target, signal) => {
+    const live = await reads.run(rule, async (shared) => await read(rule, shared), signal);
+    if (live.state === 'gone' || !isOutdated(rule, namespaceOf(target))) return live;
+    return { ...live, version: NOT_EVALUATED };
+  };
 }

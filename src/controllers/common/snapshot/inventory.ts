@@ -84,7 +84,7 @@ export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Li
 
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
-  readonly namespaces = new Namespaces();
+  readonly namespaces = new Namespaces('all');
   /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
   readonly reaches = new Map<string, Reach>();
   readonly #home: string | undefined;

@@ -20,6 +20,7 @@ import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
+import { reachOf } from '../namespaces/reach.ts';
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
 import type { ControllerReader, RuleReader } from './reader.ts';
@@ -89,7 +90,8 @@ export class Snapshot {
     const inventory = new Inventory(namespace);
     const outdated = new Set<RuleKey>();
     const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
-    const readers = controllers.map(({ open }) => open({ ...options, inventory, onLimitChange }));
+    const reach = reachOf(options.config.limits);
+    const readers = controllers.map(({ open }) => open({ ...options, inventory, reach, onLimitChange }));
     await inventory.list(api.cluster, lister, changes, signal);
     return new Snapshot(options, inventory, readers, outdated);
   }

@@ -19,8 +19,6 @@ export interface WantedEntry {
 }
 
 export interface EntryOutcome {
-  /** As in Vault's API. */
-  readonly path: string;
   readonly decision: EntryDecision;
   /** Of the entry now; `undefined` where the engine has no versions. */
   readonly version: number | undefined;
@@ -70,10 +68,10 @@ export class EntryMaker {
   }
 }
 
-function refused({ path, values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
+function refused({ values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
   const problems = values.map(({ field }): Problem => ({ ...why, field, fault: 'user' }));
   const decision: EntryDecision = { make: [], nested: [], problems };
-  return { path, decision, version: undefined, createdTime: undefined, existed: false, made: false };
+  return { decision, version: undefined, createdTime: undefined, existed: false, made: false };
 }
 
 /** The paths by which rules may name an entry: in KV 2 with `data/` after the mount, or without it. */
@@ -100,7 +98,7 @@ async function update(
     },
     signal,
   );
-  return { path, decision, version, createdTime, existed, made: written };
+  return { decision, version, createdTime, existed, made: written };
 }
 
 /** Values of other properties keep every digit. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { Reach } from '../../common/namespaces/reach.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING } from '../../../copy/model/claim.ts';
 import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
@@ -70,6 +71,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
         secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
         viewOf: unused,
         limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+        reach: new Reach(),
       }),
       viewOf: unused,
       recordEvent: (_mirror, { reason }) => events.push(reason),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { Reach } from '../../common/namespaces/reach.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { resourceKey } from '../../../copy/model/keys.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
@@ -27,7 +28,7 @@ test('the entries of a mirror are used until it is deleted, or gone', () => {
   const common = { mirrors, namespaces, viewOf: unused, vault };
   const reconciler = new MirrorReconciler({
     ...common,
-    rules: new MirrorRules({ ...common, patterns: new PatternCache('full'), secretKey, limits }),
+    rules: new MirrorRules({ ...common, patterns: new PatternCache('full'), secretKey, limits, reach: new Reach() }),
     api: { cluster: 'c', request: unused, stream: unused },
     recordEvent: unused,
     onSynced: unused,

@@ -43,8 +43,8 @@ export interface MirrorReconcilerOptions extends DeletionOptions {
   readonly onGone: (mirror: string) => void;
   /** Settles when the mirrors and all copies have been listed. */
   readonly synced: () => Promise<unknown>;
-  /** Whether the mirror may reach a namespace that was added or deleted since its evaluation. */
-  readonly isNamespacePending?: (rule: RuleKey) => boolean;
+  /** Whether the mirror may reach a namespace that has changed since its evaluation. @param namespace of a copy */
+  readonly isNamespacePending?: (rule: RuleKey, namespace: string) => boolean;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -170,6 +170,8 @@ export class MirrorReconciler implements RuleReconciler {
       source: viewOf(key),
       trouble: key === undefined ? undefined : vault?.trouble(key),
       failure,
+      refused: this.rules.sourceRefusal(mirror),
+      leftOut: this.rules.leftOutOf(rule),
       misread: misreadPatterns(spec.suspects, namespaces.names()),
       writes,
     });
@@ -205,7 +207,7 @@ export class MirrorReconciler implements RuleReconciler {
     mirror: SecretMirror,
     entries: readonly Entry[],
     signal: AbortSignal,
-    facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
+    facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'refused' | 'leftOut' | 'misread' | 'writes'>,
   ): Promise<StatusOutput | undefined> {
     const { vault, now } = this.#options;
     const refusal = this.rules.refusalOf(rule);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
+import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
@@ -40,6 +41,7 @@ function rules(
     mirrors,
     namespaces,
     limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+    reach: new Reach(),
     patterns: new PatternCache('full'),
     secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
     viewOf: unused,

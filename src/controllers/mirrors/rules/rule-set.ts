@@ -9,7 +9,8 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
-import { type NamespaceSelection, reachedIn, rulesReaching } from '../../common/namespaces/selection.ts';
+import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
+import { type NamespaceSelection, rulesReaching } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from '../api.ts';
@@ -29,12 +30,15 @@ export interface MirrorRulesOptions {
   /** Without it, mirrors from and to Vault make no claims on entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
   readonly limits: RuleLimits;
+  readonly reach: Reach;
 }
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
   readonly #options: MirrorRulesOptions;
   readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
+  /** The namespaces that mirrors must not copy into, as of their last evaluation. */
+  readonly #leftOut = new Map<RuleKey, LeftOut>();
 
   constructor(options: MirrorRulesOptions) {
     this.#options = options;
@@ -43,6 +47,16 @@ export class MirrorRules implements RuleSet {
   /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation: it has too many copies. */
   refusalOf(rule: RuleKey): Cause | undefined {
     return this.#options.limits.refusalOf(rule);
+  }
+
+  /** The selected namespaces that the mirror must not copy into, as of its last evaluation. */
+  leftOutOf(rule: RuleKey): LeftOut | undefined {
+    return this.#leftOut.get(rule);
+  }
+
+  /** Why the mirror must not copy its source; `undefined`: it may. */
+  sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
+    return this.#options.reach.fromRefusal(namespace, this.#options.namespaces.factsOf(namespace));
   }
 
   /** The effective spec, computed once for each version of a mirror: every change of a namespace needs those of all mirrors. */
@@ -55,7 +69,7 @@ export class MirrorRules implements RuleSet {
 
   /** The mirrors that reach a namespace. */
   rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    return rulesReaching(namespace, this.#selections());
+    return rulesReaching(namespace, this.#selections(), this.#options.reach.labelKeys.length > 0);
   }
 
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
@@ -81,7 +95,10 @@ export class MirrorRules implements RuleSet {
     const { mirrors, vault, limits } = this.#options;
     const mirror = mirrors.get(rule);
     const deleting = mirror?.metadata.deletionTimestamp !== undefined;
-    if (mirror === undefined || deleting) limits.forget(rule);
+    if (mirror === undefined || deleting) {
+      limits.forget(rule);
+      this.#leftOut.delete(rule);
+    }
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
     const spec = this.specOf(mirror);
@@ -92,7 +109,7 @@ export class MirrorRules implements RuleSet {
     const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
     const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath });
     const source = this.sourceOf(rule, mirror, spec);
-    const targets = deleting && retain ? [] : yield* this.#targets(spec, source);
+    const targets = deleting && retain ? [] : yield* this.#targets(rule, mirror, spec, source);
     if (deleting) {
       const claim = retain
         ? ({ owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const)
@@ -107,7 +124,7 @@ export class MirrorRules implements RuleSet {
       return { owner, version, claims: leavingClaims(owner, view.ownedBy(rule), refusal), sources };
     }
     const entry = vault?.targetKeyOf(spec.destinationLocation);
-    if (entry !== undefined && source !== undefined) targets.push(entry);
+    if (entry !== undefined && source !== undefined && this.sourceRefusal(mirror) === undefined) targets.push(entry);
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
     // One object literal. An object made by a spread, with `target` added to it, takes half as much memory again.
     const claims = Array.from(targets, (target): Claim => ({ owner, mode: 'own', source, sourcePlace, shape, target }));
@@ -160,21 +177,34 @@ export class MirrorRules implements RuleSet {
     const [problem] = spec.problems;
     const refusal = this.refusalOf(rule) ?? (problem === undefined ? undefined : userCause('InvalidSpec', problem));
     if (refusal !== undefined) return refusal;
+    const refused = this.sourceRefusal(mirror);
+    if (refused !== undefined) return refused;
     const source = this.sourceOf(rule, mirror, spec);
     const view = viewOf(source);
     if (view.state === 'failed' || view.state === 'missing') return view;
-    return source === undefined ? undefined : vault?.trouble(source);
+    const trouble = source === undefined ? undefined : vault?.trouble(source);
+    return trouble ?? this.leftOutOf(rule)?.cause;
   }
 
   /** The copies in namespaces. */
   *#targets(
+    rule: RuleKey,
+    mirror: SecretMirror,
     { sourceName, namespaces: selected }: EffectiveSpec,
     source: ResourceKey | undefined,
   ): Steps<ResourceKey[]> {
-    const { namespaces, secretKey } = this.#options;
-    if (sourceName === undefined) return [];
-    const reached = yield* reachedIn(selected, namespaces);
-    return reached.map((namespace) => secretKey(namespace, sourceName)).filter((target) => target !== source);
+    const { namespaces, secretKey, reach } = this.#options;
+    if (sourceName === undefined || this.sourceRefusal(mirror) !== undefined) {
+      this.#leftOut.delete(rule);
+      return [];
+    }
+    const { namespace: home = '' } = mirror.metadata;
+    const leftOut = new LeftOut(home);
+    const own = secretKey(home, sourceName) === source ? home : undefined;
+    const reached = yield* reach.reachedBy(selected, namespaces, leftOut, own);
+    if (leftOut.isEmpty) this.#leftOut.delete(rule);
+    else this.#leftOut.set(rule, leftOut);
+    return reached.map((namespace) => secretKey(namespace, sourceName));
   }
 
   /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */

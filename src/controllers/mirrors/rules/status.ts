@@ -11,6 +11,7 @@ import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
+import type { LeftOut } from '../../common/namespaces/reach.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import { type Condition, nextCondition, type RuleEvent, sameConditions } from '../../common/rules/rule-statuses.ts';
 import {
@@ -32,6 +33,10 @@ export interface StatusInput {
   readonly trouble?: VaultTrouble | undefined;
   /** Why `prepare` or `evaluate` failed. */
   readonly failure?: Cause | undefined;
+  /** Why the source must not be copied. */
+  readonly refused?: Cause | undefined;
+  /** The selected namespaces that must not be copied into. */
+  readonly leftOut?: LeftOut | undefined;
   /** Warnings of `misreadPatterns`. */
   readonly misread: readonly string[];
   /** For a mirror with present or earlier dynamic credentials. */
@@ -92,6 +97,10 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   }
   const isNew = before?.reason !== summary.reason || before.message !== message;
   if (isNew && summary.event !== undefined) events.push(summary.event);
+  const { leftOut } = input;
+  if (summary.reason === 'Synced' && leftOut !== undefined && before?.message.includes(leftOut.text) !== true) {
+    events.push({ type: 'Normal', reason: leftOut.reason, message: leftOut.text });
+  }
   for (const warning of misread) {
     if (before?.message.includes(warning) === true) continue;
     events.push({ type: 'Warning', reason: 'MisreadPattern', message: warning });
@@ -173,7 +182,7 @@ interface Summary {
 function summarize(
   outcomes: OutcomeGroups,
   spec: EffectiveSpec,
-  { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
+  { source, trouble, failure, refused, leftOut }: StatusInput,
 ): Summary {
   if (spec.problems.length > 0)
     return notReady('Error', 'InvalidSpec', clipped(spec.problems.join('; '), MAX_PROBLEMS));
@@ -184,12 +193,15 @@ function summarize(
       `cannot prepare the SecretMirror (finalizer, defaults): ${failure.reason}: ${failure.message}`,
     );
   }
+  if (refused !== undefined) return notReady('Error', refused.reason, refused.message);
   if (source.state === 'failed') return notReady('Error', source.reason, source.message);
   if (trouble !== undefined) {
     const message = `${trouble.message}; existing copies are unchanged`;
     return notReady(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
   }
-  return spec.destinationType === 'vault' ? summarizeVaultEntry(outcomes, source) : summarizeCopies(outcomes, source);
+  return spec.destinationType === 'vault'
+    ? summarizeVaultEntry(outcomes, source)
+    : summarizeCopies(outcomes, source, leftOut);
 }
 
 /** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
@@ -242,11 +254,12 @@ function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summa
   return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
 }
 
-function summarizeCopies(outcomes: OutcomeGroups, source: SourceView): Summary {
+function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, leftOut: LeftOut | undefined): Summary {
   const errors = groupsOf(outcomes, 'error');
   const conflicts = groupsOf(outcomes, 'conflict');
   const waits = source.state === 'present' ? groupsOf(outcomes, 'waiting') : [];
-  const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits)];
+  const out = leftOut === undefined ? [] : [leftOut.text];
+  const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits), ...out];
   const [failed] = errors;
   if (failed !== undefined) {
     const hasOwnReason = OWN_REASONS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
@@ -262,10 +275,15 @@ function summarizeCopies(outcomes: OutcomeGroups, source: SourceView): Summary {
     return { ...notReady('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
   const { total } = outcomes;
-  const message =
-    total === 0
-      ? '0 copies: no other namespace matches spec.destination.namespaces'
-      : `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
+  const done = `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
+  const cause = leftOut?.cause;
+  // Whoever uses `mirrorStatus` expects what the original says: the copies that are wanted are there.
+  if (cause !== undefined) {
+    const event = { type: 'Warning', reason: cause.reason, message: cause.message } as const;
+    return { mirrorStatus: 'Active', reason: cause.reason, message: [...out, done].join('; '), synced: true, event };
+  }
+  const nothing = '0 copies: no other namespace matches spec.destination.namespaces';
+  const message = [total === 0 ? nothing : done, ...out].join('; ');
   return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
 

@@ -55,7 +55,8 @@ export function warningsOf(
   return [warning({ reason: 'NotServed', message }), ...events];
 }
 
-function warning({ reason, message }: Pick<ReplicatorEvent, 'reason' | 'message'>): ReplicatorEvent {
+/** A Warning event of a cause. */
+export function warning({ reason, message }: Pick<ReplicatorEvent, 'reason' | 'message'>): ReplicatorEvent {
   return { type: 'Warning', reason, message };
 }
 

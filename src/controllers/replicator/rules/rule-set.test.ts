@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
@@ -28,6 +29,8 @@ function rules(replicateTo: string): ReplicatorRules {
     kinds: [SECRET],
     namespaces: new Namespaces(),
     limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+    reach: new Reach(),
+    push: true,
     observed: () => source,
   });
   finish(made.evaluate(RULE, { ownedBy: () => [] }));

@@ -8,6 +8,7 @@
  * or clears a copy.
  */
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Owner, leavingClaims } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
@@ -21,14 +22,16 @@ import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesReaching, unionOf } from '../../common/namespaces/selection.ts';
 import type { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
-import { type ReplicatorEvent, warningsOf } from './rule-events.ts';
+import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
 import {
   isRule,
   pushedBy,
   readRule,
+  type ReplicationRule,
   type RuleSettings,
   ruleVersion,
   type Targets,
@@ -56,6 +59,9 @@ export interface ReplicatorRulesOptions {
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly limits: RuleLimits<Refusal>;
+  readonly reach: Reach;
+  /** Whether annotations can push copies. */
+  readonly push: boolean;
 }
 
 export class ReplicatorRules implements RuleSet {
@@ -64,6 +70,10 @@ export class ReplicatorRules implements RuleSet {
   readonly #kinds: ReadonlyMap<string, Kind>;
   /** The namespaces that the rules with copies select, as of their last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
+  /** Why a rule must not copy at all, as of its last evaluation. It has no claims. */
+  readonly #refused = new Map<RuleKey, Cause>();
+  /** The namespaces that rules must not push into, as of their last evaluation. */
+  readonly #leftOut = new Map<RuleKey, LeftOut>();
   /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
@@ -74,7 +84,7 @@ export class ReplicatorRules implements RuleSet {
 
   /** The rules that reach a namespace. */
   rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    return rulesReaching(namespace, this.#selections);
+    return rulesReaching(namespace, this.#selections, this.#options.reach.labelKeys.length > 0);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
@@ -100,9 +110,11 @@ export class ReplicatorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { settings, cluster, limits } = this.#options;
+    const { settings, cluster, limits, reach } = this.#options;
     const { kind, place, observed } = this.objectOf(rule);
     const version = observed && this.versionOf(observed);
+    this.#refused.delete(rule);
+    this.#leftOut.delete(rule);
     if (observed === undefined || version === undefined) {
       this.#selections.delete(rule);
       limits.forget(rule);
@@ -116,7 +128,19 @@ export class ReplicatorRules implements RuleSet {
       this.#selections.delete(rule);
       limits.release(rule);
     }
+    // Whether it may pull can depend on the labels of both namespaces.
+    if (replication?.kind === 'pull' && reach.labelKeys.length > 0) {
+      const names = new Set([place.namespace, sourceNamespace(replication)]);
+      this.#selections.set(rule, { names, patterns: [] });
+    }
     const nothing = { owner, version, claims: [], sources: [] };
+    const forbidden = replication && this.#forbidden(replication, place);
+    if (forbidden !== undefined) {
+      limits.forget(rule);
+      this.#refused.set(rule, forbidden);
+      if (replication?.kind === 'push') this.#selections.set(rule, { names: new Set([place.namespace]), patterns: [] });
+      return nothing;
+    }
     const pushed =
       replication?.kind === 'push' ? yield* this.#targets(rule, place, owner, replication.targets) : undefined;
     const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
@@ -142,13 +166,28 @@ export class ReplicatorRules implements RuleSet {
     return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
   }
 
+  /** Why the rule must not copy at all. */
+  #forbidden(replication: ReplicationRule, { namespace: home }: Place): Cause | undefined {
+    const { reach, namespaces, push } = this.#options;
+    if (replication.kind === 'broken') return undefined;
+    if (replication.kind === 'push') {
+      if (!push) return userCause('NotPermitted', 'annotations must not push copies: --replicator-push is false');
+      return reach.fromRefusal(home, namespaces.factsOf(home));
+    }
+    const from = sourceNamespace(replication);
+    // The object asks for its content itself, so its namespace need not consent.
+    return reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
+  }
+
   /** The targets, or a refusal if they exceed a limit. */
   *#targets(rule: RuleKey, place: Place, { rank }: Owner, targets: Targets): Steps<ReadonlySet<string> | Refusal> {
-    const { limits, namespaces: there } = this.#options;
+    const { limits, namespaces: there, reach } = this.#options;
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
-    const found = yield* targetsIn(targets, place, there);
+    const leftOut = new LeftOut(place.namespace);
+    const found = yield* targetsIn(targets, place, there, reach, leftOut);
+    if (!leftOut.isEmpty) this.#leftOut.set(rule, leftOut);
     if ('reason' in found) {
       limits.release(rule);
       return found;
@@ -171,12 +210,21 @@ export class ReplicatorRules implements RuleSet {
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
     const { settings } = this.#options;
     if (unknownOn(settings, 'the target', observed.annotations) !== undefined) return 'keep';
-    return ruleThere && this.problemOf(rule) !== undefined ? 'keep' : 'delete';
+    return ruleThere && this.refusalOf(rule) !== undefined ? 'keep' : 'delete';
   }
 
   /** Why the rule is not applied, as of its last evaluation: a mistake, or too many targets. Its claims are then its existing copies. */
-  problemOf(rule: RuleKey): Refusal | undefined {
+  refusalOf(rule: RuleKey): Refusal | undefined {
     return this.#options.limits.refusalOf(rule);
+  }
+
+  /** Why the rule copies nothing, or not into a namespace that it names, as of its last evaluation. */
+  reachProblemOf(rule: RuleKey): Cause | undefined {
+    return this.#refused.get(rule) ?? this.#leftOut.get(rule)?.cause;
+  }
+
+  problemOf(rule: RuleKey): Cause | undefined {
+    return this.refusalOf(rule) ?? this.reachProblemOf(rule);
   }
 
   /** The events that the annotations of a rule deserve, whatever becomes of its targets. */
@@ -184,7 +232,10 @@ export class ReplicatorRules implements RuleSet {
     const { settings, served, namespaces } = this.#options;
     const { place, observed } = this.objectOf(rule);
     const replication = observed && readRule(settings, place, observed.annotations);
-    return replication?.kind === 'push' ? warningsOf(replication.targets, namespaces.names(), served) : [];
+    const warnings = replication?.kind === 'push' ? warningsOf(replication.targets, namespaces.names(), served) : [];
+    const leftOut = this.#leftOut.get(rule);
+    const refused = this.#refused.get(rule) ?? (leftOut && { reason: leftOut.reason, message: leftOut.text });
+    return refused === undefined ? warnings : [warning(refused), ...warnings];
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {
@@ -200,4 +251,9 @@ export class ReplicatorRules implements RuleSet {
     if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
     return { kind, place: { namespace, name }, observed: this.#options.observed(kind, namespace, name) };
   }
+}
+
+/** The namespace of the source of a pull. */
+function sourceNamespace({ from }: { readonly from: string }): string {
+  return from.split('/')[0] ?? '';
 }

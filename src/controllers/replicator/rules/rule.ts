@@ -4,12 +4,8 @@ import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/plan/marks.ts
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
-import {
-  type NamespaceSelection,
-  reachedIn,
-  type SuspectPattern,
-  suspectPattern,
-} from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../../common/namespaces/selection.ts';
+import type { LeftOut, Reach } from '../../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import {
   type AnnotationNames,
@@ -199,15 +195,21 @@ interface MutableSelection extends NamespaceSelection {
   readonly patterns: NamespacePattern[];
 }
 
-/** The targets in existing namespaces, as `<namespace>/<name>`, without the source; a refusal for more than `MAX_TARGETS`. */
+/**
+ * The targets in existing namespaces, as `<namespace>/<name>`, without the source; a refusal for more than `MAX_TARGETS`.
+ * @param leftOut gets the namespaces that must not be copied into
+ */
 export function* targetsIn(
   { groups, annotation }: Targets,
   home: Place,
-  there: Pick<Namespaces, 'has' | 'names'>,
+  there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
+  reach: Reach,
+  leftOut: LeftOut,
 ): Steps<ReadonlySet<string> | Refusal> {
   const found = new Set<string>();
   for (const { names, namespaces } of groups) {
-    for (const namespace of yield* reachedIn(namespaces, there)) {
+    const own = names.every((name) => name === home.name) ? home.namespace : undefined;
+    for (const namespace of yield* reach.reachedBy(namespaces, there, leftOut, own)) {
       for (const name of names) found.add(`${namespace}/${name}`);
       if (found.size > MAX_TARGETS + 1)
         return illFormed(...annotation, `selects more targets than the limit of ${MAX_TARGETS} for one object`);

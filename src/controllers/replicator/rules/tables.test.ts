@@ -1,6 +1,7 @@
 /** The rules of k8s-replicator v1.3.0 as tables: permissions, inherited permissions, replicate-once, and targets. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { LeftOut, Reach } from '../../common/namespaces/reach.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
 import { isFrozen } from './shapes.ts';
@@ -245,11 +246,11 @@ describe('lists of the maximum length', () => {
   it('of patterns with too many targets are refused before the targets are made', () => {
     const home = { namespace: 'a', name: 'a' };
     const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
-    const namespaces = { names: () => there, has: (name: string) => there.includes(name) };
+    const namespaces = { names: () => there, has: (name: string) => there.includes(name), factsOf: () => undefined };
     const count = (row: Row): number | string => {
       const read = readTargets(names, new PatternCache('full'), home, annotations(row));
       assert.ok(read !== undefined && 'named' in read);
-      const found = quick(() => finish(targetsIn(read, home, namespaces)));
+      const found = quick(() => finish(targetsIn(read, home, namespaces, new Reach(), new LeftOut(home.namespace))));
       return 'reason' in found ? found.message : found.size;
     };
     assert.equal(count({ toNamespaces: '.*' }), 5000);
@@ -349,7 +350,9 @@ describe('targets of my-ns/me', () => {
       // Literal targets count, also in namespaces that do not exist.
       const named = read?.groups.flatMap(({ namespaces }) => [...namespaces.names]) ?? [];
       const there = new Set([...NAMESPACES, ...named]);
-      const found = read && finish(targetsIn(read, home, { names: () => there, has: (name) => there.has(name) }));
+      const namespaces = { names: () => there, has: (name: string) => there.has(name), factsOf: () => undefined };
+      const leftOut = new LeftOut(home.namespace);
+      const found = read && finish(targetsIn(read, home, namespaces, new Reach(), leftOut));
       assert.ok(found === undefined || !('reason' in found));
       const all = new Set(found);
       assert.deepEqual([...all].sort(), targets === null ? null : [...targets].sort());

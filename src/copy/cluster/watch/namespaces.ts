@@ -1,13 +1,46 @@
-/** The namespaces of one cluster. A namespace that is being deleted counts as absent, because nothing can be created in it. */
-import type { KubeObject } from '../../../kube/api.ts';
+/**
+ * The namespaces of one cluster. A namespace that is being deleted counts as absent, because nothing can be created in it.
+ *
+ * Of labels only those are kept whose keys were asked for (`keep`), because a cluster may have thousands of namespaces. A namespace that has none
+ * of them, and no consent, costs no more than its name and uid.
+ */
+import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
+import type { Labels } from '../../../runtime/text/label-selector.ts';
 
-/** A namespace was created (perhaps again under its name), or its deletion began. `initial`: it comes from a list. */
-export type OnNamespace = (name: string, there: boolean, initial: boolean) => void;
+/** On a Namespace: patterns of whole names of the namespaces whose rules may copy into it, as a list with commas. Empty: none. */
+export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
+
+/** Maximum length of a consent, characters. A longer one is cut, so that its length shows the mistake. */
+export const MAX_CONSENT = 16 * 1024;
+
+/** What is known of a namespace besides its existence. */
+export interface NamespaceFacts {
+  /** The labels whose keys are kept. */
+  readonly labels: Labels;
+  /** The value of `keyferry.dev/accept-from`, if there is one. */
+  readonly acceptFrom?: string | undefined;
+}
+
+/**
+ * A namespace was created (perhaps again under its name), or its deletion began. `initial`: it comes from a list. `again`: it was there before, and
+ * its facts have changed.
+ */
+export type OnNamespace = (name: string, there: boolean, initial: boolean, again?: boolean) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
+  readonly #facts = new Map<string, NamespaceFacts>();
   readonly #handlers: OnNamespace[] = [];
+  /** `undefined`: all. */
+  readonly #kept: Set<string> | undefined;
+  /** The namespaces that have changed since a list of labels began; `undefined`: none is under way. */
+  #changedSince: Set<string> | undefined;
+
+  /** @param labels which labels are kept. Default: those of `keep` */
+  constructor(labels?: 'all') {
+    this.#kept = labels === 'all' ? undefined : new Set();
+  }
 
   /** Calls the handler for every change from now on. */
   onChange(handler: OnNamespace): void {
@@ -26,17 +59,58 @@ export class Namespaces {
     return this.#uids.keys();
   }
 
+  /** `undefined`: there is no such namespace. */
+  uidOf(name: string): string | undefined {
+    return this.#uids.get(name);
+  }
+
+  /** `undefined`: none of the kept labels, and no consent. */
+  factsOf(name: string): NamespaceFacts | undefined {
+    return this.#facts.get(name);
+  }
+
+  /** Keeps the labels with these keys from now on. @returns whether a key is new: the namespaces must be listed again for it (`relist`) */
+  keep(keys: readonly string[]): boolean {
+    const kept = this.#kept;
+    const added = kept === undefined ? [] : keys.filter((key) => !kept.has(key));
+    for (const key of added) kept?.add(key);
+    return added.length > 0;
+  }
+
+  /**
+   * Reads the facts of the namespaces again from a list. The watch goes on meanwhile: what it brings is as new as the list, or newer soon.
+   * @param list calls `take` for each namespace
+   */
+  async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {
+    const changed = (this.#changedSince = new Set());
+    try {
+      await list(({ metadata }) => {
+        const isSame = this.#uids.get(metadata.name) === metadata.uid;
+        if (isSame && !changed.has(metadata.name)) this.#learn(metadata);
+      });
+    } finally {
+      this.#changedSince = undefined;
+    }
+  }
+
   /** For a watch of the namespaces' metadata. */
   readonly sink: WatchSink = {
     upsert: ({ metadata }: KubeObject, initial) => {
-      if (metadata.deletionTimestamp !== undefined) this.#drop(metadata.name);
-      else if (this.#uids.get(metadata.name) !== metadata.uid) {
-        this.#uids.set(metadata.name, metadata.uid);
-        this.#changed(metadata.name, true, initial);
+      const { name, uid, deletionTimestamp } = metadata;
+      this.#changedSince?.add(name);
+      if (deletionTimestamp !== undefined) {
+        this.#drop(name);
+        return true;
       }
+      const isNew = this.#uids.get(name) !== uid;
+      if (isNew) this.#uids.set(name, uid);
+      const isChanged = this.#learn(metadata);
+      if (isNew) this.#changed(name, true, initial);
+      else if (isChanged) this.#changed(name, true, initial, true);
       return true;
     },
     remove: ({ metadata }) => {
+      this.#changedSince?.add(metadata.name);
       this.#drop(metadata.name);
     },
     prune: (keys) => {
@@ -44,11 +118,43 @@ export class Namespaces {
     },
   };
 
+  /** @returns whether the facts are others than before */
+  #learn({ name, labels, annotations }: ObjectMeta): boolean {
+    const before = this.#facts.get(name);
+    const after = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
+    if (sameFacts(before, after)) return false;
+    if (after === undefined) this.#facts.delete(name);
+    else this.#facts.set(name, after);
+    return true;
+  }
+
+  #factsIn(all: Labels | undefined, acceptFrom: string | undefined): NamespaceFacts | undefined {
+    const kept = this.#kept;
+    const labels: Record<string, string> = {};
+    for (const key in kept?.size === 0 ? {} : all) {
+      const value = all?.[key];
+      if (value !== undefined && kept?.has(key) !== false) labels[key] = value;
+    }
+    if (acceptFrom !== undefined) return { labels, acceptFrom: acceptFrom.slice(0, MAX_CONSENT + 1) };
+    return Object.keys(labels).length === 0 ? undefined : { labels };
+  }
+
   #drop(name: string): void {
+    this.#facts.delete(name);
     if (this.#uids.delete(name)) this.#changed(name, false, false);
   }
 
   #changed(...change: Parameters<OnNamespace>): void {
     for (const handler of this.#handlers) handler(...change);
   }
+}
+
+function sameFacts(a: NamespaceFacts | undefined, b: NamespaceFacts | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  const keys = Object.keys(a.labels);
+  return (
+    a.acceptFrom === b.acceptFrom &&
+    keys.length === Object.keys(b.labels).length &&
+    keys.every((key) => a.labels[key] === b.labels[key])
+  );
 }

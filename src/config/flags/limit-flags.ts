@@ -1,0 +1,115 @@
+/** The limits of an administrator for the rules of all systems, as flags and as variables of the environment. */
+import { parseSelector } from '../../runtime/text/label-selector.ts';
+import { parseBool } from '../../runtime/text/go-bool.ts';
+import { parsePattern } from '../../runtime/text/whole-patterns.ts';
+import type { LimitsConfig, NamespaceLimit, ProcessInfo } from '../config.ts';
+import { quoted, UsageError } from '../usage-error.ts';
+import { flag, type Flag, type FlagTable, type FlagValues, initialValues } from './flags.ts';
+import { parseList } from './values.ts';
+
+/** Before a label selector in place of a list of patterns. */
+const SELECTOR = 'selector:';
+
+/** An empty value is an error, as in every list. @throws RangeError with the rule for valid values */
+function parseLimit(text: string): NamespaceLimit | undefined {
+  if (text.startsWith(SELECTOR)) {
+    const selector = text.slice(SELECTOR.length);
+    parseSelector(selector);
+    return { selector };
+  }
+  const patterns = parseList(text);
+  if (patterns.length === 0) throw new RangeError('must have at least one item; omit the flag for the default');
+  for (const pattern of patterns) {
+    if (pattern.startsWith(SELECTOR)) throw new RangeError(`${SELECTOR} must be the whole value, given once`);
+    parsePattern(pattern);
+  }
+  return { patterns };
+}
+
+function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined> {
+  return {
+    name,
+    isBool: false,
+    hint: 'namespaces',
+    help: `${help}: a comma-separated list of patterns (RE2) of whole names, may be repeated; or ${SELECTOR} and a label selector`,
+    initial: undefined,
+    initialText: '',
+    parse: parseLimit,
+    isList: true,
+  };
+}
+
+/** For every command whose controllers copy. */
+export const limitFlags = {
+  sourceNamespaces: limitFlag('source-namespaces', 'the only namespaces that rules may copy from'),
+  destinationNamespaces: limitFlag('destination-namespaces', 'the only namespaces that rules may copy into'),
+  excludedNamespaces: limitFlag('excluded-namespaces', 'namespaces that no rule copies into'),
+  requireConsent: flag.bool(
+    'require-consent',
+    'copy only into namespaces whose annotation keyferry.dev/accept-from names the namespace of the rule',
+  ),
+} satisfies FlagTable;
+
+/** Where the replicator can run. */
+export const pushFlag = {
+  replicatorPush: flag.bool('replicator-push', 'false: annotations can pull copies, and not push them', true),
+} satisfies FlagTable;
+
+const FLAGS = { ...limitFlags, ...pushFlag } satisfies { [Key in keyof LimitsConfig]: Flag<LimitsConfig[Key]> };
+
+export type LimitValues = FlagValues<typeof limitFlags> & Partial<FlagValues<typeof pushFlag>>;
+
+/** `KEYFERRY_SOURCE_NAMESPACES` */
+export function limitVariable(name: string): string {
+  return `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/**
+ * The limits of flags and environment. Flags take precedence.
+ * @param values `undefined`: the command copies nothing
+ * @param given the names of the flags on the command line
+ * @param namespaces the only namespaces that are served; empty for all
+ * @throws UsageError naming a variable and its bad value, or a limit that needs what Keyferry does not read
+ */
+export function limitsConfig(
+  values: LimitValues | undefined,
+  given: ReadonlySet<string>,
+  env: ProcessInfo['env'],
+  namespaces: readonly string[] = [],
+): LimitsConfig {
+  const initial: LimitsConfig = initialValues(FLAGS);
+  if (values === undefined) return initial;
+  const valueOf = <T>(one: Flag<T>, value: T, parse: (text: string) => T): T => {
+    const variable = limitVariable(one.name);
+    const text = given.has(one.name) ? '' : (env[variable] ?? '');
+    if (text === '') return value;
+    try {
+      return parse(text);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new UsageError(`$${variable}: bad value ${quoted(text)}: ${why}`, { cause: error });
+    }
+  };
+  const push = values.replicatorPush ?? initial.replicatorPush;
+  const limits: LimitsConfig = {
+    sourceNamespaces: valueOf(FLAGS.sourceNamespaces, values.sourceNamespaces, parseLimit),
+    destinationNamespaces: valueOf(FLAGS.destinationNamespaces, values.destinationNamespaces, parseLimit),
+    excludedNamespaces: valueOf(FLAGS.excludedNamespaces, values.excludedNamespaces, parseLimit),
+    requireConsent: valueOf(FLAGS.requireConsent, values.requireConsent, parseBool),
+    replicatorPush: valueOf(FLAGS.replicatorPush, push, parseBool),
+  };
+  if (namespaces.length > 0) refuseUnread(limits);
+  return limits;
+}
+
+/** With --namespaces, Keyferry reads no object of a namespace, so it does not know labels and consents. */
+function refuseUnread(limits: LimitsConfig): void {
+  const bySelector = (['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces'] as const).find((key) => {
+    const limit = limits[key];
+    return limit !== undefined && 'selector' in limit;
+  });
+  const unread = limits.requireConsent ? 'requireConsent' : bySelector;
+  if (unread === undefined) return;
+  const what = unread === 'requireConsent' ? 'annotations' : 'labels';
+  throw new UsageError(`--${FLAGS[unread].name} needs the ${what} of namespaces, which --namespaces does not read`);
+}

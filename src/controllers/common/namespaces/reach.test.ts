@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { LimitsConfig, NamespaceLimit } from '../../../config/config.ts';
+import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
+import { type NamespacePattern, PatternCache } from './namespace-patterns.ts';
+import { LeftOut, Reach, reachOf, readConsent } from './reach.ts';
+
+const NO_LIMITS: LimitsConfig = {
+  sourceNamespaces: undefined,
+  destinationNamespaces: undefined,
+  excludedNamespaces: undefined,
+  requireConsent: false,
+  replicatorPush: true,
+};
+
+const reachWith = (limits: Partial<LimitsConfig>): Reach => reachOf({ ...NO_LIMITS, ...limits });
+const names = (...patterns: string[]): NamespaceLimit => ({ patterns });
+const byLabel = (selector: string): NamespaceLimit => ({ selector });
+
+describe('reach', () => {
+  it('is open without limits and without consent', () => {
+    const reach = new Reach();
+    assert.equal(reach.fromRefusal('a', undefined), undefined);
+    assert.equal(reach.toRefusal('a', 'b', undefined), undefined);
+    assert.equal(reach.toRefusal('a', 'b', { labels: {} }), undefined);
+    assert.deepEqual(reach.labelKeys, []);
+  });
+
+  it('answers from limits and consent which namespaces a rule reaches', () => {
+    const none: NamespaceFacts = { labels: {} };
+    const accepts = (acceptFrom: string): NamespaceFacts => ({ labels: {}, acceptFrom });
+    const prod: NamespaceFacts = { labels: { tier: 'prod' } };
+    const table: [string, Partial<LimitsConfig>, string, string, NamespaceFacts | undefined, string | undefined][] = [
+      ['a literal name consents', {}, 'team-a', 'x', accepts('team-a'), undefined],
+      ['a list consents', {}, 'infra-7', 'x', accepts('team-a, infra-.*'), undefined],
+      ['a pattern is for the whole name', {}, 'evil-infra-7', 'x', accepts('infra-.*'), 'NotAccepted'],
+      ['an empty annotation accepts nobody', {}, 'team-a', 'x', accepts(''), 'NotAccepted'],
+      ['blanks accept nobody', {}, 'team-a', 'x', accepts('  '), 'NotAccepted'],
+      ['one broken pattern accepts nobody', {}, 'team-a', 'x', accepts('team-a,('), 'NotAccepted'],
+      ['an empty item accepts nobody', {}, 'team-a', 'x', accepts('team-a,,b'), 'NotAccepted'],
+      ['the own namespace needs no consent', { requireConsent: true }, 'x', 'x', accepts(''), undefined],
+      ['required consent is missing', { requireConsent: true }, 'team-a', 'x', none, 'NotAccepted'],
+      ['nothing is known of the namespace', { requireConsent: true }, 'team-a', 'x', undefined, 'NotAccepted'],
+      ['required consent is there', { requireConsent: true }, 'team-a', 'x', accepts('.*'), undefined],
+      ['an excluded name', { excludedNamespaces: names('kube-.*') }, 'a', 'kube-x', none, 'NotPermitted'],
+      ['exclusion holds at home', { excludedNamespaces: names('a') }, 'a', 'a', none, 'NotPermitted'],
+      ['not a destination', { destinationNamespaces: names('b') }, 'a', 'c', none, 'NotPermitted'],
+      ['a destination', { destinationNamespaces: names('b') }, 'a', 'b', none, undefined],
+      ['a destination by label', { destinationNamespaces: byLabel('tier=prod') }, 'a', 'b', prod, undefined],
+      ['no destination by label', { destinationNamespaces: byLabel('tier=prod') }, 'a', 'b', undefined, 'NotPermitted'],
+    ];
+    for (const [title, limits, home, to, facts, reason] of table) {
+      assert.equal(reachWith(limits).toRefusal(home, to, facts)?.reason, reason, title);
+    }
+  });
+
+  it('limits the namespaces that are copied from, and names the flag', () => {
+    const reach = reachWith({ sourceNamespaces: names('platform') });
+    assert.equal(reach.fromRefusal('platform', undefined), undefined);
+    const refusal = reach.fromRefusal('team-a', undefined);
+    assert.equal(refusal?.reason, 'NotPermitted');
+    assert.match(refusal?.message ?? '', /--source-namespaces/);
+  });
+
+  it('lists the labels that its limits read', () => {
+    assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
+  });
+
+  it('says what is wrong with a consent', () => {
+    const cache = new PatternCache('full');
+    assert.deepEqual(readConsent('', cache), { patterns: [] });
+    assert.deepEqual(readConsent('a,', cache), { problem: 'has an empty pattern beside a comma' });
+    const broken = readConsent('(', cache);
+    assert.ok('problem' in broken && broken.problem.startsWith('"(" is not a pattern'));
+    const long = readConsent('a,'.repeat(10_000), cache);
+    assert.deepEqual(long, { problem: 'is longer than 16384 characters' });
+  });
+
+  it('names to the author only the namespaces that the rule names, and counts the others', () => {
+    const reach = reachWith({ excludedNamespaces: names('kube-.*') });
+    const there = ['a', 'closed', 'hidden-1', 'hidden-2', 'home', 'kube-system'];
+    const facts = new Map(['closed', 'hidden-1', 'hidden-2'].map((name) => [name, { labels: {}, acceptFrom: '' }]));
+    const namespaces = { names: () => there, has: () => true, factsOf: (name: string) => facts.get(name) };
+    const leftOut = new LeftOut('home');
+    const all = new PatternCache('full').get('.*') as NamespacePattern;
+    const selection = { names: new Set(['closed']), patterns: [all] };
+    assert.deepEqual(finish(reach.reachedBy(selection, namespaces, leftOut, 'home')), ['a']);
+    assert.equal(
+      leftOut.text,
+      'NotAccepted: namespace closed and 2 other namespaces do not accept copies from namespace home (annotation keyferry.dev/accept-from); ' +
+        'NotPermitted: copies into 1 namespace are not permitted by --excluded-namespaces',
+    );
+    assert.equal(leftOut.cause?.reason, 'NotAccepted', 'the rule names it');
+    const byPattern = new LeftOut('home');
+    finish(reach.reachedBy({ names: new Set(), patterns: [all] }, namespaces, byPattern, 'home'));
+    assert.equal(byPattern.cause, undefined, 'its author cannot know the others');
+    assert.match(byPattern.text, /^NotAccepted: 3 namespaces do not accept/);
+    const nothing = new LeftOut('other');
+    finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing));
+    assert.equal(nothing.cause?.reason, 'NotAccepted', 'nothing is left');
+  });
+});

@@ -1,0 +1,129 @@
+/**
+ * Label selectors: as an object of the Kubernetes API (`metav1.LabelSelector`), and as text (`kubectl get -l`), with the rules of
+ * the API server for keys, values and operators.
+ */
+import { isSubdomain } from './dns-names.ts';
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** `metav1.LabelSelector`. Without requirements, it selects everything. */
+export interface LabelSelector {
+  readonly matchLabels?: Labels;
+  readonly matchExpressions?: readonly LabelRequirement[];
+}
+
+export interface LabelRequirement {
+  readonly key: string;
+  /** `In`, `NotIn`, `Exists` or `DoesNotExist`. Objects that are older than the schema may have any text. */
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+interface Requirement {
+  readonly key: string;
+  /** `undefined`: any value. */
+  readonly values: ReadonlySet<string> | undefined;
+  /** The label must not be there, or not with one of the values. */
+  readonly isNegated: boolean;
+}
+
+/** A valid selector. All its requirements must be met. */
+export class LabelMatcher {
+  readonly #requirements: readonly Requirement[];
+  /** The keys of the labels that it reads. */
+  readonly keys: readonly string[];
+
+  constructor(requirements: readonly Requirement[]) {
+    this.#requirements = requirements;
+    this.keys = [...new Set(requirements.map(({ key }) => key))];
+  }
+
+  matches(labels: Labels): boolean {
+    return this.#requirements.every(({ key, values, isNegated }) => {
+      const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+      const isThere = value !== undefined && (values === undefined || values.has(value));
+      return isThere !== isNegated;
+    });
+  }
+}
+
+/** Requirements of one selector. Each namespace costs their number. */
+const MAX_REQUIREMENTS = 100;
+
+/**
+ * @param field path of the selector: `spec.destination.namespaceSelector`
+ * @param problems gets one text for each mistake, which begins with the path of its field
+ * @returns `undefined` if there is a mistake
+ */
+export function readSelector(
+  { matchLabels = {}, matchExpressions = [] }: LabelSelector,
+  field: string,
+  problems: string[],
+): LabelMatcher | undefined {
+  const before = problems.length;
+  const requirements: Requirement[] = [];
+  for (const [key, value] of Object.entries(matchLabels)) {
+    const path = `${field}.matchLabels`;
+    problems.push(...keyProblems(path, key), ...valueProblems(`${path}[${JSON.stringify(key)}]`, value));
+    requirements.push({ key, values: new Set([value]), isNegated: false });
+  }
+  for (const [index, { key, operator, values = [] }] of matchExpressions.entries()) {
+    const path = `${field}.matchExpressions[${index}]`;
+    problems.push(...keyProblems(`${path}.key`, key));
+    for (const [at, value] of values.entries()) problems.push(...valueProblems(`${path}.values[${at}]`, value));
+    const hasValues = operator === 'In' || operator === 'NotIn';
+    if (!hasValues && operator !== 'Exists' && operator !== 'DoesNotExist') {
+      problems.push(`${path}.operator: ${JSON.stringify(operator)} is none of In, NotIn, Exists, DoesNotExist`);
+    }
+    if (hasValues && values.length === 0) problems.push(`${path}.values: must be specified for ${operator}`);
+    if (!hasValues && values.length > 0) problems.push(`${path}.values: must be absent for ${operator}`);
+    const isNegated = operator === 'NotIn' || operator === 'DoesNotExist';
+    requirements.push({ key, values: hasValues ? new Set(values) : undefined, isNegated });
+  }
+  if (requirements.length > MAX_REQUIREMENTS) {
+    problems.push(`${field}: has ${requirements.length} requirements; the maximum is ${MAX_REQUIREMENTS}`);
+  }
+  return problems.length === before ? new LabelMatcher(requirements) : undefined;
+}
+
+/** One requirement of a selector as text: `tier=prod`, `tier!=dev`, `tier in (a, b)`, `tier notin (a)`, `tier`, `!tier`. */
+const REQUIREMENT =
+  /^\s*(?:(!)?\s*([^\s=!(),<>]+)|([^\s=!(),<>]+)\s*(==?|!=)\s*([^\s=!(),]*)|([^\s=!(),<>]+)\s+(in|notin)\s*\(([^()]*)\))\s*$/;
+
+/**
+ * A selector as text, as `kubectl get -l` takes it, without `<` and `>`.
+ * @throws RangeError that says what is wrong
+ */
+export function parseSelector(text: string): LabelMatcher {
+  const matchExpressions = splitRequirements(text).map((part): LabelRequirement => {
+    const match = REQUIREMENT.exec(part);
+    if (match === null) throw new RangeError(`${JSON.stringify(part.trim())} is not a requirement of a label selector`);
+    const [, negation, key, equalKey, equals, value = '', setKey = '', set, list = ''] = match;
+    if (key !== undefined) return { key, operator: negation === undefined ? 'Exists' : 'DoesNotExist' };
+    if (equalKey !== undefined) return { key: equalKey, operator: equals === '!=' ? 'NotIn' : 'In', values: [value] };
+    const values = list.split(',').map((each) => each.trim());
+    return { key: setKey, operator: set === 'in' ? 'In' : 'NotIn', values };
+  });
+  const problems: string[] = [];
+  const selector = readSelector({ matchExpressions }, 'selector', problems);
+  if (selector === undefined) throw new RangeError(problems.join('; '));
+  return selector;
+}
+
+/** Splits at commas that are not in brackets. An empty text has no requirement. */
+function splitRequirements(text: string): string[] {
+  return text.trim() === '' ? [] : text.split(/,(?![^(]*\))/);
+}
+
+const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+function keyProblems(field: string, key: string): string[] {
+  const [first = '', second, ...more] = key.split('/');
+  const isValid = second === undefined ? NAME.test(first) : isSubdomain(first) && NAME.test(second);
+  return isValid && more.length === 0 ? [] : [`${field}: ${JSON.stringify(key.slice(0, 100))} is not a key of a label`];
+}
+
+function valueProblems(field: string, value: unknown): string[] {
+  if (typeof value === 'string' && (value === '' || NAME.test(value))) return [];
+  return [`${field}: ${JSON.stringify(String(value).slice(0, 100))} is not a value of a label`];
+}

@@ -1,0 +1,136 @@
+/** Which namespaces a SecretMirror reaches: the limits of the administrator, and the consent of the namespaces. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+
+import { waitFor } from '../../support/wait-for.ts';
+import { runProgram } from '../cli/program.ts';
+import { annotations, MirrorScene, secretPath } from '../mirrors/support.ts';
+
+const CONSENT = 'keyferry.dev/accept-from';
+const VALUES = { password: 'x' };
+
+describe('the reach of SecretMirrors', () => {
+  let scene: MirrorScene;
+
+  const consent = async (namespace: string, text: string | null): Promise<Json> =>
+    await scene.api.patch(`/api/v1/namespaces/${namespace}`, annotations({ [CONSENT]: text }), 'merge');
+
+  const namespaceEvents = async (name: string): Promise<Json[]> =>
+    await scene.api.list('/api/v1/namespaces/default/events', {
+      fieldSelector: `involvedObject.kind=Namespace,involvedObject.name=${name}`,
+    });
+
+  before(async () => {
+    scene = await MirrorScene.open();
+    await scene.namespaces('open', 'closed', 'secluded-1', 'excluded', 'kept', 'broken', 'team-a', 'team-b');
+    await consent('closed', 'team-a, infra-.*');
+    await consent('secluded-1', '');
+    for (const home of ['default', 'team-a']) await scene.secret(home, 'db', VALUES);
+    await scene.operator({ args: ['--excluded-namespaces=excluded,never-.*'] });
+  });
+
+  after(async () => {
+    await scene.close();
+  });
+
+  it('ends at namespaces that are excluded, or do not accept the rule; a named one makes the rule not ready', async () => {
+    await scene.mirror('named', ['open', 'closed', 'excluded', 'secluded-.*'], { source: { name: 'db' } });
+    await scene.copied('open', 'db', VALUES);
+    const { conditions, mirrorStatus } = await scene.ready('named', 'NotAccepted');
+    assert.equal(mirrorStatus, 'Active');
+    const [{ message }] = conditions;
+    assert.match(
+      message,
+      /namespace closed does not accept copies|namespace closed and 1 other namespace do not accept/,
+    );
+    assert.match(message, /NotPermitted: copies into namespace excluded are not permitted by --excluded-namespaces/);
+    assert.match(message, /1 copy is up to date/);
+    assert.doesNotMatch(message, /secluded-1/, 'the rule does not name it');
+    await scene.event('named', 'NotAccepted');
+    for (const namespace of ['closed', 'excluded', 'secluded-1'])
+      assert.equal(await scene.find(namespace, 'db'), undefined);
+    await scene.api.delete(mirrorPathOf('named'));
+    await scene.gone(mirrorPathOf('named'), secretPath('open', 'db'));
+  });
+
+  it('takes rules of the namespaces that consent names, and is counted where only a pattern finds it', async () => {
+    await scene.mirror('db', ['open', 'closed', 'secluded.*'], {}, 'team-a');
+    await scene.copied('closed', 'db', VALUES);
+    const { conditions } = await scene.ready('db', 'Synced', /1 namespace does not accept copies/, 'team-a');
+    assert.doesNotMatch(JSON.stringify(conditions), /secluded-1/);
+    const [event] = await scene
+      .events('db', 'team-a')
+      .then((all) => all.filter(({ reason }) => reason === 'NotAccepted'));
+    assert.equal(event.type, 'Normal');
+  });
+
+  it('follows consent that is withdrawn and given again, at once', async () => {
+    const copy = await scene.find('open', 'db');
+    await consent('closed', 'team-b');
+    await scene.gone(secretPath('closed', 'db'));
+    await scene.ready('db', 'NotAccepted', /namespace closed does not|namespace closed and/, 'team-a');
+    await consent('closed', null);
+    await scene.copied('closed', 'db', VALUES);
+    assert.equal((await scene.find('open', 'db')).metadata.uid, copy.metadata.uid);
+  });
+
+  it('keeps the copies of a mirror with deletePolicy retain when consent is withdrawn', async () => {
+    await scene.secret('team-b', 'kept', VALUES);
+    await scene.mirror('kept', ['kept'], { deletePolicy: 'retain' }, 'team-b');
+    await scene.copied('kept', 'kept', VALUES);
+    await consent('kept', 'team-a');
+    await scene.ready('kept', 'NotAccepted', /namespace kept/, 'team-b');
+    await scene.change('team-b', 'kept', { password: 'y' });
+    assert.deepEqual((await scene.find('kept', 'kept')).data, scene.data(VALUES), 'it stays, and is not written');
+  });
+
+  it('accepts nobody by a consent with a mistake, and says so on the Namespace once', async () => {
+    await scene.secret('team-b', 'fragile', VALUES);
+    await scene.mirror('fragile', ['broken'], {}, 'team-b');
+    await scene.copied('broken', 'fragile', VALUES);
+    await consent('broken', 'team-b, (');
+    await scene.gone(secretPath('broken', 'fragile'));
+    const [event] = await waitFor(
+      async () => {
+        const found = await namespaceEvents('broken');
+        return found.length > 0 && found;
+      },
+      { message: 'event on the Namespace' },
+    );
+    assert.equal(event.reason, 'InvalidConsent');
+    assert.match(event.message, /accept-from "\(" is not a pattern/);
+    await scene.api.patch('/api/v1/namespaces/broken', annotations({ other: 'x' }), 'merge');
+    await scene.ready('fragile', 'NotAccepted', /a mistake in annotation/, 'team-b');
+    assert.deepEqual(
+      (await namespaceEvents('broken')).map(({ count }) => count),
+      [1],
+    );
+  });
+
+  it('is the same for plan, status and explain', async () => {
+    const flags = ['--excluded-namespaces=excluded,never-.*', '--kubeconfig', scene.plane.kubeconfigPath];
+    const status = await runProgram(['status', '-n', 'team-b', ...flags]);
+    assert.match(status.stdout, /NotAccepted/);
+    const explained = await runProgram(['explain', 'secret', 'broken/fragile', ...flags]);
+    assert.match(explained.stdout, /NotAccepted: namespace broken does not accept copies from namespace team-b/);
+  });
+
+  it('of the source ends at --source-namespaces, and required consent is missing where nothing is said', async () => {
+    const [first] = scene.operators;
+    await first?.stop();
+    await scene.operator({ args: ['--source-namespaces=team-a', '--require-consent'] });
+    await scene.gone(secretPath('closed', 'db'), secretPath('open', 'db'));
+    await scene.ready('db', 'NotAccepted', /no annotation keyferry.dev\/accept-from/, 'team-a');
+    const { mirrorStatus } = await scene.ready('kept', 'NotPermitted', /--source-namespaces/, 'team-b');
+    assert.equal(mirrorStatus, 'Error');
+    assert.ok(await scene.find('kept', 'kept'), 'retained');
+    await consent('open', '.*');
+    await scene.copied('open', 'db', VALUES);
+  });
+});
+
+function mirrorPathOf(name: string): string {
+  return `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${name}`;
+}
