@@ -39,7 +39,7 @@ import {
 import { misreadPatterns, occursIn } from '../common/namespaces/selection.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
-import { MirrorRules } from './rules/rule-set.ts';
+import { kindOf, MirrorRules, SUSPENDED } from './rules/rule-set.ts';
 import { RETAIN_ANNOTATION } from './rules/shape.ts';
 import { type EffectiveSpec } from './rules/spec.ts';
 
@@ -78,7 +78,7 @@ class MirrorReader implements RuleReader {
       mirrors: this.#mirrors,
       namespaces: inventory.namespaces,
       patterns: this.#patterns,
-      secretKey: (namespace, name) => resourceKey(api.cluster, SECRET.kind, namespace, name),
+      secretKey: (namespace, name, kind = SECRET.kind) => resourceKey(api.cluster, kind, namespace, name),
       viewOf: () => ({ state: 'unknown' }),
       limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
       reach,
@@ -94,7 +94,9 @@ class MirrorReader implements RuleReader {
     if (kind !== SECRET_MIRROR_KIND) return [];
     const rule = this.#mirrors.key(namespace, name);
     const refusal = this.ruleSet.refusalOf(rule);
-    return refusal === undefined ? (this.#specOf(rule)?.problems ?? []) : [refusal.message];
+    const spec = this.#specOf(rule);
+    const isKnown = refusal === undefined || refusal === SUSPENDED || spec?.halt !== undefined;
+    return isKnown ? (spec?.problems ?? []) : [refusal.message];
   }
 
   noteOn(rule: RuleKey, claims: number): string | undefined {
@@ -104,6 +106,7 @@ class MirrorReader implements RuleReader {
     const mirror = this.#mirrors.get(rule);
     const refused = mirror && this.ruleSet.sourceRefusal(mirror);
     if (refused !== undefined) return `${refused.reason}: ${refused.message}`;
+    if (spec.isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
     const leftOut = this.ruleSet.leftOutOf(rule);
@@ -125,10 +128,12 @@ class MirrorReader implements RuleReader {
         namespace,
         name,
         source:
-          spec.sourceType === 'vault' ? vaultPlace(spec.sourceVault) : `secret ${namespace}/${spec.sourceName ?? name}`,
+          spec.sourceType === 'vault'
+            ? vaultPlace(spec.sourceVault)
+            : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
         destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
         // A mirror that is ready has no failing targets.
-        isDecided: !state.ready && !inventory.isRefused(SECRET.kind),
+        isDecided: !state.ready && !inventory.isRefused(kindOf(spec.sourceType)),
         stateOf: () => ({ ...state, lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime }),
       };
     }
@@ -167,7 +172,7 @@ class MirrorReader implements RuleReader {
     const spec = this.#specOf(owner);
     if (spec === undefined) return 'the original may have retained it';
     const { namespace, name } = parseResourceKey(key);
-    const isFound = spec.sourceName === name && occursIn(spec.namespaces, namespace);
+    const isFound = spec.copyName === name && occursIn(spec.namespaces, namespace);
     return isFound
       ? 'the original searches patterns in names'
       : (this.ruleSet.refusalOf(owner)?.message ?? spec.problems[0]);
@@ -181,8 +186,9 @@ class MirrorReader implements RuleReader {
         ? 'its SecretMirror does not exist'
         : undefined;
     }
-    const { namespace, name } = parseResourceKey(key);
-    if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
+    const { kind, namespace, name } = parseResourceKey(key);
+    if (kind !== kindOf(spec.sourceType)) return `the copies of its SecretMirror are now ${kindOf(spec.sourceType)}s`;
+    if (spec.copyName !== name) return `the copies of its SecretMirror are now named ${spec.copyName}`;
     if (occursIn(spec.namespaces, namespace)) {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }

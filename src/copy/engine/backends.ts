@@ -10,7 +10,8 @@ import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
 import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
-import type { Backend, SourceProvider } from './backend.ts';
+import type { KeySelection } from '../model/key-selection.ts';
+import type { Backend, SelectingReader, SourceProvider } from './backend.ts';
 
 export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
   /** The namespace of the rule of a target. It may change. @see TargetQueueing.shareBy */
@@ -28,7 +29,7 @@ interface QueuedBackend {
 
 const UNKNOWN: SourceView = { state: 'unknown' };
 
-export class Backends implements SourceProvider {
+export class Backends implements SourceProvider, SelectingReader {
   readonly #options: BackendsOptions;
   readonly #backends = new Map<string, QueuedBackend>();
   #stopped = false;
@@ -82,8 +83,10 @@ export class Backends implements SourceProvider {
     return this.#sources(source)?.fingerprint(source);
   }
 
-  async load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined> {
-    return await this.of(source).sourcesOf(source).load(source, signal);
+  async load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined> {
+    const content = await this.of(source).sourcesOf(source).load(source, signal);
+    const chosen = content === undefined || selection === undefined ? content : selection.select(content);
+    return chosen === undefined || 'digest' in chosen ? chosen : undefined;
   }
 
   copied(source: ResourceKey): void {

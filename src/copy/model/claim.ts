@@ -5,6 +5,7 @@
 import { type Cause, nobodyCause, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
 import type { OwnerReference } from '../../kube/api.ts';
+import type { KeySelection } from './key-selection.ts';
 import { type Observed, contentVersion } from './observed.ts';
 
 export interface Owner {
@@ -103,6 +104,8 @@ export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 export interface Shape {
   /** Shapes with the same id desire the same state. */
   readonly id: string;
+  /** The part of the source's content that the target gets. Default: all. */
+  readonly selection?: KeySelection | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source that the target holds, according to its annotations. */
   heldVersion(observed: Observed): string | undefined;

@@ -102,6 +102,26 @@ export class Content {
     return new Content(version, type, pieces, { keys: joinKeys(keys), keyCount: keys.length });
   }
 
+  /** The values of these keys alone, under the names `to`. Absent keys are left out. */
+  pick(chosen: readonly { readonly from: string; readonly to: string }[]): Content {
+    const keys: string[] = [];
+    const pieces = this.pieces.flatMap(({ field, json }, index): ContentPiece[] => {
+      const values = JSON.parse(json.utf8()) as Record<string, string>;
+      const found = chosen.filter(({ from }) => Object.hasOwn(values, from)).sort(byName);
+      if (found.length === 0 && index > 0) return [];
+      keys.push(...found.map(({ to }) => to));
+      // `fromEntries` defines a key named `__proto__`.
+      const picked = Object.fromEntries(found.map(({ from, to }) => [to, values[from] ?? '']));
+      return [{ field, json: SecretBytes.fromUtf8(JSON.stringify(picked)) }];
+    });
+    return new Content(this.version, this.type, pieces, { keys: joinKeys(keys), keyCount: keys.length });
+  }
+
+  /** The keys, parsed at each call. */
+  get names(): ReadonlySet<string> {
+    return new Set(this.pieces.flatMap(({ json }) => Object.keys(JSON.parse(json.utf8()) as object)));
+  }
+
   /** The same content with another version and type. */
   withVersion(version: string, type = this.type): Content {
     return new Content(version, type, this.pieces, this);
@@ -118,6 +138,10 @@ export class Content {
     }
     return values;
   }
+}
+
+function byName({ to: a }: { readonly to: string }, { to: b }: { readonly to: string }): number {
+  return a < b ? -1 : Number(a > b);
 }
 
 /** The type of an object; '' for a kind without types. */

@@ -9,8 +9,9 @@
  * that were read once. So a command reports exactly the actions of the operator. A fact source may delay reads, to do the reads of many
  * decisions together.
  */
-import type { SourceView } from '../model/claim.ts';
+import type { Claim, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
+import type { KeySelection } from '../model/key-selection.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from '../book/claims.ts';
@@ -36,8 +37,8 @@ export interface FactSource {
     view(source: ResourceKey | undefined): SourceView;
     /** The fingerprint of its content, if that was read. */
     fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-    /** Reads its content. `undefined`: that brings nothing new. */
-    load(source: ResourceKey, signal: AbortSignal): Promise<unknown>;
+    /** Reads its content, and lets the selection see the content. `undefined`: that brings nothing new. */
+    load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<unknown>;
   };
   /** Whether the namespace is known. Claims on targets in an unknown one may still be missing. */
   readonly hasNamespace: (name: string) => boolean;
@@ -95,7 +96,10 @@ export async function decide(
     } else {
       const { claim } = decision;
       if (claim.source === undefined || facts.viewOf(claim).state !== 'present') break;
-      if ((await source.sources.load(claim.source, signal)) === undefined) break;
+      const { selection } = claim.shape;
+      const content = await source.sources.load(claim.source, signal, selection);
+      // The selection may know now that a key is missing.
+      if (content === undefined && selection === undefined) break;
     }
     facts = factsOf(target, source, reader);
     if (orphanAnswer !== undefined && orphanAnswer.version === facts.observed?.resourceVersion)
@@ -116,10 +120,10 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
     ...state,
     entries: claims.book.on(target),
     markedBy: state.unmarked ? state.unmarked.holder : state.observed && claims.ownerOf(state.observed, target),
-    viewOf: (claim) => inCycle(claim) ?? sources.view(claim.source),
+    viewOf: (claim) => inCycle(claim) ?? viewFor(claim, sources),
     now: now(),
     usedBy: claims.book.userOf(target),
-    fingerprintOf: (claim) => sources.fingerprint(claim.source),
+    fingerprintOf: (claim) => fingerprintFor(claim, sources),
     orphanAction: undefined,
   };
 }
@@ -127,5 +131,22 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
 /** The flows into a target, without I/O. Without cycles, because these are derived from flows. */
 export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
   const facts = factsOf(target, source, reader);
-  return flowsOf({ ...facts, viewOf: (claim) => source.sources.view(claim.source) });
+  return flowsOf({ ...facts, viewOf: (claim) => viewFor(claim, source.sources) });
+}
+
+type KnownSources = Pick<FactSource['sources'], 'view' | 'fingerprint'>;
+
+/** The source of a claim. A source without a key that the claim needs is as one that cannot be read. */
+function viewFor({ source, shape }: Claim, sources: KnownSources): SourceView {
+  const view = sources.view(source);
+  if (shape.selection === undefined || view.state !== 'present') return view;
+  const known = shape.selection.known(sources.fingerprint(source));
+  return known === undefined || 'digest' in known ? view : { state: 'failed', ...known };
+}
+
+function fingerprintFor({ source, shape }: Claim, sources: KnownSources): Fingerprint | undefined {
+  const whole = sources.fingerprint(source);
+  if (shape.selection === undefined) return whole;
+  const known = shape.selection.known(whole);
+  return known !== undefined && 'digest' in known ? known : undefined;
 }

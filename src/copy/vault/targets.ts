@@ -21,7 +21,7 @@ import type { Content, Fingerprint } from '../model/content.ts';
 import type { Flows } from '../book/cycles.ts';
 import type { EntryKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import type { TargetWriter, SourceReader } from '../engine/backend.ts';
+import type { SelectingReader, TargetWriter } from '../engine/backend.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access/access.ts';
 import { VaultAuthMissingError } from './access/login-tokens.ts';
 import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
@@ -29,7 +29,7 @@ import { NotKnownYetError } from './access/credentials.ts';
 import type { VaultLocations, VaultLocation } from './locations.ts';
 
 export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> {
-  readonly sources: SourceReader;
+  readonly sources: SelectingReader;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
   /** 0 ≤ r < 1. */
@@ -212,8 +212,8 @@ export class VaultTargets implements TargetWriter {
    */
   async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
     const { now, onWrite, sources } = this.#options;
-    const { source } = winner.claim;
-    const content = source && (await sources.load(source, signal));
+    const { source, shape } = winner.claim;
+    const content = source && (await sources.load(source, signal, shape.selection));
     if (content === undefined) return undefined;
     const connection = await this.#connect(target, location, signal);
     if (connection === undefined) return undefined;

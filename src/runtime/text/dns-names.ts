@@ -9,6 +9,18 @@ export function isSubdomain(text: string): boolean {
   return text.length <= 253 && SUBDOMAIN.test(text);
 }
 
+const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+/** Whether a text is a key of a label or annotation: a name, or a DNS subdomain, a slash and a name. */
+export function isMetadataKey(text: string): boolean {
+  const slash = text.indexOf('/');
+  return NAME.test(text.slice(slash + 1)) && (slash < 0 || isSubdomain(text.slice(0, slash)));
+}
+
+export function isLabelValue(text: string): boolean {
+  return text === '' || NAME.test(text);
+}
+
 /** @returns the problems of an object name in this field, which may become part of a request path */
 export function nameProblems(field: string, name: string | undefined): string[] {
   if (name === undefined) return [`${field}: must be specified`];

@@ -12,10 +12,12 @@ import {
   type ResourceKey,
   resourceKey,
 } from '../../../copy/model/keys.ts';
+import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
 import { versionOf } from '../../../copy/model/observed.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
 import { type Changes, KINDS } from './inventory.ts';
 
 export interface ReadContent {
@@ -42,6 +44,8 @@ export class Contents {
   readonly #kinds: readonly Kind[];
   /** To be read by the next batch. */
   readonly #requested = new Set<ObjectKey>();
+  /** They get the next content that is read of an object. */
+  readonly #selections = new Map<ObjectKey, Set<KeySelection>>();
   #batch: Promise<void> | undefined;
 
   /** @param kinds besides Secrets and ConfigMaps */
@@ -67,11 +71,15 @@ export class Contents {
 
   /**
    * Reads an object, together with all others that are requested at the same time.
+   * @param selection gets the content
    * @returns false if it was read before
    * @throws the errors of `api.request`
    */
-  async read(key: ResourceKey): Promise<boolean> {
-    if (isEntryKey(key) || this.#found.has(key)) return false;
+  async read(key: ResourceKey, selection?: KeySelection): Promise<boolean> {
+    if (isEntryKey(key)) return false;
+    const found = this.#found.get(key);
+    if (found !== undefined && (!selection || !found || selection.known(found.fingerprint))) return false;
+    if (selection !== undefined) getOrCreate(this.#selections, key, () => new Set()).add(selection);
     this.#requested.add(key);
     this.#batch ??= this.#readRequested();
     await this.#batch;
@@ -136,7 +144,10 @@ export class Contents {
     const { resourceVersion } = object.metadata;
     const kind = this.#kindOf(key);
     const version = versionOf(object.metadata, kind);
-    const fingerprint = Content.ofObject(kind, object, version).fingerprint;
+    const content = Content.ofObject(kind, object, version);
+    for (const selection of this.#selections.get(key) ?? []) selection.select(content);
+    this.#selections.delete(key);
+    const { fingerprint } = content;
     return { resourceVersion, version, fingerprint, immutable: object['immutable'] === true };
   }
 

@@ -220,7 +220,7 @@ export function factsFrom(
     sources: {
       view: (source) => inventory.view(source),
       fingerprint: (source) => (source === undefined ? undefined : contents.of(source)?.fingerprint),
-      load: async (source) => ((await contents.read(source)) ? source : undefined),
+      load: async (source, _signal, selection) => ((await contents.read(source, selection)) ? source : undefined),
     },
     hasNamespace: (name) => inventory.hasNamespace(name),
     orphanActionOf: async (owner, target, observed) => {

@@ -33,7 +33,7 @@ import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from '
 import type { MirrorMetrics } from '../metrics.ts';
 import type { LeaseStates } from './lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
-import { LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
+import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
 export interface MirrorVaultOptions {
@@ -221,6 +221,8 @@ export class MirrorLeases {
 
   #entryVersion(entry: Entry | undefined): string | undefined {
     if (entry?.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
+    // An entry of chosen keys does not have the whole credentials.
+    if (entry.claim.shape.selection !== undefined) return undefined;
     const { target } = entry.claim;
     return isEntryKey(target) ? this.#options.backend.targets.written(target)?.entryVersion : undefined;
   }
@@ -308,10 +310,10 @@ export class MirrorVault implements LeaseObserver {
     const origin = vaultLeaseOrigin(location);
     const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
     for (const { key, leaseId, annotations } of this.leases.copies(rule)) {
-      // Copies of the original have only the path.
-      const marked = annotations[LEASE_ORIGIN_ANNOTATION];
-      const path = annotations[MIRROR_ANNOTATIONS.vaultPath];
-      if (marked === undefined ? path !== location.path : marked !== origin) continue;
+      // Copies of the original have only the path. Those of chosen keys do not have the whole credentials.
+      const { [LEASE_ORIGIN_ANNOTATION]: marked, [MIRROR_ANNOTATIONS.vaultPath]: path } = annotations;
+      const isOfOther = marked === undefined ? path !== location.path : marked !== origin;
+      if (isOfOther || CHOICE_ANNOTATION in annotations) continue;
       const lease = leases.get(leaseId) ?? {
         durationSeconds: secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]),
         copies: [],

@@ -23,7 +23,7 @@ import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.t
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, SECRET_MIRRORS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import { type MirrorStore, type StoredMirror, withoutOurSpec } from '../rules/mirror-store.ts';
-import type { MirrorRules } from '../rules/rule-set.ts';
+import { type MirrorRules, SUSPENDED } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
 import { type EffectiveSpec, missingDefaults } from '../rules/spec.ts';
 import { deletionEvents, nextStatus, sameStatus, type StatusInput, type StatusOutput } from '../rules/status.ts';
@@ -215,7 +215,12 @@ export class MirrorReconciler implements RuleReconciler {
     const result = nextStatus({
       ...facts,
       mirror,
-      spec: refusal === undefined ? spec : { ...spec, problems: [refusal.message] },
+      // A mistake that halts the mirror is one of its problems already.
+      spec:
+        refusal === undefined || refusal === SUSPENDED || spec.halt !== undefined
+          ? spec
+          : { ...spec, problems: [refusal.message] },
+      suspension: refusal === SUSPENDED ? refusal : undefined,
       entries,
       leases: vault?.leases.states(rule, entries),
       previous: this.#statuses.latest(rule, mirror),

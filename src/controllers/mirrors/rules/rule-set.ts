@@ -5,6 +5,7 @@ import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Owner, type SourceView, leavingClaims } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
@@ -13,7 +14,14 @@ import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesReaching } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRROR_KIND, type SecretMirror } from '../api.ts';
+import {
+  MIRROR_ANNOTATIONS,
+  MIRROR_DEFAULTS,
+  MIRRORS_CONTROLLER,
+  SECRET_MIRROR_KIND,
+  type SecretMirror,
+  type SourceType,
+} from '../api.ts';
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
@@ -24,8 +32,8 @@ export interface MirrorRulesOptions {
   readonly namespaces: Namespaces;
   readonly patterns: PatternCache;
   readonly specOptions?: SpecOptions | undefined;
-  /** Key of a Secret in the cluster. */
-  readonly secretKey: (namespace: string, name: string) => ResourceKey;
+  /** Key of a Secret, or of an object of another kind, in the cluster. */
+  readonly secretKey: (namespace: string, name: string, kind?: string) => ResourceKey;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   /** Without it, mirrors from and to Vault make no claims on entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
@@ -81,8 +89,9 @@ export class MirrorRules implements RuleSet {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
     // Without the effective spec: its patterns may take long to compile, and at the start many mirrors come at once.
-    const name = mirror.spec?.source?.type === 'vault' ? undefined : sourceSecretOf(mirror);
-    return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name)];
+    const type = mirror.spec?.source?.type ?? MIRROR_DEFAULTS.sourceType;
+    const name = type === 'vault' ? undefined : sourceSecretOf(mirror);
+    return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name, kindOf(type))];
   }
 
   *warmUp(rule: RuleKey): Steps<void> {
@@ -106,8 +115,9 @@ export class MirrorRules implements RuleSet {
     const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';
-    const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
-    const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath });
+    const { sourceType } = spec;
+    const vaultPath = sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
+    const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath, sourceType, choices: spec.choices });
     const source = this.sourceOf(rule, mirror, spec);
     const targets = deleting && retain ? [] : yield* this.#targets(rule, mirror, spec, source);
     if (deleting) {
@@ -118,7 +128,8 @@ export class MirrorRules implements RuleSet {
       return { owner, version, claims, sources: [] };
     }
     const sources = source === undefined ? [] : [source];
-    const refusal = this.#refusal(rule, mirror, owner, targets.length);
+    const refusal =
+      this.#refusal(rule, mirror, owner, spec.halt, targets.length) ?? (spec.isSuspended ? SUSPENDED : undefined);
     limits.decided(rule, refusal);
     if (refusal !== undefined) {
       return { owner, version, claims: leavingClaims(owner, view.ownedBy(rule), refusal), sources };
@@ -141,15 +152,17 @@ export class MirrorRules implements RuleSet {
   sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
     const { secretKey, vault } = this.#options;
     if (spec.sourceType === 'vault') return vault?.sourceOf(rule, spec);
-    return spec.sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', spec.sourceName);
+    const { sourceName, sourceType } = spec;
+    return sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', sourceName, kindOf(sourceType));
   }
 
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
     const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
     if (mark === undefined) return undefined;
     const place = parseResourceKey(target);
-    // Mirrors create only Secrets, and only in this cluster.
-    if (this.#options.secretKey(place.namespace, place.name) !== target) return undefined;
+    // Mirrors create only Secrets and ConfigMaps, and only in this cluster.
+    const isOfMirrors = place.kind === SECRET.kind || place.kind === CONFIG_MAP.kind;
+    if (!isOfMirrors || this.#options.secretKey(place.namespace, place.name, place.kind) !== target) return undefined;
     if (isMarkedElsewhere(annotations, place)) return undefined;
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
@@ -190,32 +203,38 @@ export class MirrorRules implements RuleSet {
   *#targets(
     rule: RuleKey,
     mirror: SecretMirror,
-    { sourceName, namespaces: selected }: EffectiveSpec,
+    { copyName, sourceType, namespaces: selected }: EffectiveSpec,
     source: ResourceKey | undefined,
   ): Steps<ResourceKey[]> {
     const { namespaces, secretKey, reach } = this.#options;
-    if (sourceName === undefined || this.sourceRefusal(mirror) !== undefined) {
+    if (copyName === undefined || this.sourceRefusal(mirror) !== undefined) {
       this.#leftOut.delete(rule);
       return [];
     }
     const { namespace: home = '' } = mirror.metadata;
     const leftOut = new LeftOut(home);
-    const own = secretKey(home, sourceName) === source ? home : undefined;
+    const kind = kindOf(sourceType);
+    const own = secretKey(home, copyName, kind) === source ? home : undefined;
     const reached = yield* reach.reachedBy(selected, namespaces, leftOut, own);
     if (leftOut.isEmpty) this.#leftOut.delete(rule);
     else this.#leftOut.set(rule, leftOut);
-    return reached.map((namespace) => secretKey(namespace, sourceName));
+    return reached.map((namespace) => secretKey(namespace, copyName, kind));
   }
 
-  /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
+  /** Why nothing is copied: a mistake in what is copied, or too many copies. Its present copies stay as they are. */
   #refusal(
     rule: RuleKey,
     { metadata, tooLongPatterns }: StoredMirror,
     { rank }: Owner,
+    halt: string | undefined,
     targets: number,
   ): Cause | undefined {
     const { limits } = this.#options;
     const { namespace: home = '' } = metadata;
+    if (halt !== undefined) {
+      limits.release(rule);
+      return userCause('InvalidSpec', halt);
+    }
     let problem: string | undefined;
     if (tooLongPatterns !== undefined) {
       problem = `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
@@ -229,3 +248,11 @@ export class MirrorRules implements RuleSet {
     return problem === undefined ? undefined : userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
   }
 }
+
+/** The kind of the source, if it is an object, and of the copies. */
+export function kindOf(type: SourceType): string {
+  return type === 'configmap' ? CONFIG_MAP.kind : SECRET.kind;
+}
+
+/** The refusal of a suspended mirror. */
+export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');

@@ -1,9 +1,12 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
+import { createHash } from 'node:crypto';
+import type { KeySelection } from '../../../copy/model/key-selection.ts';
+import type { Choices } from './choices.ts';
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
-import { MIRROR_ANNOTATIONS } from '../api.ts';
+import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
 
 /** On copies of mirrors with `deletePolicy: retain`: they stay when no rule claims them any more. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
@@ -12,11 +15,15 @@ export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
 /** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 
+/** On copies of chosen keys or of another type than the source: a digest of the choice. The version of the source alone does not show what they hold. */
+export const CHOICE_ANNOTATION = 'keyferry.dev/choice';
+
 const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
   ...Object.values(MIRROR_ANNOTATIONS),
   RETAIN_ANNOTATION,
   SOURCE_VERSION_ANNOTATION,
   LEASE_ORIGIN_ANNOTATION,
+  CHOICE_ANNOTATION,
 ]);
 
 /** Annotations that are read on copies, and never copied. @see IsRead */
@@ -30,18 +37,30 @@ export interface MirrorShapeOptions {
   readonly retain: boolean;
   /** The path of a Vault source, as in the spec; `undefined`: the source is a Secret. */
   readonly vaultPath?: string | undefined;
+  /** Default: `vault` with a path, else `secret`. */
+  readonly sourceType?: SourceType;
+  /** Default: what is copied without a choice. */
+  readonly choices?: Choices | undefined;
 }
 
 export class MirrorShape implements Shape {
   readonly id: string;
+  readonly selection: KeySelection | undefined;
   readonly #options: MirrorShapeOptions;
+  /** @see CHOICE_ANNOTATION */
+  readonly #choice: string | undefined;
   /** Metadata for the last version of the source, shared by all copies. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
 
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
-    const { owner, retain, vaultPath } = options;
-    this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${vaultPath === undefined ? '' : ` ${vaultPath}`}`;
+    const { owner, retain, vaultPath, choices } = options;
+    this.selection = choices?.keys;
+    const what = [choices?.keys?.id ?? null, choices?.type ?? null];
+    const isChosen = what.some((part) => part !== null);
+    this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
+    const place = vaultPath === undefined ? '' : ` ${vaultPath}`;
+    this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${place}${choices?.id === undefined ? '' : ` ${choices.id}`}`;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
@@ -58,12 +77,20 @@ export class MirrorShape implements Shape {
       default:
         return source satisfies never;
     }
+    const { choices, vaultPath } = this.#options;
     if (this.#last?.version !== source.version) {
+      const fromSource = vaultPath === undefined ? source.annotations : {};
       this.#last = {
         version: source.version,
-        labels: { ...copiedMetadata(source.labels, isCopied), [COPY_LABEL]: 'mirrors' },
+        labels: {
+          ...copiedMetadata(source.labels, choices?.copiesLabel ?? isCopied),
+          ...choices?.labels,
+          [COPY_LABEL]: 'mirrors',
+        },
         annotations: {
-          ...(this.#options.vaultPath === undefined ? copiedMetadata(source.annotations, isCopied) : {}),
+          ...copiedMetadata(fromSource, choices?.copiesAnnotation ?? isCopied),
+          ...choices?.annotations,
+          ...(this.#choice === undefined ? {} : { [CHOICE_ANNOTATION]: this.#choice }),
           [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
           ...this.#origin(source.lease),
           [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
@@ -76,18 +103,20 @@ export class MirrorShape implements Shape {
       annotations: this.#last.annotations,
       bookkeeping: { ...this.#bookkeeping(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
       data: 'source',
+      ...(choices?.type === undefined ? {} : { type: choices.type }),
     };
   }
 
   heldVersion(observed: Observed): string | undefined {
+    if (observed.annotations[CHOICE_ANNOTATION] !== this.#choice) return undefined;
     const mark = this.#options.vaultPath === undefined ? MIRROR_ANNOTATIONS.parentVersion : SOURCE_VERSION_ANNOTATION;
     return observed.annotations[mark];
   }
 
   #origin(lease: SourceLease | undefined): FieldPatch {
-    const { vaultPath } = this.#options;
+    const { vaultPath, sourceType = vaultPath === undefined ? 'secret' : 'vault' } = this.#options;
     return {
-      [MIRROR_ANNOTATIONS.sourceType]: vaultPath === undefined ? 'secret' : 'vault',
+      [MIRROR_ANNOTATIONS.sourceType]: sourceType,
       [MIRROR_ANNOTATIONS.vaultPath]: vaultPath ?? null,
       [MIRROR_ANNOTATIONS.vaultLeaseId]: lease?.id ?? null,
       [LEASE_ORIGIN_ANNOTATION]: lease?.origin ?? null,

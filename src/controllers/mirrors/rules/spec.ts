@@ -12,8 +12,8 @@ import {
   type VaultBlock,
 } from '../api.ts';
 import type { VaultAddresses } from '../../../vault/client/server.ts';
-import { isForbiddenType } from '../../../copy/model/kind.ts';
 import type { VaultLocation } from '../../../copy/vault/locations.ts';
+import { type Choices, choicesOf } from './choices.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { nameProblems } from '../../../runtime/text/dns-names.ts';
 import {
@@ -41,8 +41,14 @@ export interface EffectiveSpec {
   readonly patterns: readonly string[];
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
+  readonly choices: Choices;
+  /** The name of the copies; `undefined` if a name is invalid. */
+  readonly copyName: string | undefined;
+  readonly isSuspended: boolean;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
+  /** The first mistake in what is copied to where: with the rest of the spec, copies would have or be too much. Nothing is written. */
+  readonly halt: string | undefined;
   /** Each begins with the path of its field. The rest of the spec still applies. */
   readonly problems: readonly string[];
 }
@@ -94,13 +100,14 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     const suspect = unservedNamespace(field, pattern, options.served) ?? suspectPattern(field, text, pattern);
     if (suspect !== undefined) suspects.push(suspect);
   }
-  const { secretType } = destination ?? {};
-  if (secretType !== undefined && isForbiddenType(secretType)) {
-    problems.push(`spec.destination.secretType: Secrets of type ${secretType} are not allowed`);
-  }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
+  const mistakes: string[] = [];
+  const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, mistakes);
+  problems.push(...mistakes);
   const common = blockContext(mirror, options);
-  const copyType = destinationType === 'vault' ? undefined : secretType || 'Opaque';
+  // Where the keys are chosen, an entry may have others that are not valid in a Secret, and the choice gives the type.
+  const isWhole = destinationType === 'namespaces' && choices.keys === undefined;
+  const copyType = isWhole ? destination?.secretType || 'Opaque' : undefined;
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
   const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;
   const to = { ...common, field: 'spec.destination.vault', secretType: undefined };
@@ -116,6 +123,10 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   const misnamed = nameProblems('spec.source.name', name);
   problems.push(...misnamed);
   return {
+    choices,
+    copyName: misnamed.length === 0 ? (choices.name ?? name) : undefined,
+    isSuspended: mirror.spec?.suspend === true,
+    halt: mistakes[0],
     sourceType,
     sourceName: misnamed.length === 0 ? name : undefined,
     sourceVault: source?.vault,

@@ -31,6 +31,8 @@ export interface StatusInput {
   readonly source: SourceView;
   /** Why a present source cannot be polled now. */
   readonly trouble?: VaultTrouble | undefined;
+  /** The mirror is suspended. */
+  readonly suspension?: Cause | undefined;
   /** Why `prepare` or `evaluate` failed. */
   readonly failure?: Cause | undefined;
   /** Why the source must not be copied. */
@@ -70,7 +72,8 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   // Some outcomes may be from before the source was created.
   const isOutdated = outcomes.waitsForSource && input.source.state === 'present';
   const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated;
-  if (!deleting && isUnsettled && spec.problems.length === 0 && input.failure === undefined) {
+  const isIdle = spec.problems.length > 0 || input.suspension !== undefined;
+  if (!deleting && isUnsettled && !isIdle && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
     // A lease is recorded at once, so that it is known after a crash.
@@ -151,7 +154,7 @@ const MAX_DETAIL = 2048;
 const MAX_PROBLEMS = 16_384;
 
 /** Errors that become the reason of the condition. All others become `SyncError`, as in the original. */
-const OWN_REASONS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten']);
+const OWN_REASONS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten', 'KeyNotFound']);
 
 /** Targets with the same outcome. */
 interface Group {
@@ -182,7 +185,7 @@ interface Summary {
 function summarize(
   outcomes: OutcomeGroups,
   spec: EffectiveSpec,
-  { source, trouble, failure, refused, leftOut }: StatusInput,
+  { source, trouble, failure, refused, leftOut, suspension, previous }: StatusInput,
 ): Summary {
   if (spec.problems.length > 0)
     return notReady('Error', 'InvalidSpec', clipped(spec.problems.join('; '), MAX_PROBLEMS));
@@ -192,6 +195,13 @@ function summarize(
       'SyncError',
       `cannot prepare the SecretMirror (finalizer, defaults): ${failure.reason}: ${failure.message}`,
     );
+  }
+  if (suspension !== undefined) {
+    const { reason, message } = suspension;
+    return {
+      ...notReady(previous?.mirrorStatus ?? 'Pending', reason, message),
+      event: { type: 'Normal', reason, message },
+    };
   }
   if (refused !== undefined) return notReady('Error', refused.reason, refused.message);
   if (source.state === 'failed') return notReady('Error', source.reason, source.message);

@@ -17,7 +17,7 @@ import {
   pauseAfterOverwritten,
   pauseBeforeWrite,
 } from '../../plan/repairs.ts';
-import type { SourceReader } from '../../engine/backend.ts';
+import type { SelectingReader } from '../../engine/backend.ts';
 import {
   FullResponseBudget,
   isMarkedOverwritten,
@@ -37,7 +37,7 @@ export interface TargetReconcilerOptions extends FactSource {
   readonly store: KubeStore;
   /** Of another cluster; `undefined`: the targets are in the cluster of this process. */
   readonly reachability: Reachability | undefined;
-  readonly sources: SourceReader;
+  readonly sources: SelectingReader;
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
   /** A claim's outcome has changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
@@ -247,7 +247,7 @@ export class TargetActions {
     if (!withData || desired.data === 'keep') return undefined;
     if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
     if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
-    return (await this.#options.sources.load(claim.source, run.signal)) ?? 'gone';
+    return (await this.#options.sources.load(claim.source, run.signal, claim.shape.selection)) ?? 'gone';
   }
 
   async #delete(action: Action<DecidedPlan>): Promise<ActionResult> {

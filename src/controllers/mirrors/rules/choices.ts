@@ -1,0 +1,160 @@
+/**
+ * What a SecretMirror chooses of its copies: their name, keys, type, labels and annotations. A mistake here stops all writes of the mirror, because copies
+ * without the choice would have too much. Every field is checked, because objects may be older than the schema.
+ */
+import { createHash } from 'node:crypto';
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { type ChosenKey, KeySelection } from '../../../copy/model/key-selection.ts';
+import { isForbiddenType } from '../../../copy/model/kind.ts';
+import { clipped } from '../../../runtime/text/clipped.ts';
+import { someOf } from '../../../runtime/text/some-of.ts';
+import { isMetadataKey, isLabelValue, nameProblems } from '../../../runtime/text/dns-names.ts';
+import { isMark } from '../../common/excluded-metadata.ts';
+import { type NamespacePattern, PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import type { DestinationType, SecretMirrorDestination, SourceType } from '../api.ts';
+
+type Texts = Readonly<Record<string, string>>;
+
+export interface Choices {
+  /** Equal for equal choices; `undefined`: none was made. */
+  readonly id: string | undefined;
+  /** The name of the copies; `undefined`: that of the source. */
+  readonly name: string | undefined;
+  readonly keys: KeySelection | undefined;
+  /** The type of the copies; `undefined`: that of the source. */
+  readonly type: string | undefined;
+  readonly labels: Texts;
+  readonly annotations: Texts;
+  /** Whether a label travels from the source; `undefined`: as by default. */
+  readonly copiesLabel: Travels | undefined;
+  readonly copiesAnnotation: Travels | undefined;
+}
+
+export type Travels = (key: string) => boolean;
+
+/** Compiled patterns of keys of labels and annotations: one cache of limited size for all mirrors. */
+const KEY_PATTERNS = new PatternCache('full');
+
+/** One object for all mirrors without a choice. */
+const NOTHING_CHOSEN: Choices = {
+  id: undefined,
+  name: undefined,
+  keys: undefined,
+  type: undefined,
+  labels: {},
+  annotations: {},
+  copiesLabel: undefined,
+  copiesAnnotation: undefined,
+};
+
+/** Fields without a meaning for a destination in Vault. */
+const NAMESPACES_ONLY = [
+  'namespaceSelector',
+  'excludedNamespaces',
+  'name',
+  'labels',
+  'annotations',
+  'copyLabels',
+  'copyAnnotations',
+] as const;
+
+const MAX_KEYS = 100;
+const MAX_NAMED = 5;
+const MAX_SHOWN = 100;
+const DATA_KEY = /^[-._a-zA-Z0-9]{1,253}$/;
+
+/** @param problems gets one text for each mistake, which begins with the path of its field */
+export function choicesOf(
+  destination: SecretMirrorDestination,
+  { from, to }: { readonly from: SourceType; readonly to: DestinationType },
+  problems: string[],
+): Choices {
+  const { name, keys, secretType = '', labels, annotations, copyLabels, copyAnnotations } = destination;
+  const refuse = (field: string, why: string): unknown => problems.push(`spec.destination.${field}: ${why}`);
+  if (to === 'vault') {
+    const unused = NAMESPACES_ONLY.filter((field) => destination[field] !== undefined);
+    for (const field of unused) refuse(field, 'is only for a destination of type namespaces');
+    if (from === 'configmap') refuse('type', 'a ConfigMap can only be copied to namespaces');
+  }
+  if (name) problems.push(...nameProblems('spec.destination.name', name));
+  if (isForbiddenType(secretType)) refuse('secretType', `Secrets of type ${secretType} are not allowed`);
+  if (from === 'configmap' && secretType !== '') refuse('secretType', 'is not for ConfigMaps, which have no type');
+  if (from === 'vault' && (copyLabels ?? copyAnnotations) !== undefined) {
+    refuse(
+      copyLabels === undefined ? 'copyAnnotations' : 'copyLabels',
+      'is not for Vault, whose entries have no metadata',
+    );
+  }
+  // The type of copies from Vault was always part of their content.
+  const isTyped = to === 'namespaces' && (from === 'secret' || (from === 'vault' && keys !== undefined));
+  const type = isTyped ? secretType || (from === 'vault' ? 'Opaque' : undefined) : undefined;
+  const made = [keys, type, labels, annotations, copyLabels, copyAnnotations];
+  const isMade = made.some((choice) => choice !== undefined);
+  if (!isMade && !name) return NOTHING_CHOSEN;
+  return {
+    id: isMade ? createHash('sha256').update(JSON.stringify(made)).digest('base64url') : undefined,
+    name: name || undefined,
+    keys: keys === undefined ? undefined : selectionOf(keys, to, refuse),
+    type,
+    labels: added('labels', labels, refuse),
+    annotations: added('annotations', annotations, refuse),
+    copiesLabel: travels('copyLabels', copyLabels, refuse),
+    copiesAnnotation: travels('copyAnnotations', copyAnnotations, refuse),
+  };
+}
+
+type Refuse = (field: string, why: string) => unknown;
+
+function selectionOf(keys: unknown, to: DestinationType, refuse: Refuse): KeySelection {
+  const list: readonly unknown[] = Array.isArray(keys) ? keys : [];
+  if (list.length === 0 || list.length > MAX_KEYS) refuse('keys', `must be a list of 1 to ${MAX_KEYS} keys`);
+  const taken = new Set<string>();
+  const chosen = list.map((item, index): ChosenKey => {
+    const { from, to: name = from, optional } = Object(item) as Readonly<Record<string, unknown>>;
+    if (typeof from !== 'string' || from === '') refuse(`keys[${index}].from`, 'must be specified');
+    const isValid = typeof name === 'string' && (to === 'vault' ? name !== '' : DATA_KEY.test(name));
+    if (!isValid) refuse(`keys[${index}].to`, `${shown(name)} is not a key that a copy can have`);
+    if (taken.has(String(name))) refuse(`keys[${index}].to`, `two keys have the name ${shown(name)} in the copies`);
+    taken.add(String(name));
+    return { from: String(from), to: String(name), optional: optional === true };
+  });
+  return new KeySelection(chosen, keyNotFound);
+}
+
+function keyNotFound(keys: readonly string[]): Cause {
+  const names = someOf(keys.map(shown), MAX_NAMED);
+  return userCause(
+    'KeyNotFound',
+    `the source has no ${keys.length === 1 ? 'key' : 'keys'} ${names}; nothing is written`,
+  );
+}
+
+function added(field: 'labels' | 'annotations', map: unknown, refuse: Refuse): Texts {
+  const entries = Object.entries(Object(map ?? {}) as Readonly<Record<string, unknown>>);
+  for (const [key, value] of entries) {
+    if (!isMetadataKey(key)) refuse(field, `${shown(key)} is not a valid key`);
+    else if (isMark(key)) refuse(field, `${shown(key)} is for Keyferry or another copier, and cannot be set`);
+    const isValid = typeof value === 'string' && (field === 'annotations' || isLabelValue(value));
+    if (!isValid) refuse(field, `the value of ${shown(key)} is not valid`);
+  }
+  return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]));
+}
+
+function travels(field: 'copyLabels' | 'copyAnnotations', list: unknown, refuse: Refuse): Travels | undefined {
+  if (list === undefined) return undefined;
+  const patterns: NamespacePattern[] = [];
+  const compiled = new RulePatterns(KEY_PATTERNS);
+  for (const [index, text] of (Array.isArray(list) ? list : [list]).entries()) {
+    const pattern = typeof text === 'string' ? compiled.add(text) : { error: 'not a text' };
+    if (!('error' in pattern)) patterns.push(pattern);
+    else {
+      refuse(`${field}[${index}]`, `has a problem compiling: ${pattern.error}`);
+      if (compiled.isFull) break;
+    }
+  }
+  return (key) => !isMark(key) && patterns.some((pattern) => pattern.matchesName(key));
+}
+
+function shown(text: unknown): string {
+  return JSON.stringify(clipped(String(text), MAX_SHOWN));
+}

@@ -1,0 +1,213 @@
+/** What a SecretMirror chooses of its copies: name, keys, type, labels and annotations; and a mirror that is suspended. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, labels, mirrorPath, MirrorScene, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  operator = await scene.operator();
+  await scene.namespaces('team-a', 'team-b');
+});
+after(() => scene.close());
+
+/** Changes fields of a mirror's destination. `null` removes a field. */
+async function choose(name: string, destination: Json): Promise<void> {
+  await scene.api.patch(mirrorPath(name), { spec: { destination } });
+}
+
+async function hasMetadata(namespace: string, name: string, wanted: (metadata: Json) => boolean): Promise<void> {
+  let seen: Json;
+  await waitFor(
+    async () => {
+      seen = (await scene.find(namespace, name))?.metadata;
+      return seen !== undefined && wanted(seen);
+    },
+    { message: () => `metadata of ${namespace}/${name}: ${JSON.stringify(seen)}` },
+  );
+}
+
+describe('the name of the copies', () => {
+  it('may differ from that of the source, so that two rules give one namespace two copies', async () => {
+    await scene.secret(HOME, 'named', { a: '1' });
+    await scene.mirror('named', ['team-a']);
+    await scene.mirror('renamed', ['team-a', 'default'], { source: { name: 'named' }, destination: { name: 'other' } });
+    await scene.copied('team-a', 'named', { a: '1' });
+    await scene.copied('team-a', 'other', { a: '1' });
+    // Also beside the source.
+    await scene.copied(HOME, 'other', { a: '1' });
+    await scene.change(HOME, 'named', { a: '2' });
+    await scene.copied('team-a', 'other', { a: '2' });
+    await choose('renamed', { name: 'third' });
+    await scene.copied('team-a', 'third', { a: '2' });
+    await scene.gone(secretPath('team-a', 'other'), secretPath(HOME, 'other'));
+    await scene.copied('team-a', 'named', { a: '2' });
+    await scene.ready('renamed', 'Synced', /^2 copies/);
+  });
+
+  it('leaves the copies of the old name with deletePolicy retain', async () => {
+    await scene.secret(HOME, 'kept', { a: '1' });
+    await scene.mirror('kept', ['team-a'], { destination: { name: 'kept-1' }, deletePolicy: 'retain' });
+    await scene.copied('team-a', 'kept-1', { a: '1' });
+    await choose('kept', { name: 'kept-2' });
+    await scene.copied('team-a', 'kept-2', { a: '1' });
+    await staysTrue(async () => (await scene.find('team-a', 'kept-1')) !== undefined, 1500, 'the copy of the old name');
+  });
+});
+
+describe('the keys of the copies', () => {
+  it('are only those that the mirror names, under the names that it gives', async () => {
+    await scene.secret(HOME, 'keys', { a: '1', b: '2', c: '3' });
+    await scene.mirror('keys', ['team-.'], {
+      destination: { keys: [{ from: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x', optional: true }] },
+    });
+    for (const namespace of ['team-a', 'team-b']) {
+      const copy = await waitFor(async () => await scene.find(namespace, 'keys'), { message: () => scene.tail() });
+      assert.deepEqual(copy.data, { a: scene.value('1'), 'B.txt': scene.value('2') });
+    }
+    await scene.ready('keys', 'Synced', /^2 copies/);
+    await scene.change(HOME, 'keys', { a: '4', b: '2', c: '5', x: '6' });
+    await scene.copied('team-b', 'keys', { a: '4', 'B.txt': '2', x: '6' });
+    // The copy has the same keys before and after, and the source does not change.
+    await choose('keys', { keys: [{ from: 'c', to: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x' }] });
+    await scene.copied('team-a', 'keys', { a: '5', 'B.txt': '2', x: '6' });
+    await choose('keys', { keys: null });
+    await scene.copied('team-a', 'keys', { a: '4', b: '2', c: '5', x: '6' });
+  });
+
+  it('are written nowhere while the source lacks one, and the status names the key', async () => {
+    await scene.secret(HOME, 'lacking', { a: '1' });
+    await scene.mirror('lacking', ['team-a'], { destination: { keys: [{ from: 'a' }, { from: 'tls.key' }] } });
+    await scene.ready('lacking', 'KeyNotFound', /the source has no key "tls\.key"; nothing is written/);
+    assert.equal(await scene.find('team-a', 'lacking'), undefined);
+    await scene.change(HOME, 'lacking', { a: '1', 'tls.key': '2' });
+    await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
+    await scene.ready('lacking', 'Synced');
+    // The copy keeps what it has.
+    await scene.change(HOME, 'lacking', { a: '3' });
+    await scene.ready('lacking', 'KeyNotFound');
+    await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
+  });
+
+  it('may be the CA of a TLS Secret alone, with another type', async () => {
+    const data = scene.data({ 'tls.crt': 'c', 'tls.key': 'k', 'ca.crt': 'ca' });
+    await scene.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      data,
+      metadata: { namespace: HOME, name: 'tls' },
+    });
+    await scene.mirror('tls', ['team-a'], { destination: { name: 'ca', keys: [{ from: 'ca.crt' }] } });
+    // The server checks the type of the source.
+    await scene.ready('tls', 'SyncError', /Required value/);
+    await choose('tls', { secretType: 'Opaque' });
+    const copy = await scene.copied('team-a', 'ca', { 'ca.crt': 'ca' });
+    assert.equal(copy.type, 'Opaque');
+    await choose('tls', { secretType: 'example.com/ca' });
+    await waitFor(async () => (await scene.find('team-a', 'ca'))?.type === 'example.com/ca', {
+      message: () => scene.tail(),
+    });
+    await scene.ready('tls', 'Synced');
+  });
+
+  it('that change while Keyferry does not run are noticed at its start', async () => {
+    await scene.secret(HOME, 'offline', { a: '1', b: '2' });
+    await scene.mirror('offline', ['team-a', 'team-b'], { destination: { keys: [{ from: 'a', to: 'x' }] } });
+    await scene.copied('team-a', 'offline', { x: '1' });
+    await scene.copied('team-b', 'offline', { x: '1' });
+    await operator.stop();
+    // The version of the source and the keys of the copy stay the same.
+    await choose('offline', { keys: [{ from: 'b', to: 'x' }] });
+    operator = await scene.operator();
+    await scene.copied('team-a', 'offline', { x: '2' });
+    await scene.copied('team-b', 'offline', { x: '2' });
+  });
+});
+
+describe('labels and annotations of the copies', () => {
+  it('come from the mirror and from the source, and go with them', async () => {
+    await scene.secret(
+      HOME,
+      'labelled',
+      { a: '1' },
+      { metadata: { labels: { app: 'x', tier: 'source' }, annotations: { note: 'n' } } },
+    );
+    await scene.mirror('labelled', ['team-a'], {
+      destination: {
+        labels: { tier: 'mirror', 'argocd.argoproj.io/secret-type': 'cluster' },
+        annotations: { more: 'm' },
+      },
+    });
+    await hasMetadata('team-a', 'labelled', (metadata) => {
+      const { app, tier, ['argocd.argoproj.io/secret-type']: type } = metadata.labels;
+      const { note, more } = metadata.annotations;
+      return app === 'x' && tier === 'mirror' && type === 'cluster' && note === 'n' && more === 'm';
+    });
+    await choose('labelled', { labels: null, annotations: null });
+    await hasMetadata('team-a', 'labelled', ({ labels: its, annotations }) => {
+      return its.tier === 'source' && !('argocd.argoproj.io/secret-type' in its) && !('more' in annotations);
+    });
+  });
+
+  it('that travel are those whose whole key matches a pattern, except marks', async () => {
+    await scene.secret(HOME, 'chosen', { a: '1' });
+    const given = {
+      app: 'x',
+      'app.kubernetes.io/instance': 'i',
+      'argocd.argoproj.io/secret-type': 'repository',
+      'k8s-replicator/x': 'y',
+    };
+    await scene.api.patch(secretPath(HOME, 'chosen'), labels(given));
+    await scene.mirror('chosen', ['team-a'], {
+      destination: { copyLabels: ['app', 'argocd\\.argoproj\\.io/secret-.*', 'k8s-.*'], copyAnnotations: [] },
+    });
+    const copy = await scene.copied('team-a', 'chosen', { a: '1' });
+    assert.deepEqual(copy.metadata.labels, {
+      app: 'x',
+      'argocd.argoproj.io/secret-type': 'repository',
+      'keyferry.dev/copy': 'mirrors',
+    });
+  });
+});
+
+describe('a mirror that is suspended', () => {
+  it('writes and deletes nothing until that ends', async () => {
+    await scene.secret(HOME, 'paused', { a: '1' });
+    await scene.mirror('paused', ['team-.']);
+    await scene.copied('team-a', 'paused', { a: '1' });
+    await scene.copied('team-b', 'paused', { a: '1' });
+    await scene.ready('paused', 'Synced');
+    const suspend = (value: boolean | null): Promise<Json> =>
+      scene.api.patch(mirrorPath('paused'), { spec: { suspend: value } });
+    await suspend(true);
+    const { mirrorStatus } = await scene.ready('paused', 'Suspended');
+    assert.equal(mirrorStatus, 'Active');
+    await scene.change(HOME, 'paused', { a: '2' });
+    await choose('paused', { namespaces: ['team-a'] });
+    await scene.api.delete(secretPath('team-a', 'paused'));
+    await scene.ready('paused', 'Suspended');
+    await staysTrue(
+      async () => {
+        const [a, b] = [await scene.find('team-a', 'paused'), await scene.find('team-b', 'paused')];
+        return a === undefined && b?.data.a === scene.value('1');
+      },
+      2000,
+      'the copies of a suspended mirror',
+    );
+    await suspend(null);
+    await scene.copied('team-a', 'paused', { a: '2' });
+    await scene.gone(secretPath('team-b', 'paused'));
+    await scene.ready('paused', 'Synced');
+    await suspend(true);
+    await scene.ready('paused', 'Suspended');
+    await scene.api.delete(mirrorPath('paused'));
+    await scene.gone(secretPath('team-a', 'paused'), mirrorPath('paused'));
+  });
+});
