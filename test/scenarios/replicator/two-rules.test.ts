@@ -61,7 +61,9 @@ describe('SecretMirrors and replicate-from on one object', () => {
   it('leave no mark of the first controller on a copy that the other takes over', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
-      [...Object.keys(labels ?? {}), ...Object.keys(annotations)].filter((key) => /^mirrors\.|\/copy$/.test(key));
+      [...Object.values<string>(labels ?? {}), ...Object.keys(annotations)].filter((text) =>
+        /^mirrors(\.|$)/.test(text),
+      );
     const ofPush = ({ metadata }: Json): string[] =>
       Object.keys(metadata.annotations).filter((key) => key.startsWith('k8s-replicator/'));
     const place = 'keyferry.dev/target';
@@ -83,6 +85,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await users.annotate('source/swap', { 'replicate-to-namespaces': null });
     const third = await users.holds('team-a/swap', { a: 'of the mirror' });
     assert.deepEqual(ofPush(third), []);
+    assert.equal(third.metadata.labels['keyferry.dev/copy'], 'mirrors');
     assert.equal(third.metadata.annotations[place], 'team-a/swap');
     await operator.stop();
   });
