@@ -1,33 +1,216 @@
 /** `keyferry explain`: why one object exists, whose it is, and when it was written, or why it does not exist. Writes nothing. */
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { EXIT_DONE, type ExplainOptions } from './actions.ts';
-import { explanationOf } from './explain/explanation.ts';
-import { explanationText } from './explain/report.ts';
-import { readStored, subjectOf } from './explain/subject.ts';
 import {
   type CommandContext,
   type CommandResult,
+  reachNotes,
   readSnapshot,
   requireSomeReach,
   ruleCollections,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
+import {
+  orphansIn,
+  type OrphanStatus,
+  type RuleStatus,
+  ruleStatuses,
+  type TargetPlace,
+} from '../controllers/common/snapshot/status-report.ts';
+import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import {
+  controllerOf,
+  isEntryKey,
+  namespaceOf,
+  parseResourceKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+} from '../copy/model/keys.ts';
+import type { Entry } from '../copy/book/claim-book.ts';
+import { rowsOn } from './plan/rows.ts';
+import { type Explanation, explanationText, type OtherRule, summaryOf, verdictOf } from './explain/report.ts';
+import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
 /** @throws UsageError for an unknown kind or a bad name, and the errors of `api.request` */
 export async function explain(
   context: CommandContext,
   { kind, place, output, config }: ExplainOptions,
 ): Promise<CommandResult> {
-  const { api, cluster, paint, signal } = context;
   const subject = subjectOf(kind, place, [...KINDS, ...(await ruleCollections())]);
-  const { collection, namespace } = subject;
   const [stored, snapshot] = await Promise.all([
-    readStored(api, subject, signal),
-    readSnapshot(context, { config, namespace }),
+    readStored(context.api, subject, context.signal),
+    readSnapshot(context, { config, namespace: subject.namespace }),
   ]);
   requireSomeReach(snapshot);
-  const ruleNames = [...snapshot.readers.values()].find((reader) => reader.collection === collection)?.ruleNames;
-  const explanation = await explanationOf({ snapshot, clusterName: api.cluster, cluster, stored, ruleNames }, subject);
-  const text = output === 'table' ? explanationText(explanation, paint) : reportText(explanation, output);
+  const explanation = await explanationOf(snapshot, context, subject, stored);
+  const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
   return { text, code: EXIT_DONE };
+}
+
+/** The states of rules and orphans in the namespaces that matter here. */
+interface States {
+  readonly rules: ReadonlyMap<RuleKey, RuleStatus>;
+  /** The subject. */
+  readonly rule: RuleStatus | undefined;
+  readonly orphan: OrphanStatus | undefined;
+}
+
+/** @throws the errors of `api.request` */
+async function explanationOf(
+  snapshot: Snapshot,
+  { api, cluster }: CommandContext,
+  { collection, namespace, name }: Subject,
+  stored: Stored,
+): Promise<Explanation> {
+  const { inventory, claims } = snapshot;
+  const { kind } = collection;
+  // `undefined`: it is no kind of rules.
+  const ruleNames = [...snapshot.readers.values()].find((reader) => reader.collection === collection)?.ruleNames;
+  const key = resourceKey(api.cluster, kind, namespace, name);
+  const observed = inventory.objects.get(key);
+  const entries = claims.book.on(key);
+  const marker = observed === undefined ? undefined : claims.ownerOf(observed, key);
+  const isConcerned = entries.length > 0 || marker !== undefined;
+  const others = entries.length > 0 ? [] : sameName(snapshot, key);
+  const states = await statesOf(snapshot, key, [...entries.map(({ claim }) => claim.owner.key), ...others, marker]);
+  if (isConcerned) await snapshot.decide([key]);
+  const row = isConcerned ? rowsOn(snapshot, key).main : undefined;
+  const claimed = isConcerned ? [...snapshot.outcomesOn(key)] : [];
+  // The rule that has the object; else the one that decides it.
+  const entry = ownEntry(entries, marker) ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
+  const owner = entry?.claim.owner.key ?? marker;
+  const view = entry?.claim.source === undefined ? undefined : inventory.view(entry.claim.source);
+  const exists = stored.state === 'refused' ? (observed === undefined ? undefined : true) : stored.state === 'there';
+  const metadata = stored.state === 'there' ? stored.metadata : undefined;
+  const writers = metadata === undefined ? [] : writersOf(metadata);
+  const sourceOf = usersOf(snapshot, key);
+  const title = (rule: RuleKey): string => snapshot.titleOf(rule);
+  // The mark of an original does not count by itself.
+  const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
+  const told = {
+    object: {
+      kind,
+      namespace,
+      name,
+      exists: exists ?? null,
+      created: metadata?.creationTimestamp ?? observed?.created ?? null,
+      deleting: metadata?.deletionTimestamp !== undefined || observed?.deleting === true,
+    },
+    verdict: verdictOf({
+      exists,
+      markedBy: marker === undefined ? leftoverOf : title(marker),
+      claims: entries.map(({ claim }) => ({ rule: title(claim.owner.key), mode: claim.mode })),
+      isRule: states.rule !== undefined,
+      isSource: sourceOf.length > 0,
+    }),
+    owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
+    source: owner === undefined ? null : (states.rules.get(owner)?.source ?? sourceText(entry)),
+    next: row === undefined ? null : { action: row.action, reason: row.reason },
+    others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),
+    rule: states.rule ?? null,
+    sourceOf,
+  };
+  return {
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Explanation',
+    cluster,
+    ...told,
+    summary: summaryOf({ ...told, orphanReason: states.orphan?.reason, isRuleKind: ruleNames !== undefined }),
+    heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
+    sourceVersion: view?.state === 'present' ? view.version : null,
+    lastWritten: lastWriteOf(writers),
+    writers,
+    claims: claimed.map(([{ claim }, { state, reason, message }]) => {
+      const { key: rule } = claim.owner;
+      return Object.assign(ruleOf(snapshot, rule, states.rules.get(rule)), { state, reason, message });
+    }),
+    notes: [
+      ...notesOf(snapshot, key, stored),
+      ...(ruleNames !== undefined && told.verdict === 'unrelated' ? [`Keyferry serves ${ruleNames}`] : []),
+    ],
+  };
+}
+
+/** The claim of the rule that has the object. */
+function ownEntry(entries: readonly Entry[], marker: RuleKey | undefined): Entry | undefined {
+  return entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
+}
+
+function sourceText(entry: Entry | undefined): string | null {
+  if (entry?.claim.source === undefined) return null;
+  const { kind, namespace, name } = parseResourceKey(entry.claim.source);
+  return `${kind.toLowerCase()} ${namespace}/${name}`;
+}
+
+/** Rules that copy an object of this kind and name to other places, or would if they selected any. */
+function sameName({ rules, claims }: Snapshot, key: ResourceKey): RuleKey[] {
+  const wanted = parseResourceKey(key);
+  const isSame = (other: ResourceKey): boolean => {
+    if (other === key || isEntryKey(other)) return false;
+    const { kind, name } = parseResourceKey(other);
+    return kind === wanted.kind && name === wanted.name;
+  };
+  return [...rules.keys()].filter((rule) => {
+    const { sources = [] } = rules.get(rule) ?? {};
+    const targets = Array.from(claims.book.of(rule), ({ claim }) => claim.target);
+    return !sources.includes(key) && [...sources, ...targets].some((one) => isSame(one));
+  });
+}
+
+/** The states of the rules concerned, of the subject as a rule, and as an orphan. */
+async function statesOf(
+  snapshot: Snapshot,
+  subject: ResourceKey,
+  concerned: readonly (RuleKey | undefined)[],
+): Promise<States> {
+  const { kind, namespace, name } = parseResourceKey(subject);
+  const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
+  const isSubject = (one: TargetPlace): boolean =>
+    one.kind === kind && one.namespace === namespace && one.name === name;
+  const listed = await ruleStatuses(snapshot, (place) => included.has(place));
+  return {
+    rules: new Map(listed.flatMap(([key, one]) => (key === undefined ? [] : [[key, one] as const]))),
+    rule: listed.find(([, one]) => isSubject(one))?.[1],
+    orphan: (await orphansIn(snapshot)).find((one) => isSubject(one)),
+  };
+}
+
+/** What is said of each rule that is concerned. */
+function ruleOf(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined): Omit<OtherRule, 'why'> {
+  const { system = controllerOf(rule), source = null, destinations = [] } = status ?? {};
+  return { system, rule: snapshot.titleOf(rule), source, destinations };
+}
+
+/** Why a rule that makes objects of this name does not make this one. */
+function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined, subject: ResourceKey): OtherRule {
+  const { cluster, namespace } = parseResourceKey(subject);
+  const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
+  const problems = object === undefined ? [] : snapshot.problemsOf(object);
+  const note = snapshot.noteOn(rule);
+  const unselected = [`does not select namespace ${namespace}`, ...(note === undefined ? [] : [note])];
+  const why = (problems.length > 0 ? problems : unselected).join('; ');
+  return { ...ruleOf(snapshot, rule, status), why };
+}
+
+/** The rules that make copies of an object. */
+function usersOf({ claims }: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
+  const counts = new Map<string, number>();
+  for (const { claim } of claims.book.from(key))
+    counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + 1);
+  return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
+}
+
+/** What could not be read, and remarks on the object as a rule. */
+function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
+  const { inventory } = snapshot;
+  const { namespace } = parseResourceKey(key);
+  const notes = reachNotes(snapshot);
+  if (stored.state === 'refused') notes.push(stored.message);
+  if (inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
+    notes.push(`namespace ${namespace} does not exist, or is being deleted`);
+  }
+  const rule = snapshot.ruleOf(key);
+  const note = rule === undefined ? undefined : snapshot.noteOn(rule);
+  return [...notes, ...snapshot.problemsOf(key), ...snapshot.notesOf(key), ...(note === undefined ? [] : [note])];
 }

@@ -18,9 +18,9 @@ function event(more: Partial<EventInput> = {}): EventInput {
 
 test('the same event again raises the count, a different one is a new event', () => {
   const correlator = new EventCorrelator();
-  const first = correlator.correlate(event(), START);
+  const first = correlator.correlate('test', event(), START);
   assert.ok(first);
-  for (let i = 1; i < 11; i++) assert.equal(correlator.correlate(event(), START + i * 30_000), first);
+  for (let i = 1; i < 11; i++) assert.equal(correlator.correlate('test', event(), START + i * 30_000), first);
   assert.deepEqual([first.count, first.firstAt, first.lastAt], [11, START, START + 300_000]);
   const others = [
     event({ reason: 'SyncError' }),
@@ -28,15 +28,15 @@ test('the same event again raises the count, a different one is a new event', ()
     event({ message: 'else' }),
     event({ subject: { ...subject, uid: 'u2' } }),
   ];
-  const names = others.map((other) => correlator.correlate(other, START)?.name);
-  assert.equal(new Set([first.name, ...names]).size, 5);
+  const names = others.map((other) => correlator.correlate('test', other, START)?.name);
+  assert.equal(new Set([first.name, ...names, correlator.correlate('other', event(), START)?.name]).size, 6);
 });
 
 test('after an hour without it the same event is a new one', () => {
   const correlator = new EventCorrelator();
-  const first = correlator.correlate(event(), START);
-  assert.equal(correlator.correlate(event(), START + 3_600_000), first);
-  const later = correlator.correlate(event(), START + 2 * 3_600_000 + 1);
+  const first = correlator.correlate('test', event(), START);
+  assert.equal(correlator.correlate('test', event(), START + 3_600_000), first);
+  const later = correlator.correlate('test', event(), START + 2 * 3_600_000 + 1);
   assert.notEqual(later, first);
   assert.equal(later?.count, 1);
 });
@@ -50,7 +50,7 @@ test('property: one object and type has at most 25 events at once, then one in f
       let passed = 0;
       for (const [index, wait] of history.entries()) {
         now += wait;
-        if (correlator.correlate(event(varied ? { message: `${index}` } : {}), now) !== undefined) passed++;
+        if (correlator.correlate('test', event(varied ? { message: `${index}` } : {}), now) !== undefined) passed++;
         assert.ok(passed <= 25 + (now - START) / 300_000);
       }
       assert.ok(passed >= 25);
@@ -60,23 +60,24 @@ test('property: one object and type has at most 25 events at once, then one in f
 
 test('suppressed events are in the count of the next one', () => {
   const correlator = new EventCorrelator();
-  for (let i = 0; i < 40; i++) correlator.correlate(event(), START);
-  assert.equal(correlator.correlate(event(), START), undefined);
-  assert.equal(correlator.correlate(event(), START + 300_000)?.count, 42);
-  assert.ok(correlator.correlate(event({ type: 'Normal' }), START), 'another type has its own limit');
+  for (let i = 0; i < 40; i++) correlator.correlate('test', event(), START);
+  assert.equal(correlator.correlate('test', event(), START), undefined);
+  assert.equal(correlator.correlate('test', event(), START + 300_000)?.count, 42);
+  assert.ok(correlator.correlate('test', event({ type: 'Normal' }), START), 'another type has its own limit');
 });
 
 test('memory is bounded: only the oldest events are dropped', () => {
   const correlator = new EventCorrelator({ maxBytes: 64 * 1024 });
-  const first = correlator.correlate(event(), START);
-  for (let i = 0; i < 2000; i++) correlator.correlate(event({ subject: { ...subject, uid: `other-${i}` } }), START);
+  const first = correlator.correlate('test', event(), START);
+  for (let i = 0; i < 2000; i++)
+    correlator.correlate('test', event({ subject: { ...subject, uid: `other-${i}` } }), START);
   const last = event({ subject: { ...subject, uid: 'other-1999' } });
-  assert.equal(correlator.correlate(last, START)?.count, 2);
-  assert.notEqual(correlator.correlate(event(), START), first);
+  assert.equal(correlator.correlate('test', last, START)?.count, 2);
+  assert.notEqual(correlator.correlate('test', event(), START), first);
 });
 
 test('a long message is cut at whole characters', () => {
-  const record = new EventCorrelator().correlate(event({ message: 'ü'.repeat(2000) }), START);
+  const record = new EventCorrelator().correlate('test', event({ message: 'ü'.repeat(2000) }), START);
   assert.ok(record && Buffer.byteLength(record.message) <= MAX_MESSAGE_BYTES);
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), fc.integer({ min: 3, max: 80 }), (text, limit) => {

@@ -42,17 +42,19 @@ export interface EventInput {
 }
 
 /** One Event object as it is now. */
-export interface EventRecord {
+export interface EventRecord extends EventInput {
   /** Of the Event object. */
   readonly name: string;
-  readonly subject: EventSubject;
-  readonly type: EventType;
-  readonly reason: string;
-  readonly message: string;
+  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
+  readonly component: string;
   count: number;
   /** Wall clock, ms. */
   readonly firstAt: number;
   lastAt: number;
+  /** The next write is a PATCH. */
+  isCreated: boolean;
+  /** Writes of the present count that were tried. */
+  tries: number;
 }
 
 export interface CorrelatorOptions {
@@ -75,8 +77,8 @@ const RECORD_OVERHEAD = 400;
  * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped. No I/O.
  *
  * The rules are two of client-go's (tools/record):
- * - The same (object, type, reason, message) again within an hour is the same Event with a higher count.
- * - For each object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
+ * - The same (component, object, type, reason, message) again within an hour is the same Event with a higher count.
+ * - For each component, object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
  *   is in the next one that is written.
  *
  * All state is in caches of limited size, which drop the least recently used entries.
@@ -96,23 +98,23 @@ export class EventCorrelator {
    * The Event object that the input belongs to, counted up or new; `undefined` if it is not to be written.
    * @param now wall clock, ms
    */
-  correlate(input: EventInput, now: number): EventRecord | undefined {
+  correlate(component: string, input: EventInput, now: number): EventRecord | undefined {
     const { subject, type, reason } = input;
-    const subjectKey = JSON.stringify([subject.uid, subject.kind, subject.namespace, subject.name, type]);
+    const subjectKey = JSON.stringify([component, subject.uid, subject.kind, subject.namespace, subject.name, type]);
     const message = truncate(input.message, MAX_MESSAGE_BYTES);
-    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, message }, now);
+    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, component, message }, now);
     return this.#takeToken(subjectKey, now) ? record : undefined;
   }
 
-  #count(key: string, { subject, type, reason, message }: EventInput, now: number): EventRecord {
+  #count(key: string, input: EventInput & Pick<EventRecord, 'component'>, now: number): EventRecord {
     const known = this.#records.get(key);
     if (known !== undefined && now - known.lastAt <= SAME_EVENT_MS) {
       known.count++;
       known.lastAt = now;
       return known;
     }
-    const name = eventName(subject.name, now, this.#random());
-    const record = { name, subject, type, reason, message, count: 1, firstAt: now, lastAt: now };
+    const name = eventName(input.subject.name, now, this.#random());
+    const record = { ...input, name, count: 1, firstAt: now, lastAt: now, isCreated: false, tries: 0 };
     this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
     return record;
   }
@@ -149,8 +151,6 @@ export function truncate(text: string, maxBytes: number): string {
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
-  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
-  readonly component: string;
   /** This process: `reportingInstance`. */
   readonly instance: string;
   /** Called for an event that is dropped. Must not throw. */
@@ -169,20 +169,13 @@ const TIMEOUT_MS = 5000;
 /** With the waits between them about 20 s. */
 const MAX_TRIES = 6;
 
-interface Pending {
-  readonly record: EventRecord;
-  tries: number;
-}
-
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #clock: Clock;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
   /** By namespace and name of the Event object. */
-  readonly #pending = new Map<string, Pending>();
-  /** Events that were created: the next write is a PATCH. */
-  readonly #created = new WeakSet<EventRecord>();
+  readonly #pending = new Map<string, EventRecord>();
   #stopped = false;
 
   constructor(options: EventRecorderOptions) {
@@ -191,7 +184,7 @@ export class EventRecorder {
     this.#clock = clock;
     this.#correlator = new EventCorrelator({ random });
     this.#queue = new KeyedQueue({
-      name: `events of ${options.component}`,
+      name: 'events',
       clock,
       random,
       retryAfterMs,
@@ -206,12 +199,12 @@ export class EventRecorder {
   }
 
   /** Takes an event to be written. Never waits and never throws. */
-  record(input: EventInput): void {
+  record(component: string, input: EventInput): void {
     if (this.#stopped) {
       this.#options.onDrop?.(input, new Error('the recorder was stopped'));
       return;
     }
-    const record = this.#correlator.correlate(input, this.#clock.now());
+    const record = this.#correlator.correlate(component, input, this.#clock.now());
     if (record === undefined) return;
     const namespace = namespaceOf(record.subject);
     const key = `${namespace}/${record.name}`;
@@ -222,7 +215,8 @@ export class EventRecorder {
         this.#options.onDrop?.(input, new Error('too many events wait to be written'));
         return;
       }
-      this.#pending.set(key, { record, tries: 0 });
+      record.tries = 0;
+      this.#pending.set(key, record);
     }
     this.#queue.add(key);
   }
@@ -248,7 +242,7 @@ export class EventRecorder {
     } catch (error) {
       reason = toError(error);
     }
-    for (const { record } of this.#pending.values()) this.#options.onDrop?.(record, reason);
+    for (const record of this.#pending.values()) this.#options.onDrop?.(record, reason);
     this.#pending.clear();
   }
 
@@ -257,12 +251,11 @@ export class EventRecorder {
   }
 
   async #write(key: string, signal: AbortSignal): Promise<void> {
-    const pending = this.#pending.get(key);
-    if (pending === undefined) return;
-    const { record } = pending;
-    pending.tries++;
+    const record = this.#pending.get(key);
+    if (record === undefined) return;
+    record.tries++;
     const { count } = record;
-    if (this.#created.has(record)) await this.#patch(record, signal);
+    if (record.isCreated) await this.#patch(record, signal);
     else {
       try {
         await this.#post(record, signal);
@@ -272,10 +265,10 @@ export class EventRecorder {
         await this.#patch(record, signal);
       }
     }
-    this.#created.add(record);
+    record.isCreated = true;
     // If the count was raised meanwhile, the queue runs this key again.
     if (record.count === count) this.#pending.delete(key);
-    else pending.tries = 0;
+    else record.tries = 0;
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
@@ -298,8 +291,8 @@ export class EventRecorder {
   }
 
   async #post(record: EventRecord, signal: AbortSignal): Promise<void> {
-    const { name, subject, type, reason, message, count, firstAt, lastAt } = record;
-    const { api, component, instance, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { name, component, subject, type, reason, message, count, firstAt, lastAt } = record;
+    const { api, instance, timeoutMs = TIMEOUT_MS } = this.#options;
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
@@ -320,14 +313,13 @@ export class EventRecorder {
   }
 
   #failed(key: string, error: unknown, retryInMs: number | undefined): void {
-    const pending = this.#pending.get(key);
-    if (pending === undefined || (retryInMs !== undefined && isWorthRetrying(error) && pending.tries < MAX_TRIES))
-      return;
+    const record = this.#pending.get(key);
+    if (record === undefined || (retryInMs !== undefined && isWorthRetrying(error) && record.tries < MAX_TRIES)) return;
     // After `stop` the last flush tries it once more.
     if (retryInMs === undefined && this.#stopped) return;
     this.#pending.delete(key);
     this.#queue.forget(key);
-    this.#options.onDrop?.(pending.record, toError(error));
+    this.#options.onDrop?.(record, toError(error));
   }
 }
 

@@ -1,7 +1,6 @@
 /** The replies of the status server, the routes of every process, and the checks that the probes run. */
 import { setTimeout } from 'node:timers/promises';
 import type { Metrics } from './metrics/metrics.ts';
-import { errorText } from './error-fields.ts';
 
 export interface RouteRequest {
   readonly path: string;
@@ -20,20 +19,14 @@ export interface CheckResult {
   readonly message?: string;
 }
 
-export interface Check {
+export interface Check extends CheckResult {
   /** Short and stable: `watch-synced/local/Secret/copies`. */
   readonly name: string;
-  readonly check: () => CheckResult;
   /** It is shown, and the probe does not depend on it. */
   readonly isInformational?: boolean;
 }
 
-interface NamedResult extends CheckResult {
-  readonly name: string;
-  readonly isInformational: boolean;
-}
-
-/** The checks of one probe, read at each request. No checks: the probe succeeds. */
+/** The checks of one probe, done at each request. No checks: the probe succeeds. */
 export type Checks = () => readonly Check[];
 
 /** Answers a GET; for HEAD the body is left out by the server. Something thrown becomes a 500 and a log line. */
@@ -87,34 +80,21 @@ function waitOf({ query }: RouteRequest): number {
 }
 
 function isOk(checks: Checks): boolean {
-  return runChecks(checks).every((result) => result.ok || result.isInformational);
+  return checks().every((result) => result.ok || result.isInformational);
 }
 
 function probe(name: string, checks: Checks, request: RouteRequest): Reply {
-  const results = runChecks(checks);
-  const failed = results.filter((result) => !result.ok && !result.isInformational);
+  const results = checks();
+  const failed = results.filter((result) => !result.ok && result.isInformational !== true);
   const ok = failed.length === 0;
   const shown = request.query.has('verbose') ? results : failed;
   const lines = shown.map((result) => {
     const message = result.message === undefined ? '' : `: ${result.message}`;
-    const mark = result.isInformational ? 'i' : result.ok ? '+' : '-';
+    const mark = result.isInformational === true ? 'i' : result.ok ? '+' : '-';
     return `[${mark}]${result.name} ${result.ok ? 'ok' : 'failed'}${message}`;
   });
   if (!ok) lines.push(`${name} check failed`);
   else if (shown.length > 0) lines.push(`${name} check passed`);
   else lines.push('ok');
   return textReply(ok ? 200 : 503, `${lines.join('\n')}\n`);
-}
-
-/** Runs the checks. A check that throws has failed. */
-export function runChecks(checks: Checks): NamedResult[] {
-  return checks().map(resultOf);
-}
-
-function resultOf({ name, check, isInformational = false }: Check): NamedResult {
-  try {
-    return { name, isInformational, ...check() };
-  } catch (error) {
-    return { name, isInformational, ok: false, message: errorText(error) };
-  }
 }

@@ -50,10 +50,13 @@ describe('status server', () => {
   it('is not ready until every check succeeds, and names the others', async () => {
     let synced = false;
     let leading = false;
-    const leader: Check = { name: 'leader', check: () => ({ ok: false, message: 'held by other' }) };
-    const watch: Check = { name: 'watch/Secret', check: () => ({ ok: synced, message: 'no list yet' }) };
-    const always: Check = { name: 'always', check: () => ({ ok: true }) };
-    const readiness = (): Check[] => [...(leading ? [] : [leader]), watch, always];
+    const leader: Check = { name: 'leader', ok: false, message: 'held by other' };
+    const always: Check = { name: 'always', ok: true };
+    const readiness = (): Check[] => [
+      ...(leading ? [] : [leader]),
+      { name: 'watch/Secret', ok: synced, message: 'no list yet' },
+      always,
+    ];
     await using server = new StatusServer(nullLog);
     const { port } = await open(
       server,
@@ -80,7 +83,7 @@ describe('status server', () => {
     let runs = 0;
     const readiness = (): Check[] => {
       runs += 1;
-      return [{ name: 'watch', check: () => ({ ok: isReady }) }];
+      return [{ name: 'watch', ok: isReady }];
     };
     await using server = new StatusServer(nullLog);
     const { port } = await open(
@@ -99,8 +102,8 @@ describe('status server', () => {
 
   it('shows informational checks only if all are requested, and succeeds without them', async () => {
     await using server = new StatusServer(nullLog);
-    const away: Check = { name: 'away', isInformational: true, check: () => ({ ok: false, message: 'refused' }) };
-    const readiness: Check[] = [{ name: 'here', check: () => ({ ok: true }) }, away];
+    const away: Check = { name: 'away', isInformational: true, ok: false, message: 'refused' };
+    const readiness: Check[] = [{ name: 'here', ok: true }, away];
     const { port } = await open(
       server,
       probeRoutes(
@@ -117,15 +120,15 @@ describe('status server', () => {
       200,
       '[+]here ok\n[i]away failed: refused\nreadyz check passed\n',
     ]);
-    readiness[0] = { name: 'here', check: () => ({ ok: false }) };
+    readiness[0] = { name: 'here', ok: false };
     assert.deepEqual(await answer('/readyz'), [503, '[-]here failed\nreadyz check failed\n']);
   });
 
   it('fails the liveness probe when a check fails or throws', async () => {
-    let liveness: Check[] = [{ name: 'targets', check: () => ({ ok: false, message: 'stuck for 300 s' }) }];
+    let liveness = (): Check[] => [{ name: 'targets', ok: false, message: 'stuck for 300 s' }];
     await using server = new StatusServer(nullLog);
     const routes = probeRoutes(
-      () => liveness,
+      () => liveness(),
       () => [],
     );
     const { port } = await open(server, routes);
@@ -133,11 +136,10 @@ describe('status server', () => {
       503,
       '[-]targets failed: stuck for 300 s\nhealthz check failed\n',
     ]);
-    const failing = (): never => {
+    liveness = () => {
       throw new Error('no such loop');
     };
-    liveness = [{ name: 'rules', check: failing }];
-    assert.match((await call(port, '/healthz')).body, /\[-\]rules failed: no such loop/);
+    assert.equal((await call(port, '/healthz')).status, 500);
   });
 
   it('answers on several listeners, each with its own routes', async () => {

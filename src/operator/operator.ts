@@ -22,6 +22,7 @@ import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
+import { EventRecorder } from '../kube/event-recorder.ts';
 import { watchName } from '../kube/watch/watch-target.ts';
 import type { Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
@@ -29,7 +30,6 @@ import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/server.ts';
-import { Events } from './events.ts';
 import { vaultHooks } from './vault-hooks.ts';
 
 export interface OperatorOptions {
@@ -56,13 +56,15 @@ const DRAIN_MS = 3000;
 const EVENTS_DRAIN_MS = 1000;
 /** Limit of a whole stop, ms: half a second less than the limit of the process, which still has to release its Lease. */
 const STOP_MS = 4000;
+/** Between log lines about dropped events, ms. Without the right to write events all are dropped; the metric counts them. */
+const DROPPED_LOG_MS = 60_000;
 /** Minimum left for the last steps of a stop, ms. */
 const MIN_LEFT_MS = 100;
 
 export class Operator {
   readonly #options: OperatorOptions;
   readonly manager: Manager;
-  readonly #events: Events;
+  readonly #events: EventRecorder;
   readonly #entries: typeof CONTROLLER_LIST;
   readonly #cluster: Cluster;
   readonly #consents: ConsentWatch;
@@ -71,7 +73,7 @@ export class Operator {
   constructor(options: OperatorOptions) {
     const { api, management, log, metrics, config, extraKinds = [] } = options;
     this.#options = options;
-    this.#events = new Events({ api, instance: config.leaderElect.identity, log, metrics });
+    this.#events = eventRecorder(api, config.leaderElect.identity, log, metrics);
     this.manager = new Manager({
       home: api.cluster,
       onError: (queue, key, error, retryInMs) => {
@@ -105,10 +107,15 @@ export class Operator {
       objectChanged: (key) => vault.objectKnown(key),
       objectKnown: (key) => vault.objectKnown(key),
     });
+    const recordEvent: ControllerContext['recordEvent'] = (component, event, fields) => {
+      const { type, reason, message } = event;
+      log[type === 'Warning' ? 'warn' : 'info'](message, { ...fields, reason });
+      this.#events.record(component, event);
+    };
     const reach = reachOf(config.limits);
     cluster.namespaces.keep(reach.labelKeys);
     this.#consents = new ConsentWatch(cluster.namespaces, (event) => {
-      this.#events.record(EVENT_COMPONENT, event, { namespace: event.subject.name });
+      recordEvent(EVENT_COMPONENT, event, { namespace: event.subject.name });
     });
     const context: ControllerContext = {
       config,
@@ -123,9 +130,7 @@ export class Operator {
       metrics,
       clock: systemClock,
       onObjectChange: (handler) => engine.onObjects({ objectChanged: handler }),
-      recordEvent: (...event) => {
-        this.#events.record(...event);
-      },
+      recordEvent,
     };
     for (const entry of entries) {
       const controller = entry.create(context);
@@ -157,7 +162,7 @@ export class Operator {
     const until = systemClock.monotonic() + STOP_MS;
     await this.manager.drain(this.#leading ? DRAIN_MS : 0);
     const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
-    await Promise.all([this.#events.stop(Math.min(EVENTS_DRAIN_MS, leftMs)), this.manager.stop(leftMs)]);
+    await Promise.all([this.#events.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }), this.manager.stop(leftMs)]);
   }
 
   /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
@@ -236,6 +241,21 @@ export class Operator {
     metrics.rules.add(() => Array.from(this.manager.ruleReadiness(), ruleSnapshot));
     metrics.payloadCacheBytes.add(() => engine.backends.all.map(({ cachedBytes }) => cachedBytes));
   }
+}
+
+function eventRecorder(api: KubeApi, instance: string, log: Log, metrics: Metrics): EventRecorder {
+  let nextDropLog = 0;
+  return new EventRecorder({
+    api,
+    instance,
+    onDrop: ({ subject: { kind, namespace, name }, reason }, error) => {
+      metrics.eventsDropped.inc({ reason });
+      const now = systemClock.monotonic();
+      if (now < nextDropLog) return;
+      nextDropLog = now + DROPPED_LOG_MS;
+      log.warn('cannot write an event', { kind, namespace, name, reason, error });
+    },
+  });
 }
 
 function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {

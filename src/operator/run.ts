@@ -8,7 +8,7 @@ import type { Connection } from '../kube/connection.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
 import { HttpKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
-import { type Checks, runChecks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
+import { type Checks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { errorFields } from '../observe/error-fields.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics/metrics.ts';
@@ -18,7 +18,6 @@ import { Operator } from './operator.ts';
 import { onStopSignal } from './stop-signals.ts';
 import { VERSION } from '../config/version.ts';
 
-const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
 /** The process exits within this time after a signal, ms. */
 const STOP_LIMIT_MS = 4500;
 
@@ -108,8 +107,18 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await listen(server, config, metrics, operator);
   try {
     await operator.open(until.signal);
-    if (elector !== undefined) await lead(elector, operator, until.signal);
-    else await workUntil(operator, until.signal);
+    if (elector === undefined) await workUntil(operator, until.signal);
+    else {
+      const onStartedLeading = async (leading: AbortSignal): Promise<void> => {
+        try {
+          await workUntil(operator, leading);
+        } finally {
+          // Before the Lease is released.
+          await operator.stop();
+        }
+      };
+      await elector.run({ signal: until.signal, onStartedLeading });
+    }
   } finally {
     // A controller that waits for its API would keep the process alive.
     ended.abort(new Error('the operator has stopped'));
@@ -178,33 +187,12 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
   });
 }
 
-/** Runs the operator while this process holds the Lease. Throws when the Lease is lost: a new process has no stale caches. */
-async function lead(elector: LeaderElector, operator: Operator, signal: AbortSignal): Promise<void> {
-  using ended = anySignal(signal);
-  let lost = false;
-  await elector.run({
-    signal: ended.signal,
-    onStartedLeading: async (leading) => {
-      try {
-        await workUntil(operator, leading);
-      } catch (error) {
-        // The Lease was lost during the start.
-        if (!leading.aborted) throw error;
-      }
-      await operator.stop();
-      lost = !signal.aborted;
-      ended.abort(new Error(LOST));
-    },
-  });
-  if (lost) throw new Error(LOST);
-}
-
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
-  const liveness: Checks = () => [{ name: 'workers', check: () => operator.manager.liveness() }];
+  const liveness: Checks = () => [{ name: 'workers', ...operator.manager.liveness() }];
   const readiness: Checks = () => [
-    ...operator.manager.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
+    ...Array.from(operator.manager.readiness(), (result, index) => ({ name: `watch-${index}`, ...result })),
     ...operator.manager.otherWatches.map(({ backend, ...result }, index) => {
-      return { name: `${backend}/watch-${index}`, check: () => result, isInformational: true };
+      return { name: `${backend}/watch-${index}`, ...result, isInformational: true };
     }),
   ];
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
@@ -219,7 +207,7 @@ async function listen(server: StatusServer, config: Config, metrics: Metrics, op
 }
 
 function failed(checks: Checks): string[] {
-  return runChecks(checks)
+  return checks()
     .filter(({ ok }) => !ok)
     .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
 }

@@ -19,10 +19,10 @@ const PROBE_TIMEOUT_MS = 10_000;
 type Cause = 'missing' | 'webhook';
 
 /** How the user can fix each cause. */
-export type CrdAdvice = Readonly<Record<Cause, string>>;
+export type CrdAdvice = Readonly<Record<Cause, string | undefined>>;
 
 /** The advice for a CRD that Keyferry brings. @param crd `<plural>.<group>` */
-export function crdAdvice(crd: string): CrdAdvice {
+export function crdAdvice(crd: string): Readonly<Record<Cause, string>> {
   const install = 'keyferry crds | kubectl apply --server-side -f -';
   return {
     missing: `the CRD ${crd} is not installed: run \`${install}\``,
@@ -43,6 +43,8 @@ export interface CrdDiagnosisOptions {
   readonly namespace?: string | undefined;
   /** No other controller runs, so the process cannot start without these rules. */
   readonly isAlone: boolean;
+  /** Called at each failure for which the CRD is missing. */
+  readonly onMissing?: () => void;
 }
 
 export class CrdDiagnosis implements WatchDiagnosis {
@@ -75,6 +77,7 @@ export class CrdDiagnosis implements WatchDiagnosis {
     // A 429 without a reason does not change the cause, until the probe shows another one.
     if (cause === undefined && isStorageStarting(error)) void this.#probe();
     else this.#set(cause);
+    if (cause === 'missing') this.#options.onMissing?.();
     return before === 'missing' && this.#cause === 'missing';
   }
 

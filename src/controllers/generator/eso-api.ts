@@ -7,6 +7,7 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { ControllerContext } from '../common/context.ts';
+import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type EsoVersion } from './api.ts';
 import type { ConditionMode } from './request/external-secret.ts';
 
@@ -57,32 +58,21 @@ export class ServedVersion {
     return false;
   }
 
-  /** The next try of a watch uses the version that is served then. Never rejects: that try fails, too, and refreshes again. */
-  async #refreshQuietly(): Promise<void> {
-    await this.refresh().catch(() => false);
-  }
-
   /**
-   * Diagnoses a watch that gets 404: the CRDs of ESO serve another version now, or are gone.
+   * Diagnoses a watch that gets 404: the CRDs of ESO serve another version now, or are gone. The next try of the watch uses the version that is
+   * served then. Where the refresh fails, that try fails too, and refreshes again.
    * @param isNamed the user named the controller, so it is an error that its API is missing
    */
   diagnosis(isNamed: boolean): WatchDiagnosis {
-    let isMissing = false;
-    return {
-      get advice() {
-        return isMissing ? ESO_ADVICE : undefined;
-      },
-      get isExcused() {
-        return isMissing && !isNamed;
-      },
-      found: undefined,
-      failed: (error) => {
-        const wasMissing = isMissing;
-        isMissing = isNotFound(error);
-        if (isMissing) void this.#refreshQuietly();
-        return wasMissing && isMissing;
-      },
-    };
+    return new CrdDiagnosis({
+      api: this.#api,
+      kind: this,
+      advice: { missing: ESO_ADVICE, webhook: undefined },
+      isOptional: !isNamed,
+      // The cluster waits for the watch: at the start the API was there.
+      isAlone: true,
+      onMissing: () => void this.refresh().catch(() => false),
+    });
   }
 }
 

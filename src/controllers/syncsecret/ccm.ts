@@ -3,9 +3,8 @@
  * and marks, and the status of the whole chain. What the SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
-import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Cause } from '../../copy/model/cause.ts';
-import { KeyLists, contentVersion, versionOf } from '../../copy/model/observed.ts';
+import { KeyLists } from '../../copy/model/observed.ts';
 import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { METADATA_ONLY, type KubeApi, type KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
@@ -18,7 +17,6 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
-import { SyncSecretMetrics } from './metrics.ts';
 import { isReadMark, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
 import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
@@ -37,126 +35,95 @@ export const syncSecretCcm: ControllerEntry = {
   kinds: [SYNC_SECRET],
   hasTenants: true,
   annotationReader: () => isReadMark,
-  create: (context) => new SyncSecretCcm(context),
+  create,
 };
 
-/** The source component of events. */
-const COMPONENT = 'kubelb-ccm';
+function create(context: ControllerContext): Controller {
+  const { engine, cluster, management, clock, config, log, metrics } = context;
+  const { managementNamespace: namespace, servedNamespaces: patterns } = config.syncsecret;
+  if (management === undefined || namespace === undefined) {
+    throw new TypeError('the CCM needs a management cluster and its namespace there');
+  }
+  const isManagers = config.controllers.includes(MANAGER_CONTROLLER) ? servedNamespaces(patterns, true) : () => false;
+  const syncSecrets = new SyncSecrets({
+    role: 'ccm',
+    // Those in the namespaces of tenants may turn out to be rules when both clusters are known.
+    isRule: ({ metadata: { namespace: own = '' }, origin, propagated }) =>
+      propagated !== undefined || (origin !== 'another' && !isManagers(own)),
+    context,
+  });
+  const { store } = syncSecrets;
+  const connected = 'Whether the management cluster answers (1) or not (0).';
+  metrics.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
+    management.reachability.cause === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
+  );
+  management.reachability.onChange(() => {
+    // Those that wait say for what. A settled one keeps its status.
+    for (const [rule] of store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
+  });
 
-class SyncSecretCcm implements Controller {
-  readonly reconciler: CcmReconciler;
-  readonly #context: ControllerContext;
-  readonly #management: Cluster;
-  readonly #syncSecrets: SyncSecrets;
-  readonly #copies: Copies;
-  readonly #stop = new AbortController();
-  readonly #namespace: string;
-  /** The uids of both clusters; `undefined`: not read yet. */
-  #clusterUid: string | undefined;
-  #managementUid: string | undefined;
-  #synced: Promise<unknown> | undefined;
+  const { index } = management.store(SYNC_SECRET);
+  const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
+  const copies = new Map<string, KnownCopy>();
+  const copyOf = (name: string): CopyStatus | undefined => {
+    // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
+    const known = index.find(copyKey(name));
+    const copy = copies.get(name);
+    return known?.uid === copy?.uid && known?.generation === copy?.generation ? copy : undefined;
+  };
+  const copySink = sinkOf(copies, (name) => {
+    for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
+  });
 
-  constructor(context: ControllerContext) {
-    this.#context = context;
-    const { engine, cluster, management, clock, config, log, metrics: registries } = context;
-    const { managementNamespace: namespace, servedNamespaces: patterns } = config.syncsecret;
-    if (management === undefined || namespace === undefined) {
-      throw new TypeError('the CCM needs a management cluster and its namespace there');
-    }
-    this.#management = management;
-    this.#namespace = namespace;
-    const metrics = new SyncSecretMetrics(registries.registry, 'ccm', () => clock.monotonic());
-    const isManagers = config.controllers.includes(MANAGER_CONTROLLER) ? servedNamespaces(patterns, true) : () => false;
-    const syncSecrets = (this.#syncSecrets = new SyncSecrets({
-      controller: CCM_CONTROLLER,
-      component: COMPONENT,
-      // Those in the namespaces of tenants may turn out to be rules when both clusters are known.
-      isRule: ({ metadata: { namespace: own = '' }, origin, propagated }) =>
-        propagated !== undefined || (origin !== 'another' && !isManagers(own)),
-      metrics,
-      context,
-    }));
-    const connected = 'Whether the management cluster answers (1) or not (0).';
-    registries.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
-      management.reachability.cause === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
-    );
-    management.reachability.onChange(() => {
-      // Those that wait say for what. A settled one keeps its status.
-      for (const [rule] of syncSecrets.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
+  const uids: { own?: string; management?: string } = {};
+  const stopped = new AbortController();
+  const identify = async (of: keyof typeof uids, what: string, advice: string, onKnown?: () => void): Promise<void> => {
+    const { api } = of === 'own' ? cluster : management;
+    await readClusterUid(api, stopped.signal, (uid, error) => {
+      if (error !== undefined) log.warn(`the identity of ${what} cannot be read`, { error, advice });
+      uids[of] = uid;
+      onKnown?.();
+      // The marks of copies depend on the uids, and so does which copies are orphans, and which SyncSecrets are copied.
+      for (const [rule] of store.all()) engine.enqueueRule(rule, 'low');
+      for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
     });
-    const { index } = management.store(SYNC_SECRET);
-    const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
-    const copies = (this.#copies = new Copies((name) => {
-      for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
-    }));
-    const copyOf = (name: string): CopyStatus | undefined => {
-      // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
-      const known = index.find(copyKey(name));
-      const copy = copies.get(name);
-      return known !== undefined && copy?.version === contentVersion(known) ? copy : undefined;
-    };
-    const rules = new CcmRules({
+  };
+
+  let synced: Promise<unknown> | undefined;
+  const reconciler = new CcmReconciler({
+    rules: new CcmRules({
       cluster: cluster.api.cluster,
-      store: syncSecrets.store,
+      store,
       travel: new Travel(config.syncsecret),
       management: management.api.cluster,
       namespace,
-      zoneOf: (own) => zoneOf(own, this.#clusterUid, this.#managementUid, isManagers),
-      clusterUid: () => this.#clusterUid,
+      zoneOf: (own) => zoneOf(own, uids.own, uids.management, isManagers),
+      clusterUid: () => uids.own,
       copyOf,
-    });
-    this.reconciler = new CcmReconciler({
-      rules,
-      syncSecrets,
-      unreachable: () => management.reachability.cause,
-      log,
-      synced: async () => await this.#synced,
-      deletionTimeoutMs: config.deletionTimeoutMs,
-      monotonic: () => clock.monotonic(),
-    });
-  }
-
-  open(): void {
-    const { cluster } = this.#context;
-    const { synced } = watchSyncSecrets(this.#context, this.#syncSecrets.store.sink);
+    }),
+    syncSecrets,
+    unreachable: () => management.reachability.cause,
+    log,
+    synced: async () => await synced,
+    deletionTimeoutMs: config.deletionTimeoutMs,
+    monotonic: () => clock.monotonic(),
+  });
+  const open = (): void => {
+    const listed = watchSyncSecrets(context, store.sink).synced;
+    const advice = 'grant `get` on the namespace kube-system';
     const until = 'until then copies without a SyncSecret are not deleted';
     const identified = new Promise<void>((resolve, reject) => {
-      this.#identify(cluster.api, 'the cluster', `grant \`get\` on the namespace kube-system; ${until}`, (uid) => {
-        this.#clusterUid = uid;
-        resolve();
-      }).catch(reject);
+      identify('own', 'the cluster', `${advice}; ${until}`, resolve).catch(reject);
     });
-    this.#synced = Promise.all([synced, identified]);
+    synced = Promise.all([listed, identified]);
     // A stop before the end is no error.
-    this.#synced.catch(() => undefined);
+    synced.catch(() => undefined);
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
     // The management cluster may not answer for any time.
-    this.#identify(
-      this.#management.api,
-      'the management cluster',
-      `grant \`get\` on the namespace kube-system there; ${untilThere}`,
-      (uid) => {
-        this.#managementUid = uid;
-      },
-    ).catch(() => undefined);
-    this.#management.watchContents(SYNC_SECRET, { namespace: this.#namespace, isSource: false }, this.#copies.sink);
-  }
-
-  stop(): void {
-    this.#stop.abort();
-  }
-
-  /** Reads the uid of a cluster. @param onRead called when the uid is known, or is found to be forbidden @throws the reason of a stop */
-  async #identify(api: KubeApi, what: string, advice: string, onRead: (uid: string) => void): Promise<void> {
-    const { engine, log } = this.#context;
-    await readClusterUid(api, this.#stop.signal, (uid, error) => {
-      if (error !== undefined) log.warn(`the identity of ${what} cannot be read`, { error, advice });
-      onRead(uid);
-      // The marks of copies depend on the uids, and so does which copies are orphans, and which SyncSecrets are copied.
-      for (const [rule] of this.#syncSecrets.store.all()) engine.enqueueRule(rule, 'low');
-      for (const copy of this.#management.store(SYNC_SECRET).index.keys()) engine.enqueueTarget(copy, 'low');
-    });
-  }
+    identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
+    management.watchContents(SYNC_SECRET, { namespace, isSource: false }, copySink);
+  };
+  return { reconciler, open, stop: () => stopped.abort() };
 }
 
 export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
@@ -256,45 +223,30 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
 }
 
 interface KnownCopy extends CopyStatus {
-  /** @see contentVersion */
-  readonly version: string;
+  readonly uid: string;
 }
 
-/** The status of the copies in the management cluster, by name. */
-class Copies {
-  readonly #copies = new Map<string, KnownCopy>();
-  readonly #lists = new KeyLists();
-  readonly #onChange: (name: string) => void;
-
-  /** @param onChange the status of a copy may have changed */
-  constructor(onChange: (name: string) => void) {
-    this.#onChange = onChange;
-  }
-
-  get(name: string): KnownCopy | undefined {
-    return this.#copies.get(name);
-  }
-
-  readonly sink: WatchSink = {
-    upsert: (object: KubeObject) => {
-      const { name, generation } = object.metadata;
-      const version = versionOf(object.metadata, SYNC_SECRET);
-      this.#copies.set(name, { version, generation, status: statusOf(object, this.#lists) });
-      this.#onChange(name);
+/** Keeps the status of the copies in the management cluster, by name. @param onChange the status of a copy may have changed */
+function sinkOf(copies: Map<string, KnownCopy>, onChange: (name: string) => void): WatchSink {
+  const lists = new KeyLists();
+  const drop = (name: string): void => {
+    if (copies.delete(name)) onChange(name);
+  };
+  return {
+    upsert: (object) => {
+      const { name, uid, generation } = object.metadata;
+      copies.set(name, { uid, generation, status: statusOf(object, lists) });
+      onChange(name);
       return true;
     },
-    remove: ({ metadata: { name } }) => {
-      this.#drop(name);
+    remove: ({ metadata }) => {
+      drop(metadata.name);
     },
     prune: (keys) => {
       const names = new Set(Array.from(keys, (key) => key.slice(key.indexOf('/') + 1)));
-      for (const name of this.#copies.keys()) if (!names.has(name)) this.#drop(name);
+      for (const name of copies.keys()) if (!names.has(name)) drop(name);
     },
   };
-
-  #drop(name: string): void {
-    if (this.#copies.delete(name)) this.#onChange(name);
-  }
 }
 
 /** The uid of this namespace is, by convention, the identity of a cluster. */

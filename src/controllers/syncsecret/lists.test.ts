@@ -18,7 +18,6 @@ import { RuleStore } from '../common/rules/rule-store.ts';
 import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
 import { CcmReconciler } from './ccm.ts';
 import { ManagerReconciler } from './manager.ts';
-import { SyncSecretMetrics } from './metrics.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { PROPAGATED_ANNOTATION } from './rules/marks.ts';
 import { SyncSecrets } from './sync-secrets.ts';
@@ -55,20 +54,18 @@ interface Situation {
   readonly api?: KubeApi;
 }
 
-const metrics = new SyncSecretMetrics(new MetricRegistry(), 'ccm', () => 0);
-
 /** SyncSecrets of a running controller whose engine does nothing. */
-function runningSyncSecrets(controller: string, its = api): SyncSecrets {
+function runningSyncSecrets(role: 'ccm' | 'manager', its = api): SyncSecrets {
   const engine = { enqueueRule: () => undefined, enqueueStatus: () => undefined };
-  const context = { engine, cluster: { api: its }, clock: { now: () => 0 }, recordEvent: () => undefined };
-  return new SyncSecrets({ controller, component: 'test', isRule: () => true, metrics, context });
+  const clock = { now: () => 0, monotonic: () => 0 };
+  const metrics = { registry: new MetricRegistry() };
+  const context = { engine, cluster: { api: its }, clock, metrics, recordEvent: () => undefined };
+  return new SyncSecrets({ role, isRule: () => true, context });
 }
 
-function syncSecrets(controller: string): SyncSecrets {
-  const all = runningSyncSecrets(controller);
-  all.store.put(
-    controller === MANAGER_CONTROLLER ? { metadata: { ...syncSecret.metadata, annotations: {} } } : syncSecret,
-  );
+function syncSecrets(role: 'ccm' | 'manager'): SyncSecrets {
+  const all = runningSyncSecrets(role);
+  all.store.put(role === 'manager' ? { metadata: { ...syncSecret.metadata, annotations: {} } } : syncSecret);
   return all;
 }
 
@@ -93,12 +90,12 @@ const meaning = { cluster: 'c', travel };
 const common = { deletionTimeoutMs: 0, monotonic: () => 0 };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
   [MANAGER_CONTROLLER]: ({ synced }) => {
-    const objects = syncSecrets(MANAGER_CONTROLLER);
+    const objects = syncSecrets('manager');
     const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });
     return new ManagerReconciler({ ...common, rules, syncSecrets: objects, synced, exists: () => false });
   },
   [CCM_CONTROLLER]: ({ synced }) => {
-    const objects = syncSecrets(CCM_CONTROLLER);
+    const objects = syncSecrets('ccm');
     const rules = new CcmRules({
       ...meaning,
       store: objects.store,
@@ -199,7 +196,7 @@ test('nothing is reported of a SyncSecret without the finalizer, because nothing
   ] as const) {
     let sent = 0;
     const object = { metadata: { ...metadata, finalizers: [...finalizers], generation: 1 } };
-    const objects = runningSyncSecrets(MANAGER_CONTROLLER, {
+    const objects = runningSyncSecrets('manager', {
       ...api,
       request: async () => {
         sent += 1;

@@ -9,11 +9,10 @@ import { SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { finalizerStep } from '../common/rules/finalizer.ts';
+import { Deletions, finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
-import { SyncSecretMetrics } from './metrics.ts';
 import { COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
-import { LeftDeletions, managerDuty, servedNamespaces } from './rules/one-cluster.ts';
+import { managerDuty, servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
@@ -30,73 +29,49 @@ export const syncSecretManager: ControllerEntry = {
   kinds: [SYNC_SECRET],
   hasTenants: true,
   annotationReader: () => isReadMark,
-  create: (context) => new SyncSecretManager(context),
+  create,
   reader: async () => (await import('./reader.ts')).syncSecretReader,
   programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
 
-/** The source component of events. */
-const COMPONENT = 'kubelb-manager';
 /** A deletion is left to the CCM for so many times the limit of deletions: the CCM itself keeps it. */
 const LEFT_LIMITS = 2;
 
-class SyncSecretManager implements Controller {
-  readonly reconciler: ManagerReconciler;
-  readonly #context: ControllerContext;
-  readonly #syncSecrets: SyncSecrets;
-  readonly #watches: WatchGroup[] = [];
-
-  constructor(context: ControllerContext) {
-    this.#context = context;
-    const { cluster, clock, config } = context;
-    const metrics = new SyncSecretMetrics(context.metrics.registry, 'manager', () => clock.monotonic());
-    const { servedNamespaces: patterns } = config.syncsecret;
-    const isServed = servedNamespaces(patterns, config.controllers.includes(CCM_CONTROLLER));
-    this.#syncSecrets = new SyncSecrets({
-      controller: MANAGER_CONTROLLER,
-      component: COMPONENT,
-      isRule: (rule) => managerDuty(rule, isServed) !== 'none',
-      metrics,
-      context,
-    });
-    const leftDeletions = new LeftDeletions(LEFT_LIMITS * config.deletionTimeoutMs, isServed, () => clock.monotonic());
-    this.reconciler = new ManagerReconciler({
-      rules: new ManagerRules({
-        cluster: cluster.api.cluster,
-        store: this.#syncSecrets.store,
-        travel: new Travel(config.syncsecret),
-        isServed,
-        leftDeletions,
-      }),
-      syncSecrets: this.#syncSecrets,
-      exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
-      synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
-      deletionTimeoutMs: config.deletionTimeoutMs,
-      monotonic: () => clock.monotonic(),
-    });
-  }
-
-  open(): void {
-    const { cluster } = this.#context;
-    this.#watches.push(
-      watchSyncSecrets(this.#context, this.#syncSecrets.store.sink),
-      cluster.watch(
-        {
-          collection: 'secrets',
-          scope: 'syncsecret',
-          path: '/api/v1/secrets',
-          labelSelector: `${COPY_LABEL}=${COPY_OF_SYNC_SECRET}`,
-          metadataOnly: true,
-          inPages: true,
-        },
-        cluster.store(SECRET).index.feed().sink,
-      ),
-    );
-  }
-
-  stop(): void {
-    // Its watches are those of the cluster.
-  }
+function create(context: ControllerContext): Controller {
+  const { cluster, clock, config } = context;
+  const { deletionTimeoutMs, controllers, syncsecret } = config;
+  const monotonic = (): number => clock.monotonic();
+  const isServed = servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER));
+  const isRule = (rule: SyncSecretRule): boolean => managerDuty(rule, isServed) !== 'none';
+  const syncSecrets = new SyncSecrets({ role: 'manager', isRule, context });
+  const { index } = cluster.store(SECRET);
+  const watches: WatchGroup[] = [];
+  const reconciler = new ManagerReconciler({
+    rules: new ManagerRules({
+      cluster: cluster.api.cluster,
+      store: syncSecrets.store,
+      travel: new Travel(syncsecret),
+      isServed,
+      leftDeletions: new Deletions({ deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs, monotonic }),
+    }),
+    syncSecrets,
+    exists: (secret) => index.find(secret) !== undefined,
+    synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
+    deletionTimeoutMs,
+    monotonic,
+  });
+  const secrets = {
+    collection: 'secrets',
+    scope: 'syncsecret',
+    path: '/api/v1/secrets',
+    labelSelector: `${COPY_LABEL}=${COPY_OF_SYNC_SECRET}`,
+    metadataOnly: true,
+    inPages: true,
+  };
+  const open = (): void => {
+    watches.push(watchSyncSecrets(context, syncSecrets.store.sink), cluster.watch(secrets, index.feed().sink));
+  };
+  return { reconciler, open };
 }
 
 export interface ManagerReconcilerOptions extends SyncSecretReconcilerOptions {

@@ -21,22 +21,20 @@ import {
   SYNCED_CONDITION,
   type SyncSecretStatus,
 } from './api.ts';
-import type { SyncSecretMetrics } from './metrics.ts';
+import { SyncSecretMetrics } from './metrics.ts';
 import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
 import type { SyncState } from './rules/status.ts';
 
 export interface SyncSecretsOptions {
-  /** Name of the controller. */
-  readonly controller: string;
-  /** The source component of events. */
-  readonly component: string;
+  /** As in the names of the controller, of its metrics, and of the source of its events. */
+  readonly role: 'ccm' | 'manager';
   /** Whether an object is a rule of this controller. */
   readonly isRule: (rule: SyncSecretRule) => boolean;
-  readonly metrics: SyncSecretMetrics;
   readonly context: Pick<ControllerContext, 'recordEvent'> & {
     readonly engine: Pick<ControllerContext['engine'], 'enqueueRule' | 'enqueueStatus'>;
     readonly cluster: Pick<ControllerContext['cluster'], 'api'>;
-    readonly clock: Pick<ControllerContext['clock'], 'now'>;
+    readonly clock: Pick<ControllerContext['clock'], 'now' | 'monotonic'>;
+    readonly metrics: Pick<ControllerContext['metrics'], 'registry'>;
   };
 }
 
@@ -53,11 +51,11 @@ export class SyncSecrets {
 
   constructor(options: SyncSecretsOptions) {
     this.#options = options;
-    this.metrics = options.metrics;
-    const { controller, component, isRule, metrics, context } = options;
+    const { role, isRule, context } = options;
     const { engine, cluster, clock } = context;
+    const metrics = (this.metrics = new SyncSecretMetrics(context.metrics.registry, role, () => clock.monotonic()));
     this.store = new RuleStore({
-      controller,
+      controller: `syncsecret-${role}`,
       toRule: (object) => {
         const rule = ruleOf(object, this.#lists);
         return isRule(rule) ? rule : undefined;
@@ -86,7 +84,7 @@ export class SyncSecrets {
       recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
         const fields = { kind: SYNC_SECRET_KIND, namespace, name };
         const subject = { apiVersion: SYNC_SECRET_API_VERSION, ...fields, uid };
-        context.recordEvent(component, { subject, ...event }, fields);
+        context.recordEvent(`kubelb-${role}`, { subject, ...event }, fields);
       },
     });
   }

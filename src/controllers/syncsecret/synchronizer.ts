@@ -34,70 +34,51 @@ export const secretSynchronizer: ControllerEntry = {
   kinds: [SYNC_SECRET],
   hasTenants: true,
   annotationReader: () => isReadMark,
-  create: (context) => new SecretSynchronizer(context),
+  create,
 };
 
 /** The source component of events. */
 const COMPONENT = 'kubelb-ccm';
 
-class SecretSynchronizer implements Controller {
-  readonly reconciler: SynchronizerReconciler;
-  readonly #context: ControllerContext;
-  readonly #secrets: RuleStore<SecretRule>;
+function create(context: ControllerContext): Controller {
+  const { engine, cluster, config } = context;
+  const secrets = new RuleStore({
+    controller: SYNCHRONIZER_CONTROLLER,
+    toRule: secretRule,
+    versionOf: secretVersion,
+    onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
+  });
+  const watches: WatchGroup[] = [];
+  const reconciler = new SynchronizerReconciler({
+    rules: new SynchronizerRules({ cluster: cluster.api.cluster, secrets, travel: new Travel(config.syncsecret) }),
+    secrets,
+    client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
+    synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
+    warn: ({ metadata: { name, namespace = '', uid } }, { reason, message }) => {
+      const { apiVersion, kind } = SECRET;
+      const subject = { apiVersion, kind, namespace, name, uid };
+      context.recordEvent(COMPONENT, { subject, type: 'Warning', reason, message }, { kind, namespace, name });
+    },
+  });
   /** The SyncSecrets of KubeLB, under the keys of the rules of their Secrets. */
-  readonly #ofKubeLb: RuleStore<KubeObject>;
-  readonly #watches: WatchGroup[] = [];
-
-  constructor(context: ControllerContext) {
-    this.#context = context;
-    const { engine, cluster } = context;
-    this.#secrets = new RuleStore({
-      controller: SYNCHRONIZER_CONTROLLER,
-      toRule: secretRule,
-      versionOf: secretVersion,
-      onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
-    });
-    this.#ofKubeLb = new RuleStore({
-      controller: SYNCHRONIZER_CONTROLLER,
-      toRule: keptOfKubeLb,
-      versionOf: ({ metadata: { uid } }) => uid,
-      onChange: (rule, _initial, _before, found) => {
-        if (found === undefined) return;
-        this.reconciler.expectFinalizer(rule);
-        engine.enqueueRule(rule, 'low');
-      },
-    });
-    this.reconciler = new SynchronizerReconciler({
-      rules: new SynchronizerRules({
-        cluster: cluster.api.cluster,
-        secrets: this.#secrets,
-        travel: new Travel(context.config.syncsecret),
-      }),
-      secrets: this.#secrets,
-      client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
-      synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
-      warn: ({ metadata }, { reason, message }) => {
-        const { name, namespace = '', uid } = metadata;
-        const { apiVersion, kind } = SECRET;
-        const subject = { apiVersion, kind, namespace, name, uid };
-        const event = { subject, type: 'Warning', reason, message } as const;
-        context.recordEvent(COMPONENT, event, { kind, namespace, name });
-      },
-    });
-  }
-
-  open(): void {
-    const { cluster } = this.#context;
-    const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
-    this.#watches.push(
-      cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(this.#secrets)),
-      watchSyncSecrets(this.#context, this.#ofKubeLb.sink, false),
+  const ofKubeLb = new RuleStore({
+    controller: SYNCHRONIZER_CONTROLLER,
+    toRule: keptOfKubeLb,
+    versionOf: ({ metadata: { uid } }) => uid,
+    onChange: (rule, _initial, _before, found) => {
+      if (found === undefined) return;
+      reconciler.expectFinalizer(rule);
+      engine.enqueueRule(rule, 'low');
+    },
+  });
+  const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
+  const open = (): void => {
+    watches.push(
+      cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(secrets)),
+      watchSyncSecrets(context, ofKubeLb.sink, false),
     );
-  }
-
-  stop(): void {
-    // Its watches are those of the cluster.
-  }
+  };
+  return { reconciler, open };
 }
 
 /** What is kept of a SyncSecret of KubeLB. SyncSecrets are targets here, and rules of the CCM. */

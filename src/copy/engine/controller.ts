@@ -17,7 +17,7 @@ export interface Controller {
   installed?(signal: AbortSignal): Promise<void>;
   /** Opens its watches, and those of namespaces. */
   open(): void;
-  stop(): void;
+  stop?(): void;
 }
 
 /** A queue, for metrics and the check of liveness. */

@@ -78,7 +78,7 @@ export class Manager {
       ...backends.all.map(async (backend) => await backend.drain()),
       ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
     ]);
-    for (const controller of this.#open.splice(0)) controller.stop();
+    for (const controller of this.#open.splice(0)) controller.stop?.();
   }
 
   /** Second part of a stop: closes the backends. */

@@ -2,8 +2,7 @@
  * Leader election on a Lease: one of several replicas works, and it stops before another replica can acquire the Lease.
  *
  *   standby ──lease is free or ran out──▶ leading ──signal──▶ draining ──work ended──▶ released
- *      ▲                                     │ renewDeadline passed, or another holds it
- *      └───────────── work ended ────────────┘
+ *                                            └──renewDeadline passed, or another holds it──▶ lost
  *
  * - **standby** reads the Lease every `retryMs` (jittered), and when the holder's time would run out.
  * - **leading** renews every `retryMs`. The leader counts its time from *before* it sent the last successful renewal; the others
@@ -11,6 +10,7 @@
  *   another replica can start, however the clocks are set. A timer enforces this, also while a request hangs.
  * - **draining** renews until the work has ended, and only then releases the Lease, so that the next holder does not start while
  *   this one still writes.
+ * - **lost** ends the run when the work has ended. The process ends then: a new one has no stale caches.
  *
  * The request limit is half the renew deadline, so that one stalled request does not cost the Lease.
  */
@@ -43,8 +43,6 @@ export interface LeaderElectorOptions {
   readonly renewDeadlineMs?: number;
   /** Default 2,000. */
   readonly retryMs?: number;
-  /** How long the last requests may take once the work has ended, ms. Default 2,000. */
-  readonly exitLimitMs?: number;
   /** Called after a failed attempt, which is repeated. Must not throw. */
   readonly onError: (error: unknown) => void;
   /** Called when the holder has changed; `undefined`: none. Must not throw. */
@@ -57,18 +55,15 @@ export interface LeaderElectorOptions {
 export interface ElectionOptions {
   /**
    * The work. The signal is aborted when leadership is lost or the run ends: the work must then stop writing, and
-   * settle its promise when it has stopped. Returning early keeps leading; a rejection while leading ends the run with that error.
+   * settle its promise when it has stopped. A rejection while leading ends the run with that error.
    */
-  readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
-  /** After the work has ended, for every time that it was started. */
-  readonly onStoppedLeading?: () => void;
+  readonly onStartedLeading: (signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
-/** Reason of the work's signal when leadership was lost. */
-export class LeadershipLostError extends Error {
-  override readonly name = 'LeadershipLostError';
-}
+const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
+/** How long the last requests may take once the work has ended, ms: an API server that does not answer cannot delay the end of the process. */
+const EXIT_LIMIT_MS = 2000;
 
 /** Retries are spread over this share of the period; client-go's 120 % would make a hand-over take up to 4.4 s. */
 const JITTER = 0.25;
@@ -85,10 +80,9 @@ export class LeaderElector {
   #observation: LeaseObservation | undefined;
   /** We lead until then, monotonic ms. */
   #heldUntil = -Infinity;
-  #running = false;
 
   constructor(options: LeaderElectorOptions) {
-    const defaults = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000, exitLimitMs: 2000 };
+    const defaults = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000 };
     this.#options = { ...defaults, clock: systemClock, random: Math.random, ...options };
     const { leaseDurationMs, renewDeadlineMs } = this.#options;
     this.#client = new LeaseClient({ ...options, durationMs: leaseDurationMs, timeoutMs: renewDeadlineMs / 2 });
@@ -104,78 +98,74 @@ export class LeaderElector {
   }
 
   /**
-   * Stands by and leads until the signal is aborted; then releases the Lease.
-   * @throws the error of the work while leading; Error if this is running already
+   * Stands by, then leads until the signal is aborted; then releases the Lease.
+   * @throws Error when the Lease was lost and the work has ended; the error of the work while leading
    */
-  async run(options: ElectionOptions): Promise<void> {
-    if (this.#running) throw new Error(`the election for lease ${this.#options.name} is running already`);
-    this.#running = true;
-    const exit = new ExitLimit(this.#options.exitLimitMs, this.#options.clock);
-    const onAbort = (): void => {
-      // For a leader the limit begins when its work has ended.
-      if (!this.isLeader) exit.begin();
+  async run({ onStartedLeading, signal }: ElectionOptions): Promise<void> {
+    const cut = new AbortController();
+    let exit: Timer | undefined;
+    const limitExit = (): void => {
+      exit ??= this.#options.clock.setTimeout(() => {
+        cut.abort(new Error(`the lease's last request took longer than ${EXIT_LIMIT_MS} ms`));
+      }, EXIT_LIMIT_MS);
     };
-    options.signal.addEventListener('abort', onAbort, { once: true });
+    // For a leader the limit begins when its work has ended.
+    const onAbort = (): void => {
+      if (!this.isLeader) limitExit();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
     try {
-      while (!options.signal.aborted) {
-        await this.#attempt(exit.signal);
-        if (this.isLeader && options.signal.aborted) await this.#release(exit.signal);
-        else if (this.isLeader) await this.#lead(options, exit);
-        else await this.#pause(this.#standbyMs(), options.signal);
+      for (;;) {
+        if (signal.aborted) return;
+        await this.#attempt(cut.signal);
+        if (this.isLeader) break;
+        await this.#pause(this.#standbyMs(), signal);
       }
+      if (!signal.aborted) await this.#lead({ onStartedLeading, signal }, cut.signal, limitExit);
     } finally {
-      options.signal.removeEventListener('abort', onAbort);
-      exit.cancel();
-      this.#running = false;
+      if (this.isLeader) await this.#release(cut.signal);
+      signal.removeEventListener('abort', onAbort);
+      exit?.cancel();
     }
   }
 
-  async #lead({ onStartedLeading, onStoppedLeading, signal }: ElectionOptions, exit: ExitLimit): Promise<void> {
+  /** @param onWorkEnded called when the work has ended, before the last renewal */
+  async #lead({ onStartedLeading, signal }: ElectionOptions, cut: AbortSignal, onWorkEnded: () => void): Promise<void> {
     using leading = anySignal(signal);
     const renewals = new AbortController();
-    let lost = false;
-    const lose = (why: string): void => {
-      lost = true;
+    const lost = new Error(LOST);
+    const lose = (): void => {
       this.#heldUntil = -Infinity;
-      leading.abort(new LeadershipLostError(why));
+      leading.abort(lost);
       renewals.abort();
     };
-    const renewing = this.#renew(renewals.signal, exit.signal, lose);
+    const renewing = this.#renew(renewals.signal, cut, lose);
     try {
       await onStartedLeading(leading.signal);
-      if (!leading.signal.aborted)
-        await new Promise((resolve) => leading.signal.addEventListener('abort', resolve, { once: true }));
     } catch (error) {
+      // Work that was told to end may fail.
       if (!leading.signal.aborted) throw error;
-      this.#options.onError(error);
     } finally {
-      leading.abort();
-      onStoppedLeading?.();
       renewals.abort();
-      if (!lost || signal.aborted) exit.begin();
+      onWorkEnded();
       await renewing;
-      // A late answer may have renewed a lost Lease: `run` then leads again.
-      if (this.isLeader && (!lost || signal.aborted)) await this.#release(exit.signal);
     }
+    if (leading.signal.reason === lost && !signal.aborted) throw lost;
   }
 
-  /** Renews until `stop`; calls `lose` once when the Lease is lost. */
-  async #renew(stop: AbortSignal, cut: AbortSignal, lose: (why: string) => void): Promise<void> {
+  /** Renews until `stop`; calls `lose` when the Lease is lost. */
+  async #renew(stop: AbortSignal, cut: AbortSignal, lose: () => void): Promise<void> {
     let watchdog: Timer | undefined;
     const watch = (): void => {
       watchdog?.cancel();
       if (this.#heldUntil === -Infinity) return;
-      const late = `the lease ${this.#options.name} could not be renewed for ${this.#options.renewDeadlineMs} ms`;
-      watchdog = this.#options.clock.setTimeout(() => lose(late), this.#heldUntil - this.#options.clock.monotonic());
+      watchdog = this.#options.clock.setTimeout(lose, this.#heldUntil - this.#options.clock.monotonic());
     };
     watch();
     while (await this.#pause(this.#options.retryMs, stop)) {
       await this.#attempt(cut);
       if (stop.aborted) break;
-      if (!this.isLeader) {
-        const holder = this.leader === undefined ? 'has no holder' : `is held by ${this.leader}`;
-        lose(`the lease ${this.#options.name} ${holder}`);
-      }
+      if (!this.isLeader) lose();
       watch();
     }
     watchdog?.cancel();
@@ -267,35 +257,5 @@ export class LeaderElector {
       () => true,
       () => false,
     );
-  }
-}
-
-/**
- * The time limit for the last requests. Its signal is aborted some time after `begin`, so that an API server that does not answer cannot delay
- * the end of the process.
- */
-class ExitLimit {
-  readonly #controller = new AbortController();
-  readonly #limitMs: number;
-  readonly #clock: Clock;
-  #timer: Timer | undefined;
-
-  constructor(limitMs: number, clock: Clock) {
-    this.#limitMs = limitMs;
-    this.#clock = clock;
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  begin(): void {
-    this.#timer ??= this.#clock.setTimeout(() => {
-      this.#controller.abort(new Error(`the lease's last request took longer than ${this.#limitMs} ms`));
-    }, this.#limitMs);
-  }
-
-  cancel(): void {
-    this.#timer?.cancel();
   }
 }

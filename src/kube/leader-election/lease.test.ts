@@ -1,17 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import {
-  nextStep,
-  type Lease,
-  type LeaseSpec,
-  microTime,
-  newLease,
-  releasedLease,
-  renewedLease,
-  observe,
-  takenLease,
-} from './lease.ts';
+import { nextStep, type Lease, type LeaseSpec, microTime, heldLease, releasedLease, observe } from './lease.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 9, 30, 15, 42);
 
@@ -84,7 +74,8 @@ test('only a change of the record renews a observation', () => {
 });
 
 test('the Lease that is written', () => {
-  assert.deepEqual(newLease('ns', 'keyferry', 'me', 15_000, NOW), {
+  const holder = { namespace: 'ns', name: 'keyferry', identity: 'me', durationMs: 15_000 };
+  assert.deepEqual(heldLease({ do: 'create' }, holder, NOW), {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
     metadata: { namespace: 'ns', name: 'keyferry' },
@@ -100,11 +91,11 @@ test('the Lease that is written', () => {
   const ours = lease({ ...other, holderIdentity: 'me', acquireTime, leaseTransitions: 4 });
   const renewTime = microTime(NOW);
   const spec = { holderIdentity: 'me', leaseDurationSeconds: 10, renewTime };
-  assert.deepEqual(renewedLease(ours, 'me', 10_000, NOW), {
+  assert.deepEqual(heldLease({ do: 'renew', lease: ours }, { ...holder, durationMs: 10_000 }, NOW), {
     ...ours,
     spec: { ...spec, acquireTime, leaseTransitions: 4 },
   });
-  assert.deepEqual(takenLease(ours, 'you', 10_000, NOW), {
+  assert.deepEqual(heldLease({ do: 'take', lease: ours }, { ...holder, identity: 'you', durationMs: 10_000 }, NOW), {
     ...ours,
     spec: { ...spec, holderIdentity: 'you', acquireTime: renewTime, leaseTransitions: 5 },
   });
@@ -156,13 +147,8 @@ test('property: two replicas never lead at once, and one leads if all keep tryin
           const step = nextStep(input);
           if (step.do === 'wait' || outcome === 'not sent') return;
           time += latency;
-          const body = (
-            read === undefined
-              ? newLease('ns', 'l', member.identity, DURATION, time)
-              : step.do === 'renew'
-                ? renewedLease(read, member.identity, DURATION, time)
-                : takenLease(read, member.identity, DURATION, time)
-          ) as Lease;
+          const holder = { namespace: 'ns', name: 'l', identity: member.identity, durationMs: DURATION };
+          const body = heldLease(step, holder, time) as Lease;
           stored = { ...body, metadata: { ...lease(undefined).metadata, resourceVersion: String(++version) } };
           if (outcome === 'answered') member.heldUntil = startedAt + DEADLINE;
         };

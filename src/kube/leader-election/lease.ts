@@ -106,25 +106,31 @@ export function holderOf(lease: Lease): string | undefined {
   return typeof holder === 'string' && holder !== '' ? holder : undefined;
 }
 
-/** A first Lease, held by `identity`. `now` is the wall clock. */
-export function newLease(namespace: string, name: string, identity: string, durationMs: number, now: number): unknown {
-  return {
-    apiVersion: 'coordination.k8s.io/v1',
-    kind: 'Lease',
-    metadata: { namespace, name },
-    spec: held(identity, durationMs, now, { leaseTransitions: 0 }),
+export interface LeaseHolder {
+  readonly namespace: string;
+  readonly name: string;
+  readonly identity: string;
+  /** Duration in the Lease, ms. */
+  readonly durationMs: number;
+}
+
+/** The Lease that the step writes. `now` is the wall clock. */
+export function heldLease(
+  step: HoldingStep,
+  { namespace, name, identity, durationMs }: LeaseHolder,
+  now: number,
+): unknown {
+  const first = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { namespace, name } };
+  const lease = step.do === 'create' ? first : step.lease;
+  const before: LeaseSpec = step.do === 'create' ? {} : (step.lease.spec ?? {});
+  const spec = {
+    holderIdentity: identity,
+    leaseDurationSeconds: Math.ceil(durationMs / 1000),
+    acquireTime: (step.do === 'renew' && before.acquireTime) || microTime(now),
+    renewTime: microTime(now),
+    leaseTransitions: (before.leaseTransitions ?? 0) + (step.do === 'take' ? 1 : 0),
   };
-}
-
-export function renewedLease(lease: Lease, identity: string, durationMs: number, now: number): unknown {
-  const { acquireTime, leaseTransitions }: LeaseSpec = lease.spec ?? {};
-  const kept = { ...(acquireTime && { acquireTime }), leaseTransitions: leaseTransitions ?? 0 };
-  return { ...lease, spec: { ...lease.spec, ...held(identity, durationMs, now, kept) } };
-}
-
-export function takenLease(lease: Lease, identity: string, durationMs: number, now: number): unknown {
-  const leaseTransitions = (lease.spec?.leaseTransitions ?? 0) + 1;
-  return { ...lease, spec: { ...lease.spec, ...held(identity, durationMs, now, { leaseTransitions }) } };
+  return { ...lease, spec: { ...before, ...spec } };
 }
 
 /** As client-go writes it with ReleaseOnCancel: no holder, and a duration of one second. */
@@ -133,28 +139,13 @@ export function releasedLease(lease: Lease, now: number): unknown {
   return { ...lease, spec: { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, ...times } };
 }
 
-function held(holderIdentity: string, durationMs: number, now: number, kept: LeaseSpec): LeaseSpec {
-  return {
-    holderIdentity,
-    leaseDurationSeconds: Math.ceil(durationMs / 1000),
-    acquireTime: microTime(now),
-    renewTime: microTime(now),
-    ...kept,
-  };
-}
-
 /** The API's MicroTime: exactly six digits of a second. */
 export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }
 
-export interface LeaseClientOptions {
+export interface LeaseClientOptions extends LeaseHolder {
   readonly api: KubeApi;
-  readonly namespace: string;
-  readonly name: string;
-  readonly identity: string;
-  /** Duration in the Lease, ms. */
-  readonly durationMs: number;
   /** Limit of each call, ms. */
   readonly timeoutMs: number;
 }
@@ -183,13 +174,9 @@ export class LeaseClient {
 
   /** @throws ApiError (AlreadyExists: another replica was first; Conflict: the Lease changed since it was read), ConnectionError */
   hold(step: HoldingStep, now: number, signal: AbortSignal): Promise<Lease> {
-    const { namespace, name, identity, durationMs } = this.#options;
-    if (step.do === 'create') {
-      const body = JSON.stringify(newLease(namespace, name, identity, durationMs, now));
-      return this.#call({ method: 'POST', path: this.#collection, body, signal });
-    }
-    const held = step.do === 'renew' ? renewedLease : takenLease;
-    return this.#put(held(step.lease, identity, durationMs, now), signal);
+    const lease = heldLease(step, this.#options, now);
+    if (step.do !== 'create') return this.#put(lease, signal);
+    return this.#call({ method: 'POST', path: this.#collection, body: JSON.stringify(lease), signal });
   }
 
   /** @throws as `hold` */

@@ -87,7 +87,7 @@ before(async () => {
   env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, HOME: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
   // The CRDs stay, as those of a release.
   await run([
-    'helm install keyferry deploy/helm/keyferry -n keyferry --create-namespace',
+    'helm install keyferry deploy/helm/keyferry -n keyferry --create-namespace --set image.repository=keyferry',
     'helm uninstall keyferry -n keyferry',
   ]);
   await plane.api.apply([

@@ -29,7 +29,7 @@ after(async () => {
 });
 
 function recorder(more: Partial<EventRecorderOptions> = {}): EventRecorder {
-  return new EventRecorder({ api, component: 'mirrors.kts.studio', instance: 'keyferry-0', ...more });
+  return new EventRecorder({ api, instance: 'keyferry-0', ...more });
 }
 
 /** A ConfigMap is the object of the event; the API server does not check that it exists. */
@@ -62,9 +62,9 @@ test('eleven equal messages become one Event with count eleven', async () => {
   };
   await using events = recorder({ api: counted });
   const mirror = subject('db');
-  events.record(noSecret(mirror));
+  events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
-  for (let i = 0; i < 10; i++) events.record(noSecret(mirror));
+  for (let i = 0; i < 10; i++) events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
   const found = await eventsOf(mirror);
   assert.equal(found.length, 1);
@@ -85,7 +85,7 @@ test('eleven equal messages become one Event with count eleven', async () => {
 test('a cluster-scoped object has its events in the namespace default', async () => {
   await using events = recorder();
   const { namespace: _, ...namespaced } = subject('shop', { kind: 'Namespace' });
-  events.record(noSecret(namespaced));
+  events.record('mirrors.kts.studio', noSecret(namespaced));
   await written(events);
   assert.equal((await eventsOf(namespaced)).length, 1);
 });
@@ -93,11 +93,11 @@ test('a cluster-scoped object has its events in the namespace default', async ()
 test('a deleted Event is created again with its count', async () => {
   await using events = recorder();
   const mirror = subject('forgotten');
-  events.record(noSecret(mirror));
+  events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
   const [first] = await eventsOf(mirror);
   await plane.api.delete(`/api/v1/namespaces/shop/events/${first.metadata.name}`);
-  events.record(noSecret(mirror));
+  events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
   const found = await eventsOf(mirror);
   assert.deepEqual(
@@ -122,8 +122,8 @@ test('many events of one namespace neither delay nor displace those of another',
     maxPendingInNamespace: 20,
     onDrop: (input) => drops.push(input.subject.name),
   });
-  for (let index = 0; index < 30; index += 1) events.record(noSecret(subject(`noisy-${index}`)));
-  events.record(noSecret(subject('quiet', { namespace: 'default' })));
+  for (let index = 0; index < 30; index += 1) events.record('mirrors.kts.studio', noSecret(subject(`noisy-${index}`)));
+  events.record('mirrors.kts.studio', noSecret(subject('quiet', { namespace: 'default' })));
   assert.deepEqual(
     drops,
     Array.from({ length: 10 }, (_, index) => `noisy-${index + 20}`),
@@ -132,7 +132,7 @@ test('many events of one namespace neither delay nor displace those of another',
   assert.equal(posted.length, 21);
   const turn = posted.indexOf('/api/v1/namespaces/default/events');
   assert.ok(turn === 0 || turn === 1, `it had to wait for ${turn} others`);
-  events.record(noSecret(subject('noisy-29')));
+  events.record('mirrors.kts.studio', noSecret(subject('noisy-29')));
   await written(events);
   assert.equal(drops.length, 10, 'there is room again');
 });
@@ -140,7 +140,7 @@ test('many events of one namespace neither delay nor displace those of another',
 test('long names and messages are truncated to the limits of the server', async () => {
   await using events = recorder({ onDrop: () => assert.fail('dropped') });
   const mirror = subject(`${'n'.repeat(240)}.${'m'.repeat(12)}`);
-  events.record(noSecret(mirror, '🔑'.repeat(1000)));
+  events.record('mirrors.kts.studio', noSecret(mirror, '🔑'.repeat(1000)));
   await written(events);
   const [event] = await eventsOf(mirror);
   assert.ok(Buffer.byteLength(event.message) <= 1024);
@@ -149,7 +149,7 @@ test('long names and messages are truncated to the limits of the server', async 
 test('an Event that the server refuses is dropped at once and logged', async () => {
   const drops: string[] = [];
   await using events = recorder({ onDrop: (input, error) => drops.push(`${input.subject.name}: ${error.message}`) });
-  events.record(noSecret(subject('nowhere', { namespace: 'no-such-namespace' })));
+  events.record('mirrors.kts.studio', noSecret(subject('nowhere', { namespace: 'no-such-namespace' })));
   await waitFor(() => drops.length > 0);
   assert.match(drops[0] ?? '', /^nowhere: .*404 NotFound/);
   assert.deepEqual([drops.length, events.pending], [1, 0]);
@@ -162,9 +162,9 @@ test('an API server that hangs does not block callers: events beyond the limit a
   const mirrors = Array.from({ length: 8 }, (_, index) => subject(`waiting-${index}`));
   await plane.pauseApiServer();
   try {
-    for (const mirror of mirrors) events.record(noSecret(mirror));
+    for (const mirror of mirrors) events.record('mirrors.kts.studio', noSecret(mirror));
     assert.deepEqual(drops, ['waiting-5', 'waiting-6', 'waiting-7']);
-    events.record(noSecret(mirrors[0]!));
+    events.record('mirrors.kts.studio', noSecret(mirrors[0]!));
     await staysTrue(() => events.pending === 5, 500, 'five wait, and are tried again and again');
   } finally {
     plane.resumeApiServer();
@@ -183,19 +183,19 @@ test('long names and messages are truncated to the limits of the server', async 
   const onDrop = (input: Pick<EventInput, 'subject'>): unknown => drops.push(input.subject.name);
   const quick = recorder({ onDrop });
   const mirror = subject('last-words');
-  for (let i = 0; i < 3; i++) quick.record(noSecret(mirror));
+  for (let i = 0; i < 3; i++) quick.record('mirrors.kts.studio', noSecret(mirror));
   await quick.stop();
   assert.deepEqual(
     (await eventsOf(mirror)).map((event) => event.count),
     [3],
   );
-  quick.record(noSecret(mirror));
+  quick.record('mirrors.kts.studio', noSecret(mirror));
   assert.equal(drops.length, 1);
 
   const stuck = recorder({ onDrop });
   await plane.pauseApiServer();
   try {
-    stuck.record(noSecret(mirror, 'never written'));
+    stuck.record('mirrors.kts.studio', noSecret(mirror, 'never written'));
     await within(700, 'the stop', async () => {
       await stuck.stop({ drainMs: 300 });
     });

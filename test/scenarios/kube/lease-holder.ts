@@ -20,5 +20,6 @@ await elector.run({
   signal: new AbortController().signal,
   onStartedLeading: () => {
     console.log('leading');
+    return new Promise(() => undefined);
   },
 });

@@ -19,6 +19,8 @@ export interface WantedEntry {
 }
 
 export interface EntryOutcome {
+  /** As in Vault's API. */
+  readonly path: string;
   readonly decision: EntryDecision;
   /** Of the entry now; `undefined` where the engine has no versions. */
   readonly version: number | undefined;
@@ -68,10 +70,10 @@ export class EntryMaker {
   }
 }
 
-function refused({ values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
+function refused({ path, values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
   const problems = values.map(({ field }): Problem => ({ ...why, field, fault: 'user' }));
   const decision: EntryDecision = { make: [], nested: [], problems };
-  return { decision, version: undefined, createdTime: undefined, existed: false, made: false };
+  return { path, decision, version: undefined, createdTime: undefined, existed: false, made: false };
 }
 
 /** The paths by which rules may name an entry: in KV 2 with `data/` after the mount, or without it. */
@@ -98,7 +100,7 @@ async function update(
     },
     signal,
   );
-  return { decision, version, createdTime, existed, made: written };
+  return { path, decision, version, createdTime, existed, made: written };
 }
 
 /** Values of other properties keep every digit. */

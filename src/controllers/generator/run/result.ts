@@ -17,6 +17,7 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import { CREATED_CONDITION, type EsoCondition } from '../api.ts';
 import { isReason, type Problem, type Reason, type WantedValue } from '../request/requests.ts';
 import { StoreError } from '../store/store-spec.ts';
+import type { EntryOutcome } from './entry.ts';
 
 export interface Result {
   readonly created: boolean;
@@ -31,17 +32,8 @@ export interface Result {
   readonly more?: string;
 }
 
-/** An entry after its run. */
-export interface EntryState {
-  /** As in Vault's API. */
-  readonly path: string;
-  /** `undefined`: the engine has no versions. */
-  readonly version: number | undefined;
-  /** Of the version, RFC 3339. */
-  readonly createdTime: string | undefined;
-  /** A value was written now. */
-  readonly made: boolean;
-}
+/** An entry after its run. `made`: a value was written, and no result says so yet. */
+export type EntryState = Pick<EntryOutcome, 'path' | 'version' | 'createdTime' | 'made'>;
 
 /** Longest message, characters. */
 const MAX_MESSAGE = 1024;

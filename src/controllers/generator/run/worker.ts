@@ -40,11 +40,8 @@ export interface WorkerOptions {
 
 /** A run, and the error for which it is repeated. */
 interface Work {
-  readonly outcomes: (EntryOutcome & {
-    readonly path: string;
-    /** A value was written, and no result says so yet. */
-    readonly isNews: boolean;
-  })[];
+  /** `made`: a value was written, and no result says so yet. */
+  readonly outcomes: EntryOutcome[];
   readonly problems: Problem[];
   error: unknown;
   /** The watch of a credential is not listed yet. Nothing is said before. */
@@ -218,7 +215,7 @@ export class Worker {
         log.info(`${name}: the Vault secret was created.`, { rule: key, path, vault: server.addr });
         getOrCreate(this.#unreported, key, () => new Set()).add(path);
       }
-      work.outcomes.push({ ...outcome, path, isNews: this.#unreported.get(key)?.has(path) === true });
+      work.outcomes.push({ ...outcome, made: this.#unreported.get(key)?.has(path) === true });
       work.problems.push(...outcome.decision.problems);
     }
   }
@@ -250,9 +247,7 @@ export class Worker {
     this.#faults.set(key, problems[0]?.fault ?? 'nobody');
     // Vault was not called again because of the failure that was reported already.
     if (isSkippedCall(error) && rule.result?.reason === 'ErrorCreating') return;
-    const entries = outcomes
-      .filter(({ decision }) => decision.problems.length === 0)
-      .map(({ path, version, createdTime, isNews }) => ({ path, version, createdTime, made: isNews }));
+    const entries = outcomes.filter(({ decision }) => decision.problems.length === 0);
     const nested = outcomes.flatMap(({ decision }) => decision.nested);
     const result = resultOf({ entries, nested, problems }, rule.result);
     if (!result.created && result.message !== rule.result?.message) {

@@ -5,8 +5,11 @@ import type { ObjectMeta } from '../../../kube/api.ts';
 import { KeyLists } from '../../../copy/model/observed.ts';
 import { SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
-import { ccmDuty, LeftDeletions, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';
+import { ccmDuty, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
+import { ManagerRules } from './sync-secret-rule-set.ts';
+import { Travel } from './travel.ts';
+import { Deletions } from '../../common/rules/finalizer.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 
@@ -110,21 +113,28 @@ describe('the manager', () => {
 
   it('leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
     let now = 5;
-    const left = new LeftDeletions(
-      1000,
-      () => true,
-      () => now,
-    );
+    let present: SyncSecretRule | undefined;
+    const rules = new ManagerRules({
+      cluster: 'c',
+      store: { get: () => present, key: () => RULE },
+      travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }),
+      isServed: () => true,
+      leftDeletions: new Deletions({ deletionTimeoutMs: 1000, monotonic: () => now }),
+    });
+    const remainingMs = (one: SyncSecretRule | undefined): number => {
+      present = one;
+      return rules.leftMs(RULE);
+    };
     const object = rule('app', { ...propagated, ...deleted });
-    assert.equal(left.remainingMs(RULE, rule('app')), 0, 'its own');
-    assert.equal(left.remainingMs(RULE, object), 1000);
+    assert.equal(remainingMs(rule('app')), 0, 'its own');
+    assert.equal(remainingMs(object), 1000);
     now += 400;
-    assert.equal(left.remainingMs(RULE, object), 600);
+    assert.equal(remainingMs(object), 600);
     now += 700;
-    assert.equal(left.remainingMs(RULE, object), 0);
+    assert.equal(remainingMs(object), 0);
     now += 1;
-    assert.equal(left.remainingMs(RULE, object), 0, 'the time does not begin again');
-    assert.equal(left.remainingMs(RULE, undefined), 0);
-    assert.equal(left.remainingMs(RULE, object), 1000, 'another object of the name');
+    assert.equal(remainingMs(object), 0, 'the time does not begin again');
+    assert.equal(remainingMs(undefined), 0);
+    assert.equal(remainingMs(object), 1000, 'another object of the name');
   });
 });

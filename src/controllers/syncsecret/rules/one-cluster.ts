@@ -17,9 +17,7 @@
  *   there is none, and the object was cloned or restored. The time begins when the manager sees the deletion. A copy that is left by that is
  *   an orphan of its CCM.
  */
-import type { RuleKey } from '../../../copy/model/keys.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
-import { Deletions } from '../../common/rules/finalizer.ts';
 import { OWN_FINALIZERS } from '../api.ts';
 import { UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretRule } from './rule.ts';
@@ -73,24 +71,4 @@ export function managerDuty({ metadata, origin, propagated }: SyncSecretRule, is
   const { namespace = '', deletionTimestamp, finalizers } = metadata;
   if (isServed(namespace) && (propagated === undefined || origin === 'another')) return 'serve';
   return deletionTimestamp !== undefined && finalizers.some((one) => OWN_FINALIZERS.has(one)) ? 'free' : 'none';
-}
-
-/** For how long the manager still leaves a deletion of a SyncSecret that it does not serve to the CCM. */
-export class LeftDeletions {
-  readonly #isServed: IsServed;
-  readonly #deletions: Deletions;
-
-  constructor(limitMs: number, isServed: IsServed, monotonic: () => number) {
-    this.#isServed = isServed;
-    this.#deletions = new Deletions({ deletionTimeoutMs: limitMs, monotonic });
-  }
-
-  /** @param object `undefined`: no rule of the manager @returns ms; 0: the manager may work on the object */
-  remainingMs(rule: RuleKey, object: SyncSecretRule | undefined): number {
-    if (object !== undefined && managerDuty(object, this.#isServed) !== 'serve') {
-      return Math.max(0, this.#deletions.step(rule, object, []).remainingMs);
-    }
-    this.#deletions.forget(rule);
-    return 0;
-  }
 }

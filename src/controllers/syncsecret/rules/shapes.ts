@@ -5,10 +5,9 @@ import type { DesiredState, FieldPatch, Shape, SourceView } from '../../../copy/
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { LAST_APPLIED, type Observed } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
-import type { OwnerReference } from '../../../kube/api.ts';
 import { TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
-import { ORIGIN_LABELS } from '../api.ts';
+import { ORIGIN_LABELS, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
 import {
   COPY_OF_SYNC_SECRET,
   ORIGIN_ANNOTATION,
@@ -119,8 +118,9 @@ export class CopyShape extends SyncShape<CopyOf> {
 }
 
 export interface SecretOf {
-  /** The SyncSecret. */
-  readonly owner: OwnerReference;
+  /** Of the SyncSecret. */
+  readonly name: string;
+  readonly uid: string;
   readonly immutable: boolean;
   /** The type of the SyncSecret, if the Secret gets the type Opaque in its place. */
   readonly originalType: string | undefined;
@@ -129,13 +129,13 @@ export interface SecretOf {
 /** The Secret of a SyncSecret. */
 export class SecretShape extends SyncShape<SecretOf> {
   constructor(travel: Travel, of: SecretOf) {
-    const { owner, immutable, originalType } = of;
+    const { uid, immutable, originalType } = of;
     const isUsual = !immutable && originalType === undefined;
-    super(isUsual ? owner.uid : flatText(owner.uid, ' ', immutable, ' ', originalType ?? ''), travel, of);
+    super(isUsual ? uid : flatText(uid, ' ', immutable, ' ', originalType ?? ''), travel, of);
   }
 
   protected fieldsOf({ labels, annotations }: Present): Fields {
-    const { owner, immutable, originalType } = this.of;
+    const { name, uid, immutable, originalType } = this.of;
     const origin: Record<string, string> = {};
     for (const key of Object.values(ORIGIN_LABELS)) {
       const value = labels[key];
@@ -145,11 +145,11 @@ export class SecretShape extends SyncShape<SecretOf> {
       labels: { ...this.travel.labels(labels), ...origin, [COPY_LABEL]: COPY_OF_SYNC_SECRET },
       annotations: {
         ...this.travel.annotations(annotations),
-        [OWNER_ANNOTATION]: owner.name,
+        [OWNER_ANNOTATION]: name,
         [ORIGINAL_TYPE_ANNOTATION]: originalType ?? null,
       },
       immutable,
-      ownerReferences: [owner],
+      ownerReferences: [{ apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, name, uid }],
       ...(originalType !== undefined && { type: 'Opaque' }),
     };
   }

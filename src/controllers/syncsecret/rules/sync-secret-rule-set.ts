@@ -16,10 +16,12 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import { flatText } from '../../../runtime/text/flat-text.ts';
+import type { Deletions } from '../../common/rules/finalizer.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import { ccmDuty, type CcmDuty, type LeftDeletions, type Zone } from './one-cluster.ts';
+import { ccmDuty, type CcmDuty, managerDuty, type Zone } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape, SecretShape } from './shapes.ts';
 import { type CopyStatus, copyState } from './status.ts';
@@ -64,7 +66,7 @@ export abstract class SyncSecretRules<
     const object = store.get(rule);
     if (object === undefined || !this.isServed(rule, object)) return undefined;
     const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = object.metadata;
-    const title = `${SYNC_SECRET_KIND} ${namespace}/${name}`;
+    const title = flatText(SYNC_SECRET_KIND, ' ', namespace, '/', name);
     const owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const target = this.targetOf(object);
     const shape = this.shapeOf(rule, object);
@@ -181,8 +183,8 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 }
 
 export interface ManagerRulesOptions extends SyncSecretRulesOptions {
-  /** `undefined`: it leaves no deletion to a CCM. */
-  readonly leftDeletions?: LeftDeletions;
+  /** The time for which a deletion is left to a CCM. `undefined`: none is. */
+  readonly leftDeletions?: Deletions;
   readonly isServed: (namespace: string) => boolean;
 }
 
@@ -203,10 +205,15 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
   }
 
-  /** How long the manager still leaves a SyncSecret to a CCM, ms. 0: the manager may work on the SyncSecret now. */
+  /** How long the manager still leaves the deletion of a SyncSecret to a CCM, ms. 0: the manager may work on the SyncSecret now. */
   leftMs(rule: RuleKey): number {
-    const { store, leftDeletions } = this.options;
-    return leftDeletions?.remainingMs(rule, store.get(rule)) ?? 0;
+    const { store, leftDeletions, isServed } = this.options;
+    const object = store.get(rule);
+    if (object !== undefined && managerDuty(object, isServed) !== 'serve') {
+      return Math.max(0, leftDeletions?.step(rule, object, []).remainingMs ?? 0);
+    }
+    leftDeletions?.forget(rule);
+    return 0;
   }
 
   protected isServed(rule: RuleKey): boolean {
@@ -222,13 +229,9 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   }
 
   protected shapeOf(_rule: RuleKey, object: SyncSecretRule): SecretShape {
-    const { name, uid } = object.metadata;
-    const owner = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, name, uid };
-    return new SecretShape(this.options.travel, {
-      owner,
-      immutable: object.immutable,
-      originalType: originalTypeOf(object),
-    });
+    const { metadata, immutable } = object;
+    const { name, uid } = metadata;
+    return new SecretShape(this.options.travel, { name, uid, immutable, originalType: originalTypeOf(object) });
   }
 }
 
