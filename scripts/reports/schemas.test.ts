@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { z } from 'zod';
 import type { Explanation } from '../../src/commands/explain/report.ts';
-import type { PlanReport } from '../../src/commands/plan/report.ts';
+import type { PlanReport } from '../../src/commands/plan/rows.ts';
 import type { StatusReport } from '../../src/commands/status/report.ts';
 import type { VersionReport } from '../../src/cli/version-report.ts';
 import {

@@ -65,7 +65,7 @@ async function explanationOf(
 ): Promise<Explanation> {
   const { inventory, claims } = snapshot;
   const { kind } = collection;
-  // `undefined`: it is no kind of rules.
+  // `undefined`: objects of this kind are no rules.
   const ruleNames = [...snapshot.readers.values()].find((reader) => reader.collection === collection)?.ruleNames;
   const key = resourceKey(api.cluster, kind, namespace, name);
   const observed = inventory.objects.get(key);

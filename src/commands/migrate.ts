@@ -23,8 +23,7 @@ import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/
 import { type CommandContext, type CommandResult, readSnapshot, requireReach } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import type { Decision } from '../copy/plan/decide.ts';
-import type { PlannedTarget } from './plan/report.ts';
-import { rowsOn } from './plan/rows.ts';
+import { type PlannedTarget, rowsOn } from './plan/rows.ts';
 
 /**
  * @throws Error if a right to read is missing, or if the other program still runs while its objects are to be changed; the errors of

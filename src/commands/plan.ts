@@ -17,13 +17,15 @@ import { copiesText, reportText, textTable } from './output/text.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import { readManifests } from './plan/manifests.ts';
 import {
+  type Affected,
+  affectedBy,
   hasLossOrRefusal,
   type PlannedNote,
   type PlannedProblem,
   type PlannedTarget,
   type PlanReport,
-} from './plan/report.ts';
-import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
+  rowsOf,
+} from './plan/rows.ts';
 
 /** @throws ManifestError naming file, document and field, and the errors of `api.request` */
 export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {

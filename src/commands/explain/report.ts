@@ -3,7 +3,7 @@
  * fields; fields are added, but never changed or removed. The schema is docs/schemas/explain.json. Pure.
  */
 import { type RuleStatus, type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
-import type { PlannedAction } from '../plan/report.ts';
+import type { PlannedAction } from '../plan/rows.ts';
 import type { Writer } from './subject.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
 import { copiesText, TextParts } from '../output/text.ts';

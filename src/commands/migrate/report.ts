@@ -4,7 +4,7 @@
  */
 import type { TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from '../actions.ts';
-import { hasLossOrRefusal, type PlannedTarget } from '../plan/report.ts';
+import { hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
 import type { FindingVerdict } from '../../controllers/common/migration.ts';
 import { copiesText, TextParts } from '../output/text.ts';
@@ -28,7 +28,7 @@ export interface MigrationProgram {
   readonly rules: number;
   /** Objects that the other program made or fills. */
   readonly copies: number;
-  /** Deployments in which it runs: `<namespace>/<name>`. */
+  /** Deployments in which the program runs: `<namespace>/<name>`. */
   readonly running: readonly string[];
   readonly findings: readonly MigrationFinding[];
 }

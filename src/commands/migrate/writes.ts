@@ -59,7 +59,7 @@ export class Writer {
   }
 
   /**
-   * Writes sources first: a copy with a mark is deleted if the source does not request it.
+   * Writes sources before copies: Keyferry deletes a copy with a mark whose source does not request it.
    * @param different copies that would not keep their data, with the reason: they are left alone
    * @param objects as they were listed
    */

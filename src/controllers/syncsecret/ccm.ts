@@ -163,7 +163,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const { namespace, store } = this.rules.options;
     const object = store.get(rule);
-    if (object === undefined || this.rules.dutyOf(object) !== 'copy') return;
+    if (object === undefined || this.preparationOf(rule) === undefined) return;
     await this.options.syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
     if (object.propagated !== undefined && object.propagated !== namespace)
       this.#remarked.set(rule, object.metadata.uid);
@@ -176,13 +176,13 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
     const { namespace, store } = this.rules.options;
     const object = store.get(rule);
     if (object === undefined) this.#remarked.delete(rule);
-    // The other name came back, so it is that of a CCM that runs: without an end, each would replace the mark.
+    // The mark names the other namespace again, so another CCM runs. Both would replace the mark without an end.
     else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace)
       this.#warnOfOtherCcm(object);
     return await super.updateStatus(...args);
   }
 
-  /** A SyncSecret has the mark of another management namespace again, after it had ours: another CCM copies it, too. */
+  /** The mark of a SyncSecret names another management namespace again, after this CCM had replaced it. */
   #warnOfOtherCcm({ metadata: { namespace, name }, propagated: target }: SyncSecretRule): void {
     if (this.#knowsOtherCcm) return;
     this.#knowsOtherCcm = true;

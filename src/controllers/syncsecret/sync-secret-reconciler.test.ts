@@ -9,11 +9,11 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
-import { SyncSecretMetrics } from './metrics.ts';
 import { ruleVersion, type SyncSecretRule } from './rules/rule.ts';
 import { ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
 import { SyncSecretReconciler } from './sync-secret-reconciler.ts';
+import { SyncSecretMetrics } from './sync-secrets.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 

@@ -92,7 +92,7 @@ export abstract class SyncSecretReconciler<
       this.#deletions.forget(rule);
       return undefined;
     }
-    // Without the finalizer nothing was done for it.
+    // Nothing was done yet for a SyncSecret without the finalizer.
     const isOutdated = evaluated !== ruleVersion(object) || this.preparationOf(rule) === 'first';
     if (!this.rules.isActive(object)) {
       return isOutdated ? undefined : await this.#release(rule, object, entries, signal);
@@ -109,7 +109,7 @@ export abstract class SyncSecretReconciler<
   }
 
   /**
-   * Reports the deletion, and removes the finalizer when it is done: when the copy or the Secret is gone, or at a time limit. The status gives
+   * Reports the deletion, and removes the finalizer when the copy or the Secret is gone, or at a time limit. The status gives
    * the reason of the wait. An object that remains after the limit is an orphan, and is deleted as soon as that is possible.
    * @param object is being deleted, or is released without being deleted
    * @param entries its claims, which release their targets

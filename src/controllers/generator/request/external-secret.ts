@@ -63,7 +63,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
   if (!isFailing && created === undefined && !saysFailure) return undefined;
   const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
-  // Without our own annotation: a write of it must not cause another run.
+  // The version leaves out our own annotation, so that writing the result causes no other run.
   const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
   return {
     metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },

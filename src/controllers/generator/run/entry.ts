@@ -179,7 +179,7 @@ export function decideEntry(
       case 'present':
     }
   }
-  // No part of an entry is written while another part is wrong: its readers would see half of it.
+  // While one part is wrong, no part is written: the readers of the entry would see half of its values.
   return { make: problems.length > 0 ? [] : [...make.values()], nested, problems };
 }
 

@@ -25,7 +25,7 @@ export interface Result {
   readonly message: string;
   /**
    * The versions of the entries, by path: number and time, because the numbers of an entry that was deleted with its metadata begin at 1
-   * again. KV 1 has no versions: there it is the number of our writes.
+   * again. KV 1 has no versions, so the text counts our writes.
    */
   readonly entries: Readonly<Record<string, string>>;
   /** Of the versions that are not in `entries`. */

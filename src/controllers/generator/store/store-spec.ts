@@ -16,7 +16,7 @@ export interface CaReference {
 
 /** What a store says about the secrets engine. */
 export interface StoreMount {
-  /** `spec.provider.vault.path`: where the engine is mounted. `undefined`: the keys say it. */
+  /** `spec.provider.vault.path`: where the engine is mounted. `undefined`: the keys begin with the mount. */
   readonly mount: string | undefined;
   readonly version: 'v1' | 'v2';
 }
@@ -117,7 +117,7 @@ function caOf(
   if ((type !== 'Secret' && type !== 'ConfigMap') || !name || !key) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider must have type (Secret or ConfigMap), name and key`);
   }
-  // As in ESO: else the users of the store would choose whom it trusts.
+  // As in ESO: otherwise the users of the store would choose which certificates the store trusts.
   if (kind === 'ClusterSecretStore' && !namespace) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider.namespace must be specified in a ClusterSecretStore`);
   }

@@ -21,7 +21,7 @@ export const reflector: Foreign = {
   image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
   sourceOf: ({ annotations }) => {
     const isMirror = isSet(annotations[NAMES.reflects]);
-    // It pushes no mirror on, but others may be filled from one that a user made.
+    // Reflector pushes no mirror on. Other objects may be filled from a mirror that a user made.
     if (!isTrue(annotations[NAMES.allowed]) || (isMirror && isTrue(annotations[NAMES.autoReflects]))) return undefined;
     return sourceBy(annotations, !isMirror && isTrue(annotations[NAMES.auto]));
   },

@@ -28,7 +28,7 @@ const FAILED_REASON = 'SyncFailed';
 
 /** What has become of an active SyncSecret. */
 export interface RuleResult {
-  /** Of its claim. `undefined`: it has none, or one of an earlier version. */
+  /** The outcome of the claim. `undefined`: the SyncSecret has no claim, or that of an earlier version. */
   readonly outcome: Outcome | undefined;
   /** `prepare` or `evaluate` fails. */
   readonly failure: Cause | undefined;
