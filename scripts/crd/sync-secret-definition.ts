@@ -1,17 +1,12 @@
 /** The CustomResourceDefinition of SyncSecret, with the columns of the original. */
-import {
-  SYNC_SECRET_GROUP,
-  SYNC_SECRET_KIND,
-  SYNC_SECRET_PLURAL,
-  SYNC_SECRET_VERSION,
-} from '../../src/controllers/syncsecret/api.ts';
+import { SYNC_SECRET, SYNC_SECRET_GROUP, SYNC_SECRET_VERSION } from '../../src/controllers/syncsecret/api.ts';
 import { customResourceDefinition } from './definition.ts';
 import { syncSecret } from './sync-secret.ts';
 
 export const syncSecretDefinition = customResourceDefinition({
   group: SYNC_SECRET_GROUP,
-  kind: SYNC_SECRET_KIND,
-  plural: SYNC_SECRET_PLURAL,
+  kind: SYNC_SECRET.kind,
+  plural: SYNC_SECRET.plural,
   singular: 'syncsecret',
   versions: [
     {

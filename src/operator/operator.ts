@@ -108,8 +108,9 @@ export class Operator {
       objectKnown: (key) => vault.objectKnown(key),
     });
     const recordEvent: ControllerContext['recordEvent'] = (component, event, fields) => {
-      const { type, reason, message } = event;
-      log[type === 'Warning' ? 'warn' : 'info'](message, { ...fields, reason });
+      const { type, reason, message, subject } = event;
+      const { kind, namespace, name } = subject;
+      log[type === 'Warning' ? 'warn' : 'info'](message, { ...(fields ?? { kind, namespace, name }), reason });
       this.#events.record(component, event);
     };
     const reach = reachOf(config.limits);

@@ -38,9 +38,9 @@ export interface ControllerContext {
   /**
    * Writes an Event and a log line.
    * @param component the source of the Event: each controller reports under the name of its original
-   * @param fields of the log line
+   * @param fields of the log line. Default: kind, namespace and name of the subject
    */
-  readonly recordEvent: (component: string, event: EventInput, fields: LogFields) => void;
+  readonly recordEvent: (component: string, event: EventInput, fields?: LogFields) => void;
 }
 
 export interface ControllerEntry {

@@ -115,8 +115,7 @@ function create(context: ControllerContext): Controller {
       mode: () => mode,
       recordEvent: ({ metadata: { name, namespace = '', uid } }, { created, reason, message }) => {
         const subject = { apiVersion: served.apiVersion, kind: 'ExternalSecret', namespace, name, uid };
-        const event = { subject, type: created ? 'Normal' : 'Warning', reason, message } as const;
-        context.recordEvent(EVENT_COMPONENT, event, { kind: subject.kind, namespace, name });
+        context.recordEvent(EVENT_COMPONENT, { subject, type: created ? 'Normal' : 'Warning', reason, message });
       },
       registry,
     }),

@@ -84,7 +84,7 @@ class ReplicatorController implements Controller {
       rules,
       recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
         const subject = { apiVersion, kind, namespace, name, uid };
-        recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
+        recordEvent(EVENT_COMPONENT, { subject, ...event });
       },
       isNamespacePending: (...copy) => this.#changes.isPending(...copy),
     });

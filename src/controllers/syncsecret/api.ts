@@ -11,18 +11,13 @@ import type { Condition } from '../common/rules/rule-statuses.ts';
 
 export const SYNC_SECRET_GROUP = 'kubelb.k8c.io';
 export const SYNC_SECRET_VERSION = 'v1alpha1';
-export const SYNC_SECRET_API_VERSION = `${SYNC_SECRET_GROUP}/${SYNC_SECRET_VERSION}`;
-export const SYNC_SECRET_API_PATH = `/apis/${SYNC_SECRET_API_VERSION}`;
-export const SYNC_SECRET_KIND = 'SyncSecret';
-export const SYNC_SECRET_PLURAL = 'syncsecrets';
-export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET_PLURAL}.${SYNC_SECRET_GROUP}`);
 
 /** SyncSecrets as a kind of content: a custom resource that describes a Secret. */
 export const SYNC_SECRET: Kind = {
-  kind: SYNC_SECRET_KIND,
-  apiVersion: SYNC_SECRET_API_VERSION,
-  groupPath: SYNC_SECRET_API_PATH,
-  plural: SYNC_SECRET_PLURAL,
+  kind: 'SyncSecret',
+  apiVersion: `${SYNC_SECRET_GROUP}/${SYNC_SECRET_VERSION}`,
+  groupPath: `/apis/${SYNC_SECRET_GROUP}/${SYNC_SECRET_VERSION}`,
+  plural: 'syncsecrets',
   fields: [{ name: 'data', encoding: 'base64' }],
   overlay: 'stringData',
   typed: true,
@@ -30,6 +25,7 @@ export const SYNC_SECRET: Kind = {
   isCustom: true,
   minimal: () => ({ data: {} }),
 };
+export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET.plural}.${SYNC_SECRET_GROUP}`);
 
 /** On every SyncSecret that may have a copy or a Secret, in both clusters. */
 export const SYNC_SECRET_FINALIZER = 'kubelb.k8c.io/lb-finalizer';

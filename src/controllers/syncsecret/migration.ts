@@ -1,14 +1,6 @@
 /** A cluster of KubeLB: its SyncSecrets stay as they are. */
 import { someOf } from '../../runtime/text/some-of.ts';
-import {
-  MANAGED_BY_KUBELB,
-  MANAGED_BY_LABEL,
-  ORIGIN_LABELS,
-  ORIGINAL_FINALIZER,
-  SYNC_SECRET_API_PATH,
-  SYNC_SECRET_KIND,
-  SYNC_SECRET_PLURAL,
-} from './api.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { listEach } from '../../kube/list-each.ts';
@@ -35,7 +27,7 @@ async function find({ api, config, signal }: MigrationContext): Promise<ProgramF
   try {
     await listEach(
       api,
-      `${SYNC_SECRET_API_PATH}/${SYNC_SECRET_PLURAL}`,
+      `${SYNC_SECRET.groupPath}/${SYNC_SECRET.plural}`,
       (item) => {
         if (ORIGIN_LABELS.name in (item.metadata.labels ?? {})) copies += 1;
         else rules += 1;
@@ -68,7 +60,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
     if (staying.length === 0) continue;
     texts.push(`its ${what} ${someOf(staying, MAX_NAMED)} do not travel; --propagate-${what} allows keys`);
   }
-  const object = { kind: SYNC_SECRET_KIND, namespace, name };
+  const object = { kind: SYNC_SECRET.kind, namespace, name };
   return texts.map((text) => ({ verdict: 'difference', object, text }));
 }
 

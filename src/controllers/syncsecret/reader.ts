@@ -29,12 +29,8 @@ import {
   MANAGED_BY_KUBELB,
   MANAGED_BY_LABEL,
   SYNC_SECRET,
-  SYNC_SECRET_API_PATH,
-  SYNC_SECRET_API_VERSION,
   SYNC_SECRET_CRD_ADVICE,
   SYNC_SECRET_FINALIZER,
-  SYNC_SECRET_KIND,
-  SYNC_SECRET_PLURAL,
   SYNCED_CONDITION,
 } from './api.ts';
 import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
@@ -43,10 +39,10 @@ import { ruleOf, type SyncSecretRule } from './rules/rule.ts';
 import { Travel } from './rules/travel.ts';
 
 const COLLECTION: RuleCollection = {
-  kind: SYNC_SECRET_KIND,
-  groupPath: SYNC_SECRET_API_PATH,
-  plural: SYNC_SECRET_PLURAL,
-  apiVersions: new Map([[SYNC_SECRET_API_VERSION, undefined]]),
+  kind: SYNC_SECRET.kind,
+  groupPath: SYNC_SECRET.groupPath,
+  plural: SYNC_SECRET.plural,
+  apiVersions: new Map([[SYNC_SECRET.apiVersion, undefined]]),
   notInstalled: SYNC_SECRET_CRD_ADVICE.missing,
   content: SYNC_SECRET,
   isRare: true,
@@ -79,7 +75,7 @@ class SyncSecretReader implements RuleReader {
     inventory.include(COLLECTION, (item) => {
       this.#put(item);
       const { namespace = '', name } = item.metadata;
-      const key = resourceKey(api.cluster, SYNC_SECRET_KIND, namespace, name);
+      const key = resourceKey(api.cluster, SYNC_SECRET.kind, namespace, name);
       inventory.objects.set(key, observe(item.metadata, SYNC_SECRET));
     });
     this.ruleSet = new ManagerRules({
@@ -119,7 +115,7 @@ class SyncSecretReader implements RuleReader {
   /** What becomes of a SyncSecret whose Secret is not in this cluster, or has no name yet. */
   notesOf(object: ResourceKey): readonly string[] {
     const { kind, namespace, name } = parseResourceKey(object);
-    const rule = kind === SYNC_SECRET_KIND ? this.#all.get(`${namespace}/${name}`) : undefined;
+    const rule = kind === SYNC_SECRET.kind ? this.#all.get(`${namespace}/${name}`) : undefined;
     if (rule === undefined || isManaged(rule)) return [];
     const { propagated } = rule;
     if (propagated !== undefined)
@@ -147,7 +143,7 @@ class SyncSecretReader implements RuleReader {
       const state = stateOf(rule);
       yield {
         key: keyOf(namespace, name),
-        kind: SYNC_SECRET_KIND,
+        kind: SYNC_SECRET.kind,
         namespace,
         name,
         source: this.#sourceOf(inventory, rule),
@@ -168,7 +164,7 @@ class SyncSecretReader implements RuleReader {
   /** The SyncSecret of the user: for a copy, that of the tenant. */
   #sourceOf(inventory: Inventory, { metadata, origin }: SyncSecretRule): string {
     const { namespace = '', name } = metadata;
-    const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET_KIND, namespace, name));
+    const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET.kind, namespace, name));
     const tenants = origin === 'another' && observed !== undefined ? originPlace(observed) : undefined;
     return tenants === undefined ? `syncsecret ${namespace}/${name}` : `syncsecret ${tenants} in tenant`;
   }
@@ -176,7 +172,7 @@ class SyncSecretReader implements RuleReader {
   /** Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
   unwanted({ claims, inventory }: Snapshot, key: ResourceKey, observed: Observed): Unwanted | undefined {
     const { kind, namespace, name } = parseResourceKey(key);
-    if (kind === SYNC_SECRET_KIND && observed.annotations[SECRET_ANNOTATION] === name) {
+    if (kind === SYNC_SECRET.kind && observed.annotations[SECRET_ANNOTATION] === name) {
       const secret = inventory.objects.get(resourceKey(this.#cluster, SECRET.kind, namespace, name));
       if (secret?.labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB || !inventory.isListed(SECRET.kind, namespace))
         return undefined;
@@ -188,7 +184,7 @@ class SyncSecretReader implements RuleReader {
     if (owner === undefined) {
       return { owner: '', why: 'its marks were changed, or it is a clone; Keyferry ignores it', isIgnored: true };
     }
-    if (claims.book.claims(owner, key) || !inventory.isListed(SYNC_SECRET_KIND, namespace)) return undefined;
+    if (claims.book.claims(owner, key) || !inventory.isListed(SYNC_SECRET.kind, namespace)) return undefined;
     const tenants = originPlace(observed);
     const whose = tenants === undefined ? '' : ` (of ${tenants} in tenant)`;
     const what = this.#all.has(ruleName(owner)) ? 'was created again' : 'does not exist';

@@ -15,10 +15,8 @@ import {
   ORIGINAL_FINALIZER,
   OWN_FINALIZERS,
   SYNC_SECRET,
-  SYNC_SECRET_API_VERSION,
   SYNC_SECRET_CRD_ADVICE,
   SYNC_SECRET_FINALIZER,
-  SYNC_SECRET_KIND,
   SYNCED_CONDITION,
   type SyncSecretStatus,
 } from './api.ts';
@@ -82,9 +80,8 @@ export class SyncSecrets {
       isSame: sameStatus,
       now: () => clock.now(),
       recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
-        const fields = { kind: SYNC_SECRET_KIND, namespace, name };
-        const subject = { apiVersion: SYNC_SECRET_API_VERSION, ...fields, uid };
-        context.recordEvent(`kubelb-${role}`, { subject, ...event }, fields);
+        const subject = { apiVersion: SYNC_SECRET.apiVersion, kind: SYNC_SECRET.kind, namespace, name, uid };
+        context.recordEvent(`kubelb-${role}`, { subject, ...event });
       },
     });
   }

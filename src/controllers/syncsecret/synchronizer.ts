@@ -55,9 +55,8 @@ function create(context: ControllerContext): Controller {
     client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
     synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
     warn: ({ metadata: { name, namespace = '', uid } }, { reason, message }) => {
-      const { apiVersion, kind } = SECRET;
-      const subject = { apiVersion, kind, namespace, name, uid };
-      context.recordEvent(COMPONENT, { subject, type: 'Warning', reason, message }, { kind, namespace, name });
+      const subject = { apiVersion: SECRET.apiVersion, kind: SECRET.kind, namespace, name, uid };
+      context.recordEvent(COMPONENT, { subject, type: 'Warning', reason, message });
     },
   });
   /** The SyncSecrets of KubeLB, under the keys of the rules of their Secrets. */

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { ownersText } from '../../../copy/model/observed.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
-import { SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
+import { SYNC_SECRET } from '../api.ts';
 import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { Zone } from './one-cluster.ts';
 import type { SyncSecretRule } from './rule.ts';
@@ -73,8 +73,8 @@ describe('the manager', () => {
     store: store(MANAGER_CONTROLLER),
     isServed: () => true,
   });
-  const ownerOf = (uid: string, kind = SYNC_SECRET_KIND): string | undefined => {
-    const owners = ownersText([{ apiVersion: SYNC_SECRET_API_VERSION, kind, name: 'db', uid }]);
+  const ownerOf = (uid: string, kind = SYNC_SECRET.kind): string | undefined => {
+    const owners = ownersText([{ apiVersion: SYNC_SECRET.apiVersion, kind, name: 'db', uid }]);
     return manager.ownerOf(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`));
   };
 

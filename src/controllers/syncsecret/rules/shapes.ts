@@ -7,7 +7,7 @@ import { LAST_APPLIED, type Observed } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
 import { TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
-import { ORIGIN_LABELS, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
+import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import {
   COPY_OF_SYNC_SECRET,
   ORIGIN_ANNOTATION,
@@ -149,7 +149,7 @@ export class SecretShape extends SyncShape<SecretOf> {
         [ORIGINAL_TYPE_ANNOTATION]: originalType ?? null,
       },
       immutable,
-      ownerReferences: [{ apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, name, uid }],
+      ownerReferences: [{ apiVersion: SYNC_SECRET.apiVersion, kind: SYNC_SECRET.kind, name, uid }],
       ...(originalType !== undefined && { type: 'Opaque' }),
     };
   }

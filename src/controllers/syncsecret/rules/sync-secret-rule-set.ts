@@ -19,7 +19,7 @@ import type { Steps } from '../../../runtime/queue/slices.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
-import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND } from '../api.ts';
+import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import { ccmDuty, type CcmDuty, managerDuty, type Zone } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
@@ -66,7 +66,7 @@ export abstract class SyncSecretRules<
     const object = store.get(rule);
     if (object === undefined || !this.isServed(rule, object)) return undefined;
     const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = object.metadata;
-    const title = flatText(SYNC_SECRET_KIND, ' ', namespace, '/', name);
+    const title = flatText(SYNC_SECRET.kind, ' ', namespace, '/', name);
     const owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const target = this.targetOf(object);
     const shape = this.shapeOf(rule, object);
@@ -244,7 +244,7 @@ export function originalTypeOf({ type }: SyncSecretRule): string | undefined {
 function ownerByUid(owners: string | undefined, uid: string): string | undefined {
   for (const line of owners?.split('\n') ?? []) {
     const [apiVersion, kind, name, ownerUid] = line.split(' ');
-    if (apiVersion === SYNC_SECRET_API_VERSION && kind === SYNC_SECRET_KIND && ownerUid === uid) return name;
+    if (apiVersion === SYNC_SECRET.apiVersion && kind === SYNC_SECRET.kind && ownerUid === uid) return name;
   }
   return undefined;
 }

@@ -9,14 +9,7 @@ import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
-import {
-  MANAGED_BY_KUBELB,
-  MANAGED_BY_LABEL,
-  ORIGIN_LABELS,
-  ORIGINAL_FINALIZER,
-  SYNC_SECRET,
-  SYNC_SECRET_KIND,
-} from '../api.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';
 import type { Travel } from './travel.ts';
@@ -67,7 +60,7 @@ export function secretRule(object: KubeObject & { readonly immutable?: boolean }
 function isOfManager(metadata: ObjectMeta): boolean {
   const { name, namespace = '', labels = {}, ownerReferences = [] } = metadata;
   if (labels[COPY_LABEL] === COPY_OF_SYNC_SECRET || originOf({ name, namespace, labels }) === 'another') return true;
-  return ownerReferences.some(({ kind, uid }) => kind === SYNC_SECRET_KIND && uid === name);
+  return ownerReferences.some(({ kind, uid }) => kind === SYNC_SECRET.kind && uid === name);
 }
 
 /** Changes whenever the claims of a Secret may change. */
