@@ -47,6 +47,12 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   undo: /^kubectl delete -f deploy\/keyferry\.yaml$/,
   /** Not every machine has them; src/cli/completion tests the scripts. */
   'no-shell': /^keyferry completion (zsh|fish)/,
+  /** They read the audit log of an API server: test/scenarios/docs/audit.test.ts. */
+  audit: /^jq /,
+  /** No tenant has SyncSecrets here. */
+  'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,
+  /** No release is published. */
+  'no-release': /^(cosign|gh|npm audit) /,
   /** Vault's own program, for a server of the reader. */
   'no-vault': /^vault /,
 };
