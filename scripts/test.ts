@@ -186,6 +186,9 @@ async function main(): Promise<number> {
   if (files.some((file) => needsServers(file))) await getServers(files);
   // For the servers, which are Go programs: an API server uses an eighth less processor time, and 110 MiB more memory.
   process.env['GOGC'] ??= '400';
+  // The servers of many files share the processors. With one thread on two cores, a server needs a tenth less processor time: it hands less
+  // work from thread to thread.
+  process.env['GOMAXPROCS'] ??= String(Math.ceil(availableParallelism() / 2));
   buildBundle();
 
   const counter = new Counter();
