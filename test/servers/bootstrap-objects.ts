@@ -10,6 +10,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
+import { HttpClient } from '../support/http.ts';
 import { cacheFolder, ensureServer } from './ensure.ts';
 import type { EnsureOptions } from './ensure.ts';
 
@@ -91,11 +92,16 @@ async function keepObjects(etcdUrl: string, file: string): Promise<void> {
   await rename(draft, file);
 }
 
+/** Not with `fetch`, which each process would load for these few calls. */
 async function send(etcdUrl: string, call: 'range' | 'txn', body: unknown): Promise<unknown> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const response = await fetch(`${etcdUrl}/v3/kv/${call}`, { method: 'POST', body: JSON.stringify(body), signal });
-  if (!response.ok) throw new Error(`etcd answered ${call} with ${response.status}: ${await response.text()}`);
-  return await response.json();
+  using http = new HttpClient(etcdUrl);
+  const answer = await http.send(`/v3/kv/${call}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (answer.status !== 200) throw new Error(`etcd answered ${call} with ${answer.status}: ${answer.text}`);
+  return JSON.parse(answer.text);
 }
 
 function base64(text: string): string {

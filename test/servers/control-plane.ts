@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 
 import { TestApi } from '../support/api.ts';
+import { HttpClient } from '../support/http.ts';
 import { withBootstrapObjects } from './bootstrap-objects.ts';
 import { CertificateAuthority } from './certificates.ts';
 import type { Certificate, Subject } from './certificates.ts';
@@ -121,9 +122,10 @@ export class ControlPlane {
     if (this.#etcd?.running === true) return;
     const command = await ensureServer('etcd', this.#options);
     this.#etcd = this.#spawn('etcd', command, etcdArgs(this.#layout));
+    using http = new HttpClient(`http://127.0.0.1:${this.#layout.etcdPort}`);
     await this.#etcd.ready(async () => {
-      const response = await fetch(`http://127.0.0.1:${this.#layout.etcdPort}/health`);
-      return ((await response.json()) as { health: string }).health === 'true';
+      const { text } = await http.send('/health');
+      return (JSON.parse(text) as { health: string }).health === 'true';
     }, READY_TIMEOUT_MS);
   }
 

@@ -45,6 +45,10 @@ export class HttpClient {
     this.#agent.destroy();
   }
 
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   /** The response's head; its body is not read yet. `path` may contain a query. */
   open(path: string, options: HttpOptions = {}): Promise<IncomingMessage> {
     const { method = 'GET', headers = {}, body, timeoutMs = 30_000, signal } = options;
