@@ -62,7 +62,7 @@ export interface KubeRequest {
   readonly accept?: string | undefined;
   /** Requests a compressed answer. The API server compresses what is larger than 128 KiB, but no streams. */
   readonly compressed?: boolean;
-  /** Largest answer, uncompressed, in bytes. Default: the client's. */
+  /** Largest answer, uncompressed, in bytes. Default 64 MiB. */
   readonly maxBytes?: number | undefined;
   /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
   readonly timeoutMs?: number | undefined;

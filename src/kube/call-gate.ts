@@ -57,7 +57,6 @@ export class CallGate {
   #held: Hold | undefined;
   #outage: Outage | undefined;
 
-  /** @throws RangeError naming a bad option */
   constructor(options: CallGateOptions) {
     this.#options = options;
     const { clock, random = Math.random } = options;

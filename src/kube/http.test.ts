@@ -138,8 +138,11 @@ test('an answer above the limit, or broken off, is a ConnectionError', async (t)
     if (request.url === '/large') response.end('x'.repeat(2000));
     else response.writeHead(200, { 'Content-Length': '100' }).write('half', () => request.socket.destroy());
   });
-  const api = connect(t, url, { maxBodyBytes: 1000 });
-  await assert.rejects(api.request({ ...GET, path: '/large' }), { name: 'ConnectionError', code: 'EMSGSIZE' });
+  const api = connect(t, url);
+  await assert.rejects(api.request({ ...GET, path: '/large', maxBytes: 1000 }), {
+    name: 'ConnectionError',
+    code: 'EMSGSIZE',
+  });
   await assert.rejects(api.request({ ...GET, path: '/half' }), { name: 'ConnectionError', code: 'ECONNRESET' });
 });
 
@@ -200,7 +203,6 @@ test('the Retry-After of a watch whose storage cannot start holds no other call'
   });
   const api = connect(t, url);
   await assert.rejects(api.stream({ ...GET, query: { watch: 1 } }), { status: 429, retryAfterMs: 20_000 });
-  assert.equal(api.heldForMs, 0);
   assert.equal((await api.request({ ...GET, timeoutMs: 5000 })).status, 200);
 });
 
@@ -212,10 +214,12 @@ test('a call whose time limit ends before the hold is refused without a request'
   });
   const api = connect(t, url);
   await assert.rejects(api.request(GET), ApiError);
-  await assert.rejects(api.request({ ...GET, timeoutMs: 5000 }), { status: 503, reason: 'ServiceUnavailable' });
+  await assert.rejects(api.request({ ...GET, timeoutMs: 5000 }), (error) => {
+    assert.ok(error instanceof ApiError && error.status === 503 && error.reason === 'ServiceUnavailable');
+    return (error.retryAfterMs ?? 0) > 10_000;
+  });
   await assert.rejects(api.stream({ ...GET, timeoutMs: 5000 }), { status: 503 });
   assert.equal(asked, 1);
-  assert.ok(api.heldForMs > 10_000);
 });
 
 test('after a 401 the credentials are read again and the call is repeated once, for calls and streams', async (t) => {

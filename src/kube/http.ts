@@ -48,8 +48,6 @@ export interface RequestObservation {
 export interface HttpKubeApiOptions {
   /** Calls at once, and connections kept for them. Default 8. */
   readonly maxSockets?: number;
-  /** Largest answer read into memory, in bytes. Default 64 MiB. Streams have no limit. */
-  readonly maxBodyBytes?: number;
   /** Longest that one Retry-After can hold this client, in ms. Default 30,000. */
   readonly maxHoldMs?: number;
   /** Called for every request sent, repeats included. Must not throw. */
@@ -78,6 +76,7 @@ const OWN_CODES: ReadonlySet<string> = new Set([
 /** The API server closes idle connections after 90 s; we close earlier, so that no call is sent on a closing one. */
 const IDLE_MS = 55_000;
 
+/** Largest answer read into memory, in bytes. Streams have no limit. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 /** Time limit of a call that has none of its own, ms. */
@@ -120,11 +119,6 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     const { maxSockets: slots = 8, maxHoldMs = 30_000 } = options;
     this.#gate = new CallGate({ slots, maxHoldMs, clock: this.#clock });
     this.#checkLater();
-  }
-
-  /** Rest of the time for which a Retry-After holds the calls, ms; usually 0. */
-  get heldForMs(): number {
-    return this.#gate.heldForMs;
   }
 
   async request(request: KubeRequest): Promise<KubeResponse> {
@@ -278,7 +272,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   ): Promise<Answer | undefined> {
     const connection = this.#connection;
     const sent = toHttpRequest(request);
-    const maxBytes = request.maxBytes ?? this.#options.maxBodyBytes ?? MAX_BODY_BYTES;
+    const maxBytes = request.maxBytes ?? MAX_BODY_BYTES;
     const { method, path } = request;
     const attempt = async (): Promise<Answer> => {
       const started = this.#clock.monotonic();

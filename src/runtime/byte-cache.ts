@@ -16,9 +16,7 @@ export class ByteCache<V> {
   readonly #entries = new FifoMap<Entry<V>>();
   #bytes = 0;
 
-  /** @throws RangeError if `maxBytes` is negative or not a number */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
-    if (!(maxBytes >= 0)) throw new RangeError(`maxBytes must be 0 or more, got ${maxBytes}`);
     this.#maxBytes = maxBytes;
   }
 
@@ -42,10 +40,8 @@ export class ByteCache<V> {
   /**
    * @param bytes size of the value
    * @returns false if the value is too large to be kept (the old value of the key is removed all the same)
-   * @throws RangeError for a negative or infinite size
    */
   set(key: string, value: V, bytes: number): boolean {
-    if (!(bytes >= 0 && bytes < Infinity)) throw new RangeError(`bytes must be 0 or more, got ${bytes}`);
     this.delete(key);
     if (bytes > this.#maxBytes) return false;
     while (this.#bytes + bytes > this.#maxBytes) {

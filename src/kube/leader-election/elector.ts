@@ -37,12 +37,10 @@ export interface LeaderElectorOptions {
   readonly identity: string;
   /** The begin of the identities of earlier processes of this container, whose Lease is taken over at once. Default: none is known. */
   readonly predecessors?: string | undefined;
-  /** Default 15,000, as in client-go. */
-  readonly leaseDurationMs?: number;
-  /** Default 10,000. */
-  readonly renewDeadlineMs?: number;
-  /** Default 2,000. */
-  readonly retryMs?: number;
+  /** Of these three times each is well above the next one. */
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryMs: number;
   /** Called after a failed attempt, which is repeated. Must not throw. */
   readonly onError: (error: unknown) => void;
   /** Called when the holder has changed; `undefined`: none. Must not throw. */
@@ -82,9 +80,8 @@ export class LeaderElector {
   #heldUntil = -Infinity;
 
   constructor(options: LeaderElectorOptions) {
-    const defaults = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000 };
-    this.#options = { ...defaults, clock: systemClock, random: Math.random, ...options };
-    const { leaseDurationMs, renewDeadlineMs } = this.#options;
+    const { leaseDurationMs, renewDeadlineMs } = options;
+    this.#options = { clock: systemClock, random: Math.random, ...options };
     this.#client = new LeaseClient({ ...options, durationMs: leaseDurationMs, timeoutMs: renewDeadlineMs / 2 });
   }
 

@@ -74,8 +74,6 @@ export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   readonly connected: boolean;
   /** Ms since the last byte, or since the connection was lost; the bytes of a list under way do not count. */
   readonly silentMs: number;
-  /** How often a stream was opened again after a failure. */
-  readonly restarts: number;
   /** Why it is not connected. */
   readonly error?: string | undefined;
   /** The error itself. */
@@ -113,7 +111,6 @@ export class Watcher {
   /** The current stream has brought a bookmark, besides the one at the end of a list. */
   #hasBookmark = false;
   #hasSynced = false;
-  #restarts = 0;
   #running: Promise<void> | undefined;
 
   constructor(options: WatcherOptions) {
@@ -147,7 +144,7 @@ export class Watcher {
     const state = this.#state;
     const { target } = this.#options;
     const { collection, scope } = target;
-    const common = { name: watchName(target), collection, scope, synced: this.#hasSynced, restarts: this.#restarts };
+    const common = { name: watchName(target), collection, scope, synced: this.#hasSynced };
     const now = this.#clock.monotonic();
     if (isConnected(state)) return { ...common, connected: true, silentMs: now - state.stream.lastByteAt };
     const { since, error } = state;
@@ -314,7 +311,6 @@ export class Watcher {
       this.#sendsBookmarks = false;
       return 0;
     }
-    this.#restarts += 1;
     const retryInMs = wasListed && isGone(error) ? 0 : this.#waitAfter(error);
     this.#options.onTrouble?.(error, retryInMs);
     return retryInMs;

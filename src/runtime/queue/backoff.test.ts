@@ -49,8 +49,3 @@ test('waits before reconnects grow until the stream was stable', async () => {
   backoff.reset();
   assert.equal(backoff.next(), 400);
 });
-
-test('bad options are named', () => {
-  assert.throws(() => new Backoff({ baseMs: 0, maxMs: 1 }), /baseMs must be a positive number, got 0/);
-  assert.throws(() => new Backoff({ baseMs: 10, maxMs: 5 }), /maxMs must be at least baseMs \(10\), got 5/);
-});

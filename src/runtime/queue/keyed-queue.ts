@@ -70,13 +70,12 @@ export class KeyedQueue<K extends string = string> {
   #timerAt = Infinity;
   #retries = 0;
 
-  /** @throws RangeError naming an option that is out of range */
   constructor(options: KeyedQueueOptions<K>) {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
     this.#waiting = new WaitingKeys<K>(options.groupOf, options.groupsChange);
     this.#clock = clock;
-    this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
+    this.#minIntervalMs = minIntervalMs;
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
     this.#retryBaseMs = retryBaseMs;
     this.#waitAfter = waitAfter({ baseMs: retryBaseMs, maxMs: retryMaxMs, random });
@@ -97,11 +96,11 @@ export class KeyedQueue<K extends string = string> {
 
   /**
    * Starts handing keys to `worker`, at most `concurrency` (default 1) at once.
-   * @throws Error if it was started before, RangeError for a bad concurrency
+   * @throws Error if it was started before
    */
   start(worker: Worker<K>, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
     if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
-    this.#concurrency = positiveInteger('concurrency', concurrency);
+    this.#concurrency = concurrency;
     this.#groupRuns = new GroupRuns(concurrency);
     this.#worker = worker;
     this.#schedulePump();
@@ -314,11 +313,5 @@ export class KeyedQueue<K extends string = string> {
 /** @throws RangeError naming the option and its value */
 function nonNegative(name: string, value: number): number {
   if (!(value >= 0 && value < Infinity)) throw new RangeError(`${name} must be 0 or more, got ${value}`);
-  return value;
-}
-
-/** @throws RangeError naming the option and its value */
-function positiveInteger(name: string, value: number): number {
-  if (!(Number.isSafeInteger(value) && value > 0)) throw new RangeError(`${name} must be at least 1, got ${value}`);
   return value;
 }

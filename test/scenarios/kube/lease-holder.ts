@@ -12,6 +12,9 @@ const elector = new LeaderElector({
   namespace: 'default',
   name,
   identity,
+  leaseDurationMs: 15_000,
+  renewDeadlineMs: 10_000,
+  retryMs: 2000,
   onError: (error) => {
     console.error(error);
   },

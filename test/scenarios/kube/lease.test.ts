@@ -18,6 +18,8 @@ const slower = Math.min(4, Math.ceil(await currentStretch()));
 const SHORT = { leaseDurationMs: 3000 * slower, renewDeadlineMs: 2000 * slower, retryMs: 400 };
 /** The default. */
 const LEASE_DURATION_MS = 15_000;
+/** Those of client-go. */
+const DEFAULTS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000 };
 const LOST = /^Error: lost leadership/;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 
@@ -49,7 +51,7 @@ class Replica {
 
   constructor(name: string, identity: string, options: Partial<LeaderElectorOptions> = SHORT) {
     const onError = (error: unknown): void => void this.errors.push(error);
-    this.elector = new LeaderElector({ api, namespace: 'default', name, identity, onError, ...options });
+    this.elector = new LeaderElector({ api, namespace: 'default', name, identity, onError, ...DEFAULTS, ...options });
     const running = this.elector.run({
       signal: this.#stop.signal,
       onStartedLeading: async (signal) => {

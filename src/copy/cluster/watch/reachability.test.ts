@@ -20,7 +20,6 @@ const CONNECTED: BackendWatch = {
   synced: true,
   connected: true,
   silentMs: 0,
-  restarts: 0,
 };
 const broken = (cause: Error | undefined, more: Partial<BackendWatch> = {}): BackendWatch => {
   return { ...CONNECTED, synced: false, connected: false, cause, ...more };
