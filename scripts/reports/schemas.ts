@@ -70,6 +70,23 @@ export const statusSchema = z.strictObject({
       installed: z.boolean().meta({ description: 'Whether the API of the system is installed.' }),
     }),
   ),
+  leaders: z
+    .array(
+      z.strictObject({
+        namespace: z.string(),
+        name: z.string(),
+        holder: z.string().nullable().meta({
+          description:
+            'The identity in the Lease: the name of the Pod (outside a cluster, of the host), an underscore, and more. null: nobody holds it.',
+        }),
+        since: z.string().nullable().meta({ description: 'RFC 3339; since when it holds the Lease.' }),
+        expired: z.boolean().meta({
+          description:
+            'Whether the holder did not renew the Lease in time, by the clock of the machine of this command.',
+        }),
+      }),
+    )
+    .meta({ description: 'The Leases of leader election; empty if there is none.' }),
   notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and why.' }),
   rules: z.array(rule),
   orphans: z

@@ -6,6 +6,7 @@
  */
 import { basename } from 'node:path';
 import { findControllerCommand, CONTROLLER_COMMANDS } from '../config/commands.ts';
+import type { Config, ProcessInfo } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
 import { type CliContext, EXIT_FAILED, EXIT_USAGE } from '../commands/actions.ts';
@@ -20,12 +21,23 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
     const config = findControllerCommand(first)?.configure(argv.slice(1), context.processInfo);
     if (config !== undefined) return await context.actions.run(config);
     const { runProgram } = await import('./program.ts');
-    return await runProgram(context, argv);
+    // In a container that is the operator.
+    const operator = settingsOf((await context.firstProcess?.()) ?? '', context.processInfo);
+    return await runProgram({ ...context, operator }, argv);
   } catch (error) {
     const usage = error instanceof UsageError;
     context.stderr(`${command}: ${errorText(error)}\n${usage ? `Try \`${command} --help\`.\n` : ''}`);
     return usage ? EXIT_USAGE : EXIT_FAILED;
   }
+}
+
+/** The settings in a command line as in /proc/PID/cmdline; `undefined` if it is not one that runs controllers. @throws UsageError */
+export function settingsOf(commandLine: string, processInfo: ProcessInfo): Config | undefined {
+  const args = commandLine.split('\0').slice(0, -1);
+  const bundle = args.findIndex((arg) => basename(arg) === 'keyferry.cjs');
+  if (bundle === -1) return undefined;
+  const [name = '', ...argv] = withCommand([args[bundle] ?? '', args[0] ?? ''], args.slice(bundle + 1));
+  return findControllerCommand(name)?.configure(argv, processInfo);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Entry of the bundle: the action of each command, and the exit code. */
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
 import { runCli } from './dispatch.ts';
@@ -130,6 +131,8 @@ void runCli(
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },
+    // Not every system has this file, and not everybody may read it.
+    firstProcess: () => readFile('/proc/1/cmdline', 'utf8').catch(() => ''),
     build: BUILD,
     stdout,
     stderr,

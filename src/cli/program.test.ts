@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import type { Config } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
-import type { Actions, CliContext, Outcome } from '../commands/actions.ts';
+import type { Actions, CliContext, Outcome, StatusOptions } from '../commands/actions.ts';
 import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 
@@ -248,8 +248,8 @@ describe('the argument of the actions', () => {
       requireConsent: false,
       replicatorPush: true,
     };
-    const config = { limits, mirrors: { regexMode: 'full' }, replicator, syncsecret };
-    const search = { limits, mirrors: { regexMode: 'search' }, replicator, syncsecret };
+    const config = { namespaces: [], limits, mirrors: { regexMode: 'full' }, replicator, syncsecret };
+    const search = { ...config, mirrors: { regexMode: 'search' } };
     const everything = { namespace: undefined, failed: false, watch: false };
     const plain = { recursive: false, all: false };
     for (const [argv, expected] of [
@@ -353,6 +353,35 @@ describe('the argument of the actions', () => {
     ] as const) {
       const { code, stderr, called } = await cli(argv);
       assert.deepEqual([code, stderr, called], [0, '', expected], argv.join(' '));
+    }
+  });
+
+  it('takes the settings of the operator in whose container they run, unless one of the flags is given', async () => {
+    const operator = ['run', '--controllers=mirrors', '--namespaces=a,b', '--mirrors-regex=search', '--leader-elect'];
+    const beside = async (argv: readonly string[], ...first: string[]) => {
+      const commandLine = first.map((arg) => `${arg}\0`).join('');
+      const run: typeof runCli = (context, args) =>
+        runCli({ ...context, firstProcess: () => Promise.resolve(commandLine) }, args);
+      const { code, stderr, called } = await cli(argv, undefined, run);
+      assert.deepEqual([code, stderr], [0, '']);
+      return called[1] as StatusOptions;
+    };
+    const node = ['keyferry', '--no-opt', '/app/dist/keyferry.cjs'];
+    for (const command of [['status'], ['plan', 'a'], ['explain', 'secret', 'a/b']]) {
+      const { config } = await beside(command, ...node, ...operator);
+      assert.deepEqual([config.namespaces, config.controllers], [['a', 'b'], ['mirrors']], command[0]);
+      assert.equal(config.mirrors.regexMode, 'search');
+    }
+    const { lease } = await beside(['status'], ...node, ...operator, '--leader-elect-lease-name=l');
+    assert.deepEqual([lease?.enabled, lease?.leaseName], [true, 'l']);
+    const original = await beside(['status'], '/manager', ...node.slice(1), '--leader-elect');
+    assert.deepEqual([original.config.controllers, original.lease?.leaseName], [['mirrors'], '7e6f5103.kts.studio']);
+    const given = await beside(['status', '--namespaces=c'], ...node, ...operator);
+    assert.deepEqual([given.config.namespaces, given.config.controllers], [['c'], undefined]);
+    assert.equal(given.config.mirrors.regexMode, 'full');
+    for (const others of [[], ['/sbin/init', 'splash'], [...node, 'status'], ['node', 'other.js', ...operator]]) {
+      const { config, lease: none } = await beside(['status'], ...others);
+      assert.deepEqual([config.namespaces, config.controllers, none], [[], undefined, undefined], others.join(' '));
     }
   });
 

@@ -115,7 +115,7 @@ const STATUS_EXAMPLES = [
   'keyferry status -n default -o wide',
   'keyferry status -A -o yaml',
   "keyferry status -o json | jq '.rules[].failing[]'",
-  'keyferry status --mirrors-regex=search',
+  'keyferry status --namespaces=team-a,team-b --mirrors-regex=search',
   'keyferry status --source-namespaces=platform --destination-namespaces=selector:tier=prod',
   'keyferry status --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
@@ -130,7 +130,7 @@ const PLAN_EXAMPLES = [
   'keyferry plan -R manifests/',
   'kustomize build . | keyferry plan -',
   'keyferry plan mirror.yaml -o json',
-  'keyferry plan mirror.yaml --mirrors-regex=search',
+  'keyferry plan mirror.yaml --namespaces=team-a,team-b --mirrors-regex=search',
   'keyferry plan mirror.yaml --source-namespaces=platform --destination-namespaces=selector:tier=prod',
   'keyferry plan mirror.yaml --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
@@ -143,7 +143,7 @@ const EXPLAIN_EXAMPLES = [
   'keyferry explain secret team-a/mysecret',
   'keyferry explain secretmirror default/mysecret-mirror',
   'keyferry explain externalsecret default/app -o yaml',
-  'keyferry explain secret team-a/mysecret --mirrors-regex=search',
+  'keyferry explain secret team-a/mysecret --namespaces=team-a,team-b --mirrors-regex=search',
   'keyferry explain secret team-a/mysecret --source-namespaces=platform --destination-namespaces=selector:tier=prod',
   'keyferry explain secret team-a/mysecret --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry explain configmap team-a/settings --replicator-allow-all --replicator-run-replicators=configmap',
@@ -158,7 +158,7 @@ const MIGRATE_EXAMPLES = [
   'keyferry migrate --from reflector --apply',
   'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
   'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
-  'keyferry migrate --mirrors-regex=search',
+  'keyferry migrate --namespaces=team-a,team-b --mirrors-regex=search',
   'keyferry migrate --source-namespaces=platform --destination-namespaces=selector:tier=prod',
   'keyferry migrate --excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   'keyferry migrate --replicator-allow-all --replicator-run-replicators=secret',
@@ -176,9 +176,16 @@ const COMPLETION_EXAMPLES = [
 /** @param finish takes the exit code of the action */
 export function addShortCommands(
   program: Command,
-  { actions, build, stdout }: Pick<CliContext, 'actions' | 'build' | 'stdout'>,
+  { actions, build, operator, stdout }: Pick<CliContext, 'actions' | 'build' | 'operator' | 'stdout'>,
   finish: (outcome: Outcome) => Promise<void>,
 ): void {
+  /** The options with the settings of the operator beside this process, unless one of the flags for them is given. */
+  const reading = <Options extends ReadingFlags>(flags: Options, target: Command) => {
+    const { config, ...others } = withReadingConfig(flags);
+    const isGiven = Object.keys(readingFlags).some((key) => target.getOptionValueSource(key) === 'cli');
+    if (operator === undefined || isGiven) return { ...others, config };
+    return { ...others, config: { ...operator, namespaces: operator.kube.namespaces } };
+  };
   /** An action without a cluster. */
   const print = async (text: string): Promise<void> => {
     stdout(text);
@@ -200,17 +207,19 @@ export function addShortCommands(
     .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'only objects with problems, with every failing namespace', false)
     .option('-w, --watch', 'print changes as they come, until Ctrl-C', false)
-    .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
-      finish(
-        actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
-      ),
-    );
+    .action(({ namespace, allNamespaces, ...flags }: StatusFlags, target: Command) => {
+      const lease = operator && { lease: operator.leaderElect };
+      const place = allNamespaces === true ? undefined : namespace;
+      return finish(actions.status({ ...reading(flags, target), ...lease, namespace: place }));
+    });
   readingCommand(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)
     .argument('<files...>', 'manifests or folders of manifests; - for standard input')
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
-    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
+    .action((files: string[], flags: PlanFlags, target: Command) =>
+      finish(actions.plan({ ...reading(flags, target), files })),
+    );
   readingCommand(
     program,
     'explain',
@@ -219,8 +228,8 @@ export function addShortCommands(
   )
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
     .argument('<place>', 'NAMESPACE/NAME')
-    .action((kind: string, place: string, flags: OutputFlags) =>
-      finish(actions.explain({ ...withReadingConfig(flags), kind, place })),
+    .action((kind: string, place: string, flags: OutputFlags, target: Command) =>
+      finish(actions.explain({ ...reading(flags, target), kind, place })),
     );
   readingCommand(
     program,

@@ -1,5 +1,5 @@
 /** The actions of the commands, and their exit codes. The actions are passed in, so that tests can replace them. */
-import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
+import type { Config, LeaderElectConfig, ProcessInfo, ReadingConfig } from '../config/config.ts';
 import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from '../config/version.ts';
 
@@ -22,6 +22,8 @@ export interface StatusOptions extends ClusterOptions, ReadingOptions {
   readonly failed: boolean;
   /** Print changes as they come, until a signal. */
   readonly watch: boolean;
+  /** The Lease of the operator, if that is known. */
+  readonly lease?: LeaderElectConfig;
 }
 
 export interface PlanOptions extends ClusterOptions, ReadingOptions {
@@ -78,6 +80,10 @@ export interface CliContext {
   /** The names of the script (perhaps a link) and of the process, with or without a folder. */
   readonly startedAs: readonly string[];
   readonly processInfo: ProcessInfo;
+  /** The command line of process 1, as in /proc/1/cmdline. */
+  readonly firstProcess?: () => Promise<string>;
+  /** The settings of the operator in whose container this process runs. */
+  readonly operator?: Config | undefined;
   readonly build: Build;
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;

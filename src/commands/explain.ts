@@ -207,7 +207,7 @@ function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[]
   const { namespace } = parseResourceKey(key);
   const notes = reachNotes(snapshot);
   if (stored.state === 'refused') notes.push(stored.message);
-  if (inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
+  if (inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
     notes.push(`namespace ${namespace} does not exist, or is being deleted`);
   }
   const rule = snapshot.ruleOf(key);

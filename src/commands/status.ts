@@ -15,6 +15,7 @@ import {
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import { type StatusFindings, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
+import { leadersOf } from './status/leaders.ts';
 import { WatchedLists } from '../controllers/common/snapshot/watched-lists.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
@@ -27,7 +28,7 @@ import { changesBetween } from './status/changes.ts';
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
   const { api, cluster, paint, progress, signal } = context;
-  const { config, namespace } = options;
+  const { config, namespace, lease } = options;
   const kinds = (await ruleCollections()).flatMap(({ content }) => content ?? []);
   // For all reports of --watch: content that did not change is not read again.
   const contents = new Contents(api, signal, new Map(), kinds);
@@ -36,7 +37,9 @@ export async function status(context: CommandContext, options: StatusOptions): P
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
     requireSomeReach(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-    return await statusReport(snapshot, cluster, namespace);
+    // Who asks for one namespace may have rights in that alone.
+    const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
+    return await statusReport(snapshot, cluster, namespace, leaders);
   };
   if (!options.watch)
     return { text: statusText(await report(listerOf(api)), options, paint, reportText), code: EXIT_DONE };

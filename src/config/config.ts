@@ -146,6 +146,10 @@ export interface ReplicatorConfig {
 /** The settings that define how rules are read: `status` and `plan` need those of the operator. */
 export interface ReadingConfig {
   readonly limits: LimitsConfig;
+  /** The only namespaces that the operator reads and writes; empty for all. */
+  readonly namespaces: readonly string[];
+  /** Those of the operator; `undefined`: not known, so all. */
+  readonly controllers?: readonly ControllerName[] | undefined;
   readonly mirrors: Pick<MirrorsConfig, 'regexMode'>;
   readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
   readonly syncsecret: Pick<SyncSecretConfig, 'propagateLabels' | 'propagateAnnotations'>;

@@ -1,4 +1,5 @@
 /** All controllers. A new one is a folder, a line here, and its flags in `config/`. */
+import type { ControllerName } from '../config/config.ts';
 import type { ControllerEntry } from './common/context.ts';
 import type { ProgramReader } from './common/migration.ts';
 import type { ControllerReader } from './common/snapshot/reader.ts';
@@ -19,8 +20,13 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   generator,
 ];
 
-export async function controllerReaders(): Promise<ControllerReader[]> {
-  return await Promise.all(CONTROLLER_LIST.flatMap((entry) => entry.reader?.() ?? []));
+/** @param controllers those of the operator; a reader is that of all roles of its system. Default: all */
+export async function controllerReaders(controllers?: readonly ControllerName[]): Promise<ControllerReader[]> {
+  const systemOf = (name: ControllerName): string | undefined => name.split('-')[0];
+  const entries = CONTROLLER_LIST.filter(
+    ({ name }) => controllers?.some((one) => systemOf(one) === systemOf(name)) ?? true,
+  );
+  return await Promise.all(entries.flatMap((entry) => entry.reader?.() ?? []));
 }
 
 /** The programs whose objects `migrate` reads. */

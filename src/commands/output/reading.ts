@@ -3,7 +3,7 @@ import { KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts'
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../../controllers/list.ts';
-import { SECRET } from '../../copy/model/kind.ts';
+import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { type Paint, type Progress, withProgress } from './terminal.ts';
 
@@ -40,17 +40,20 @@ export async function readSnapshot(
   options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal'>,
 ): Promise<Snapshot> {
   const lister = withProgress(options.lister ?? listerOf(api), progress);
-  return await Snapshot.at({ ...options, api, lister, controllers: await controllerReaders(), now: now(), signal });
+  const controllers = await controllerReaders(options.config.controllers);
+  return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
 }
 
 /** Which parts of a cluster could not be listed with the permissions of the caller. */
-export function reachNotes({ inventory: { reaches } }: Snapshot): string[] {
-  const notes: string[] = [];
+export function reachNotes({ inventory: { reaches, served }, readers }: Snapshot): string[] {
+  const notes = served ? [`Only the namespaces that Keyferry serves are included: ${served.join(', ')}`] : [];
   const partly: string[] = [];
+  // Where no rules are annotated objects, no ConfigMap is a rule or a copy.
+  const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
   for (const [kind, reach] of reaches) {
     const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
     if (reach.extent === 'namespace') partly.push(plural);
-    else if (reach.extent === 'refused' && kind !== 'Namespace') {
+    else if (reach.extent === 'refused' && kind !== 'Namespace' && (kind !== CONFIG_MAP.kind || hasAnnotated)) {
       const lost = kind === SECRET.kind ? ', so neither copies nor problems of single copies are shown' : '';
       notes.push(`${plural} are not included${lost}: ${reach.message}`);
     }

@@ -28,6 +28,7 @@ const report = (...rules: readonly RuleStatus[]): StatusReport => ({
   kind: 'Status',
   cluster: '',
   systems: [],
+  leaders: [],
   notes: [],
   rules,
   orphans: [],

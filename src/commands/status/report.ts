@@ -15,6 +15,7 @@ import { reachNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 import { TextParts } from '../output/text.ts';
+import { leaderLine, type Leaders, type LeaderStatus } from './leaders.ts';
 
 /**
  * The output. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema is
@@ -26,6 +27,8 @@ export interface StatusReport {
   /** Host of the API server. */
   readonly cluster: string;
   readonly systems: readonly { readonly system: string; readonly installed: boolean }[];
+  /** The Leases of leader election that were found. */
+  readonly leaders: readonly LeaderStatus[];
   /** What could not be listed, and why. */
   readonly notes: readonly string[];
   readonly rules: readonly RuleStatus[];
@@ -50,6 +53,7 @@ export async function statusReport(
   snapshot: Snapshot,
   cluster: string,
   namespace: string | undefined,
+  { leaders, note }: Leaders,
 ): Promise<StatusFindings> {
   const { inventory } = snapshot;
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
@@ -70,7 +74,8 @@ export async function statusReport(
     kind: 'Status',
     cluster,
     systems: systems.map(({ system, installed }) => ({ system, installed })),
-    notes: reachNotes(snapshot),
+    leaders,
+    notes: [...reachNotes(snapshot), ...(note === undefined ? [] : [note])],
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
@@ -104,7 +109,7 @@ export function statusText(
 ): string {
   const shown = failed ? onlyFailed(report) : report;
   if (output === 'json' || output === 'yaml') return document(shown, output);
-  const { rules, orphans, systems, notes } = shown;
+  const { rules, orphans, systems, leaders, notes } = shown;
   const isWide = output === 'wide';
   const parts = new TextParts(paint);
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
@@ -142,6 +147,7 @@ export function statusText(
     ['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'],
     orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]),
   );
+  parts.lines(leaders.map((leader) => leaderLine(leader)));
   parts.lines(notes);
   for (const system of missing)
     parts.lines([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);

@@ -3,7 +3,7 @@ import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import type { MirrorsConfig, ReadingConfig, ReplicatedKind, ReplicatorConfig, VaultConfig } from '../config.ts';
 import { NO_VAULT_ENVIRONMENT } from '../vault-environment.ts';
-import { namespaceListFlag, originalAddressFlags } from './common-flags.ts';
+import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, pushFlag } from './limit-flags.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, prefixed } from './flags.ts';
 import { travelFlags } from './syncsecret-flags.ts';
@@ -140,6 +140,7 @@ const travel = prefixed('syncsecret-', travelFlags);
  * flags in camel case, as the command-line library returns them.
  */
 export const readingFlags = {
+  namespaces: sameAsFor('operator', namespacesFlag.namespaces),
   sourceNamespaces: sameAsFor('operator', limitFlags.sourceNamespaces),
   destinationNamespaces: sameAsFor('operator', limitFlags.destinationNamespaces),
   excludedNamespaces: sameAsFor('operator', limitFlags.excludedNamespaces),
@@ -163,6 +164,7 @@ function sameAsFor<T>(runner: string, flag: Flag<T>): Flag<T> {
 /** The options of a command, with the settings in place of these flags. */
 export function withReadingConfig<Options extends ReadingFlags>(options: Options) {
   const {
+    namespaces,
     sourceNamespaces,
     destinationNamespaces,
     excludedNamespaces,
@@ -178,6 +180,7 @@ export function withReadingConfig<Options extends ReadingFlags>(options: Options
     ...others
   } = options;
   const config: ReadingConfig = {
+    namespaces,
     limits: { sourceNamespaces, destinationNamespaces, excludedNamespaces, requireConsent, replicatorPush },
     mirrors: { regexMode },
     replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators },

@@ -176,6 +176,10 @@ function create(context: ControllerContext): Controller {
   };
 
   return {
+    get missing() {
+      if (!served.isAwaited || !config.controllersNamed) return undefined;
+      return `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
+    },
     installed: async (signal) => {
       reach = await findReach(context, served, signal);
     },
@@ -214,7 +218,9 @@ async function findReach(context: ControllerContext, served: ServedVersion, sign
   const path = `/apis/${ESO_GROUP}`;
   const awaited = { api: cluster.api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
   for (let isTold = false; ;) {
+    served.isAwaited = true;
     await apiInstalled(awaited, signal);
+    served.isAwaited = false;
     let waitMs = DISCOVERY_RETRY_MS;
     try {
       if (await served.refresh()) {

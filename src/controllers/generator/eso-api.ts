@@ -21,6 +21,8 @@ export const EXTERNAL_SECRET_CRD = `${EXTERNAL_SECRETS}.${ESO_GROUP}`;
  */
 export class ServedVersion {
   readonly plural = EXTERNAL_SECRETS;
+  /** The start waits for the API. */
+  isAwaited = false;
   readonly #api: KubeApi;
   #version: EsoVersion = ESO_VERSIONS[0];
 

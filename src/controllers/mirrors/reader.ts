@@ -80,6 +80,7 @@ class MirrorReader implements RuleReader {
       patterns: this.#patterns,
       secretKey: (namespace, name, kind = SECRET.kind) => resourceKey(api.cluster, kind, namespace, name),
       viewOf: () => ({ state: 'unknown' }),
+      specOptions: { served: inventory.served },
       limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
       reach,
     });

@@ -52,6 +52,7 @@ class ReplicatorReader implements RuleReader {
       settings: this.#settings,
       kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]),
       namespaces: inventory.namespaces,
+      served: inventory.served,
       observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
       limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
       reach,
@@ -217,8 +218,8 @@ function stateOf(
 
 /** Whether the rule depends on namespaces that could not be listed. */
 function dependsOnUnlisted(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
-  if (['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind))) return false;
-  if (replication.kind === 'push') return true;
+  if (replication.kind === 'push')
+    return !['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind));
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
     const { kind, namespace } = parseResourceKey(claim.source);

@@ -15,6 +15,8 @@ export interface Controller {
   readonly work?: OwnWork;
   /** Settles when the API of its rules is installed. Controllers without one open at once. */
   installed?(signal: AbortSignal): Promise<void>;
+  /** The API that it waits for, and how to install it, where the process is not ready without. */
+  readonly missing?: string | undefined;
   /** Opens its watches, and those of namespaces. */
   open(): void;
   stop?(): void;

@@ -89,7 +89,9 @@ export class Manager {
   /** Whether the caches are complete and fresh. */
   readiness(): CheckResult[] {
     const { watches } = this.#homeBackend();
-    return watches.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : watches.map(freshness);
+    const missing = this.#controllers.flatMap((one) => one.missing ?? []).map((message) => ({ ok: false, message }));
+    const results = [...watches.map(freshness), ...missing];
+    return results.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : results;
   }
 
   /** The watches of the other backends. The process is ready without them. */

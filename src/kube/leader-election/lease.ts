@@ -60,21 +60,11 @@ export interface StepFacts {
   readonly defaultDurationMs: number;
   /** Monotonic ms. */
   readonly now: number;
-  /** @see Predecessors */
-  readonly predecessors?: Predecessors | undefined;
-}
-
-/**
- * The earlier processes of this process's container. They ended before it began, so it need not wait until their Lease runs out. A Lease that
- * is still renewed is left alone nevertheless: somebody may have given two containers the same identity.
- */
-export interface Predecessors {
-  /** The begin of their identities. */
-  readonly prefix: string;
-  /** One that has not renewed for this long has ended, ms. */
-  readonly silenceMs: number;
-  /** Wall clock, ms. They are on the same node, so their times are of the same clock. */
-  readonly time: number;
+  /**
+   * Earlier processes of this container, which began their identities with `prefix`. One that has not renewed for `silenceMs` by the wall clock
+   * (`time`, ms), which is that of their node, has ended. One that renews is left alone: two containers may have been given one identity.
+   */
+  readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }
 
 export function nextStep({

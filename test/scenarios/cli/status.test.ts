@@ -264,7 +264,7 @@ describe('keyferry status', () => {
           // The watch has reported it, and this report does not have it.
           await waitFor(async () => (await listed(lister)).includes('during'), { message: 'the event' });
         }
-        const known = { apiVersion: 'keyferry.dev/v1', kind: 'Status', cluster: '', systems: [] } as const;
+        const known = { apiVersion: 'keyferry.dev/v1', kind: 'Status', cluster: '', systems: [], leaders: [] } as const;
         return { report: { ...known, notes, rules: [], orphans: [] }, ruleNames: '', hasCounts: () => true };
       };
       const stdout = (text: string): void => void printed.push(text);

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
 import { onlyV1beta1 } from '../../servers/external-secrets.ts';
+import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, STORE } from './support.ts';
 
@@ -23,6 +24,29 @@ async function makes(name: string): Promise<void> {
   await scene.says(name, 'Success');
   assert.equal((await scene.entry(`secret/data/app/${name}`)).metadata.version, 1);
 }
+
+it('a process that names the generator is not ready without them and says why, beside another controller too', async () => {
+  const missing = 'externalsecrets: the API external-secrets.io is not installed; install External Secrets Operator';
+  const alone = scene.operator;
+  const start = (...args: readonly string[]): Promise<Keyferry> =>
+    Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath, command: 'run', args });
+  const [both, unnamed] = await Promise.all([start('--controllers=replicator,generator'), start()]);
+  try {
+    for (const operator of [alone, both]) {
+      await waitFor(async () => (await operator.probe('/readyz')).text.includes(missing), {
+        message: () => `the missing API in /readyz\n${operator.output}`,
+      });
+      const { status, text } = await operator.probe('/readyz');
+      assert.deepEqual([status, text.includes('no watch is open yet')], [503, false], text);
+    }
+    await waitFor(() => both.output.includes('controllers started'), { message: 'the replicator to work' });
+    // Most clusters have no External Secrets Operator.
+    await unnamed.ready();
+  } finally {
+    await both.kill9();
+    await unnamed.kill9();
+  }
+});
 
 it('CRDs that come later are used, also with v1beta1 alone', async () => {
   await waitFor(() => scene.operator.output.includes('API is not installed, waiting for it'), {

@@ -24,10 +24,13 @@ export type Reach =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed' }
   | { readonly extent: 'refused'; readonly message: string };
 
+/** The namespace that is read where the caller may not read the whole cluster, or those that are read in its place. */
+export type Place = string | undefined | readonly string[];
+
 /** Passes all objects of a collection on: from lists, or from watches. @throws the errors of `api.request` except 403 and 404 */
 export type Lister = (
   collection: Collection,
-  namespace: string | undefined,
+  namespace: Place,
   take: (item: Listed) => void,
   options?: ListOptions,
 ) => Promise<Reach>;
@@ -39,17 +42,19 @@ export function listerOf(api: KubeApi): Lister {
 }
 
 /**
- * Tries the path of a collection in the whole cluster. Without the right to it, tries that in the given namespace.
+ * Tries the path of a collection in the whole cluster, and without the right to it, that in the given namespace. Of several namespaces, each is tried instead.
  * @throws the errors of `attempt` except 403 and 404
  */
 export async function tryPermitted(
   { groupPath, olderGroupPaths = [], ...collection }: Collection,
-  namespace: string | undefined,
+  namespace: Place,
   attempt: (path: string) => Promise<void>,
 ): Promise<Reach> {
   const { plural } = collection;
+  const served = typeof namespace === 'object' ? namespace : undefined;
+  const pathIn = (name: string): string => `${groupPath}/namespaces/${encodeURIComponent(name)}/${plural}`;
   try {
-    await attempt(`${groupPath}/${plural}`);
+    for (const path of served?.map(pathIn) ?? [`${groupPath}/${plural}`]) await attempt(path);
     return { extent: 'cluster' };
   } catch (error) {
     const [next, ...others] = olderGroupPaths;
@@ -58,10 +63,10 @@ export async function tryPermitted(
       return await tryPermitted({ ...collection, groupPath: next, olderGroupPaths: others }, namespace, attempt);
     }
     if (!isForbidden(error)) throw error;
-    if (namespace === undefined) return { extent: 'refused', message: error.message };
+    if (typeof namespace !== 'string') return { extent: 'refused', message: error.message };
   }
   try {
-    await attempt(`${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}`);
+    await attempt(pathIn(namespace));
     return { extent: 'namespace' };
   } catch (error) {
     if (!isForbidden(error)) throw error;
@@ -87,12 +92,15 @@ export class Inventory {
   readonly namespaces = new Namespaces('all');
   /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
   readonly reaches = new Map<string, Reach>();
+  /** The only namespaces that Keyferry reads and writes, and so the only ones that are listed; `undefined`: all. */
+  readonly served: readonly string[] | undefined;
   readonly #home: string | undefined;
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
 
-  /** @param home the namespace that is listed alone where the caller may not list the whole cluster */
-  constructor(home: string | undefined) {
+  /** @param home the namespace that is listed alone where the caller may not list the whole cluster @param served empty for all */
+  constructor(home: string | undefined, served: readonly string[] = []) {
     this.#home = home;
+    this.served = served.length > 0 ? served : undefined;
   }
 
   /** Includes a collection of rules in the lists. @param put takes its objects */
@@ -120,7 +128,7 @@ export class Inventory {
       };
       // Before the answers, which come in any order.
       this.reaches.set(kind, { extent: 'cluster' });
-      const reach = await lister(collection, this.#home, changes.size === 0 ? take : change, options);
+      const reach = await lister(collection, this.served ?? this.#home, changes.size === 0 ? take : change, options);
       this.reaches.set(kind, reach);
       if (reach.extent === 'refused') return;
       for (const [key, create] of changes) {
@@ -128,15 +136,20 @@ export class Inventory {
         if (created !== undefined) take(created);
       }
     };
+    for (const name of this.served ?? []) this.#assume(name);
+    if (this.served) this.reaches.set(NAMESPACES.kind, { extent: 'cluster' });
     await Promise.all([
-      list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
+      this.served === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
       ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal })),
       ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata)),
     ]);
-    if (!this.isWhole('Namespace') && this.#home !== undefined) {
-      const unread = { name: this.#home, uid: '', resourceVersion: '', creationTimestamp: '' };
-      this.namespaces.sink.upsert({ metadata: unread }, true);
-    }
+    if (!this.isWhole('Namespace') && this.#home !== undefined) this.#assume(this.#home);
+  }
+
+  /** Takes a namespace as existing that was not listed. */
+  #assume(name: string): void {
+    const metadata = { name, uid: '', resourceVersion: '', creationTimestamp: '' };
+    this.namespaces.sink.upsert({ metadata }, true);
   }
 
   /** Whether all objects of a kind are known. */
@@ -152,6 +165,7 @@ export class Inventory {
 
   /** Whether all objects of a kind in a namespace are known. */
   isListed(kind: string, namespace: string): boolean {
+    if (this.served?.includes(namespace) === false) return false;
     return this.isWhole(kind) || (namespace === this.#home && !this.isRefused(kind));
   }
 

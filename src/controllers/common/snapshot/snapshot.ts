@@ -87,7 +87,7 @@ export class Snapshot {
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
-    const inventory = new Inventory(namespace);
+    const inventory = new Inventory(namespace, options.config.namespaces);
     const outdated = new Set<RuleKey>();
     const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
     const reach = reachOf(options.config.limits);

@@ -7,9 +7,10 @@ import type { Kind } from '../../../copy/model/kind.ts';
 import { type KubeApi, METADATA_ONLY } from '../../../kube/api.ts';
 import { isNotFound } from '../../../kube/errors.ts';
 import type { Listed } from '../../../kube/list-each.ts';
-import { objectKey, Watcher, type WatchSink } from '../../../kube/watch/watcher.ts';
+import { WatchGroup } from '../../../kube/watch/watch-group.ts';
+import { objectKey, type WatchSink } from '../../../kube/watch/watcher.ts';
 import { orAborted } from '../../../runtime/abort.ts';
-import { type Collection, type Lister, type Reach, tryPermitted } from './inventory.ts';
+import { type Collection, type Lister, type Place, type Reach, tryPermitted } from './inventory.ts';
 
 interface WatchedList {
   /** When the watch was opened. */
@@ -17,7 +18,7 @@ interface WatchedList {
   /** By namespace and name. */
   readonly items: Map<string, Listed>;
   /** `undefined`: the permissions of the caller do not allow it. */
-  readonly watcher: Watcher | undefined;
+  readonly watcher: WatchGroup | undefined;
 }
 
 /** The collection of a controller's rules may hold content. */
@@ -39,17 +40,16 @@ export class WatchedLists {
     const list = this.#lists.get(kind) ?? (await this.#open(collection, namespace, metadataOnly, signal));
     for (const item of list.items.values()) take(item);
     // The API may have been installed since.
-    const isInstalled = list.reach.extent === 'not installed' && list.watcher?.health.synced === true;
+    const isInstalled = list.reach.extent === 'not installed' && list.watcher?.isSynced === true;
     return isInstalled ? { extent: 'cluster' } : list.reach;
   };
 
   /** Why the objects are perhaps not up to date; `undefined`: they are. */
   get trouble(): string | undefined {
     for (const [kind, { watcher }] of this.#lists) {
-      const health = watcher?.health;
       // Until the API is installed there is nothing to watch.
-      if (health === undefined || health.connected || !health.synced || health.error === undefined) continue;
-      return `the watch of ${kind}s is lost: ${health.error}`;
+      const lost = watcher?.health.find(({ connected, synced, error }) => !connected && synced && error !== undefined);
+      if (lost !== undefined) return `the watch of ${kind}s is lost: ${lost.error ?? ''}`;
     }
     return undefined;
   }
@@ -60,30 +60,34 @@ export class WatchedLists {
 
   async #open(
     collection: Watched,
-    namespace: string | undefined,
+    namespace: Place,
     metadataOnly: boolean,
     signal: AbortSignal | undefined,
   ): Promise<WatchedList> {
+    const served = typeof namespace === 'object' ? namespace : undefined;
     let path = `${collection.groupPath}/${collection.plural}`;
     const reach = await tryPermitted(collection, namespace, async (tried) => {
       const accept = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
       await this.#api.request({ method: 'GET', path: tried, query: { limit: 1 }, accept, signal });
-      path = tried;
+      path = served === undefined ? tried : tried.replace(/\/namespaces\/[^/]+/, '');
     });
     const items = new Map<string, Listed>();
     const watcher =
       reach.extent === 'refused'
         ? undefined
-        : new Watcher({
-            api: this.#api,
-            // In pages, so that the permission to watch is not necessary to start.
-            target: { collection: collection.plural, path, metadataOnly, inPages: true },
-            sink: this.#sinkOf(items, collection),
-            onTrouble: (error) => {
-              // Before the API is installed, the watcher looks for it every few seconds.
-              if (!isNotFound(error)) this.#onChange();
+        : new WatchGroup(
+            {
+              api: this.#api,
+              // In pages, so that the permission to watch is not necessary to start.
+              target: { collection: collection.plural, path, metadataOnly, inPages: true },
+              sink: this.#sinkOf(items, collection),
+              onTrouble: (error) => {
+                // Before the API is installed, the watcher looks for it every few seconds.
+                if (!isNotFound(error)) this.#onChange();
+              },
             },
-          }).start();
+            served,
+          ).start();
     const list = { reach, items, watcher };
     this.#lists.set(collection.kind, list);
     if (reach.extent === 'cluster' || reach.extent === 'namespace') {
@@ -103,8 +107,9 @@ export class WatchedLists {
         items.delete(objectKey(object));
         this.#onChange();
       },
-      prune: (keys) => {
-        for (const key of items.keys()) if (!keys.has(key)) items.delete(key);
+      prune: (keys, _, only) => {
+        const isListed = (key: string): boolean => only === undefined || key.startsWith(`${only}/`);
+        for (const key of items.keys()) if (isListed(key) && !keys.has(key)) items.delete(key);
         this.#onChange();
       },
     };

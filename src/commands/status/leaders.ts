@@ -1,0 +1,73 @@
+/** Who holds the Lease of leader election, and since when. */
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { holderOf, type Lease } from '../../kube/leader-election/lease.ts';
+import { listEach } from '../../kube/list-each.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { StatusOptions } from '../actions.ts';
+import type { CommandContext } from '../output/reading.ts';
+
+/** A Lease of Keyferry. */
+export interface LeaderStatus {
+  readonly namespace: string;
+  readonly name: string;
+  /** The identity in it: the name of the Pod (outside a cluster, of the host), an underscore, and more. `null`: nobody holds it. */
+  readonly holder: string | null;
+  /** As in the Lease. */
+  readonly since: string | null;
+  /** The holder did not renew it in time, by the clock of this machine. */
+  readonly expired: boolean;
+}
+
+export interface Leaders {
+  readonly leaders: readonly LeaderStatus[];
+  /** Why they could not be read. */
+  readonly note?: string;
+}
+
+const API = '/apis/coordination.k8s.io/v1';
+/** The default of `--leader-elect-lease-name`, and the namespace in which the documentation installs Keyferry. */
+const USUAL = 'keyferry';
+
+/**
+ * The Lease of a known operator. Else those with the label of the chart or, if there are none or they cannot be listed, that of the usual name.
+ * @throws the errors of `api.request`, except for a missing permission
+ */
+export async function leadersOf(
+  { api, namespace: home, now, signal }: Pick<CommandContext, 'api' | 'namespace' | 'now' | 'signal'>,
+  operator: StatusOptions['lease'],
+): Promise<Leaders> {
+  const leaders: LeaderStatus[] = [];
+  if (operator?.enabled === false) return { leaders };
+  const take = (lease: Lease): unknown => leaders.push(leaderOf(lease, now()));
+  const place = operator === undefined && home === 'default' ? USUAL : (operator?.namespace ?? home);
+  const path = `${API}/namespaces/${place}/leases/${operator?.leaseName ?? USUAL}`;
+  try {
+    if (operator === undefined) {
+      const labelSelector = 'app.kubernetes.io/name=keyferry';
+      await listEach(api, `${API}/leases`, take, { labelSelector, signal }).catch((error: unknown) => {
+        if (!isForbidden(error)) throw error;
+      });
+    }
+    if (leaders.length > 0) return { leaders };
+    const { body } = await api.request({ method: 'GET', path, signal });
+    take(parseJson(body, `the answer to GET ${path}`) as Lease);
+  } catch (error) {
+    if (isForbidden(error)) return { leaders, note: `Leases are not included: ${error.message}` };
+    if (!isNotFound(error)) throw error;
+  }
+  return { leaders };
+}
+
+function leaderOf(lease: Lease, now: number): LeaderStatus {
+  const { renewTime, leaseDurationSeconds, acquireTime } = lease.spec ?? {};
+  const { namespace = '', name } = lease.metadata;
+  const holder = holderOf(lease) ?? null;
+  const end = Date.parse(renewTime ?? '') + (leaseDurationSeconds ?? 0) * 1000;
+  return { namespace, name, holder, since: (holder && acquireTime) ?? null, expired: holder !== null && now > end };
+}
+
+/** `Leader: keyferry-7d9f-x2x since 2026-11-25T22:00:00.000000Z (Lease keyferry/keyferry)` */
+export function leaderLine({ namespace, name, holder, since, expired }: LeaderStatus): string {
+  const who = holder === null ? 'none' : `${holder.split('_')[0] ?? ''} since ${since ?? 'an unknown time'}`;
+  return `Leader: ${who} (Lease ${namespace}/${name})${expired ? ', who has not renewed it in time' : ''}`;
+}
