@@ -190,11 +190,11 @@ export class MirrorScene {
     return await this.api.list(`/api/v1/namespaces/${namespace}/events`, { fieldSelector });
   }
 
-  async event(name: string, reason: string, message: RegExp = /(?:)/): Promise<Json> {
+  async event(name: string, reason: string, message: RegExp = /(?:)/, namespace?: string): Promise<Json> {
     let seen: Json[] = [];
     return await waitFor(
       async () => {
-        seen = await this.events(name);
+        seen = await this.events(name, namespace);
         return seen.find((one) => one.reason === reason && message.test(one.message));
       },
       {

@@ -60,9 +60,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.copied('closed', 'db', VALUES);
     const { conditions } = await scene.ready('db', 'Synced', /1 namespace does not accept copies/, 'team-a');
     assert.doesNotMatch(JSON.stringify(conditions), /secluded-1/);
-    const [event] = await scene
-      .events('db', 'team-a')
-      .then((all) => all.filter(({ reason }) => reason === 'NotAccepted'));
+    const event = await scene.event('db', 'NotAccepted', /(?:)/, 'team-a');
     assert.equal(event.type, 'Normal');
   });
 
