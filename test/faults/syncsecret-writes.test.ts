@@ -82,11 +82,15 @@ before(async () => {
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
 });
-afterEach(() => scene.clear());
+// Only a test that kills a program needs another one.
+afterEach(() => scene.clear(programs.ccm, programs.manager));
 after(() => scene.close());
 
 const start = async (program: Program): Promise<void> => {
   programs[program] = program === 'ccm' ? await scene.ccm(tenant) : await scene.manager();
+};
+const run = async (program: Program): Promise<void> => {
+  if (programs[program]?.running !== true) await start(program);
 };
 const proxyOf = (step: Step): FaultProxy => scene.clusters[step.proxy];
 const isAt = (step: Step, { method, url }: ProxyRequest): boolean => method === step.method && step.path.test(url);
@@ -196,12 +200,12 @@ for (const moment of MOMENTS) {
   describe(`at a write, ${when},`, () => {
     for (const index of CASES) {
       it(`the connection breaks: case ${index + 1}`, async () => {
-        await Promise.all([start('ccm'), start('manager')]);
+        await Promise.all([run('ccm'), run('manager')]);
         await live(index, (_program, step) => cut(step, moment));
       });
 
       it(`the program is killed: case ${index + 1}`, async () => {
-        await Promise.all([start('ccm'), start('manager')]);
+        await Promise.all([run('ccm'), run('manager')]);
         await live(index, (program, step) => kill(program, step, moment));
       });
     }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
+import type { Keyferry } from '../../support/keyferry.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { refuse } from '../engine/admission.ts';
@@ -9,8 +10,10 @@ import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 import { startWebhook } from './webhook.ts';
 
 let scene: SyncSecretScene;
+/** Goes on from test to test. */
+let manager: Keyferry | undefined;
 before(async () => (scene = await SyncSecretScene.open()));
-afterEach(async () => await scene.clear());
+afterEach(async () => await scene.clear(manager));
 after(async () => await scene.close());
 
 const DEBUG = { args: ['--log-level=debug'] };
@@ -18,10 +21,15 @@ const MIB = 1024 * 1024;
 /** From the coming of a namespace until a Secret is right, ms on an idle machine. */
 const RECOVERY_MS = 10_000;
 
-/** As `scene.running`, with the most output. */
+/** Starts the manager if it does not run, with the most output. */
+async function runManager(): Promise<void> {
+  if (manager?.running !== true) manager = await scene.manager(DEBUG);
+}
+
+/** A new tenant with its CCM, and a manager, with the most output. */
 async function running(): Promise<Tenant> {
   const tenant = await scene.tenant();
-  await Promise.all([scene.ccm(tenant, DEBUG), scene.manager(DEBUG)]);
+  await Promise.all([scene.ccm(tenant, DEBUG), runManager()]);
   return tenant;
 }
 
@@ -206,7 +214,7 @@ describe('a namespace of the management cluster', () => {
     const { link, managementPlane } = scene.clusters;
     // The tenant's own account and role go with its namespace, in any order.
     const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
-    await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), scene.manager(DEBUG)]);
+    await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), runManager()]);
     const before = await scene.create('default', 'before', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, before, { a: 'one' });
     const hold = { namespace: tenant.namespace, name: 'hold', finalizers: ['example.com/foreign'] };

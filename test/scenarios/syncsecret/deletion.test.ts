@@ -11,8 +11,10 @@ import type { Chain } from './support.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
+/** Goes on from test to test. */
+let manager: Keyferry | undefined;
 before(async () => (scene = await SyncSecretScene.open()));
-afterEach(async () => await scene.clear());
+afterEach(async () => await scene.clear(manager));
 after(async () => await scene.close());
 
 const FOREIGN = 'example.com/foreign';
@@ -26,19 +28,24 @@ const SETTLE_MS = 1500;
 interface Running {
   readonly tenant: Tenant;
   ccm: Keyferry;
-  manager: Keyferry;
+  readonly manager: Keyferry;
   readonly object: Json;
   readonly chain: Chain;
+}
+
+async function runningManager(): Promise<Keyferry> {
+  if (manager?.running !== true) manager = await scene.manager();
+  return manager;
 }
 
 /** Both programs and a SyncSecret with its copy and Secret. */
 async function running(name: string, args = [`--deletion-timeout=${LIMIT_MS}ms`]): Promise<Running> {
   const tenant = await scene.tenant();
-  const [ccm, manager] = await Promise.all([scene.ccm(tenant, { args }), scene.manager()]);
+  const [ccm, present] = await Promise.all([scene.ccm(tenant, { args }), runningManager()]);
   const object = await scene.create('default', name, VALUES);
   const chain = await scene.arrived(tenant, object, VALUES);
   await scene.phase(object, 'Synced');
-  return { tenant, ccm, manager, object, chain };
+  return { tenant, ccm, manager: present, object, chain };
 }
 
 const remove = async (object: Json, api: TestApi = scene.tenantApi): Promise<boolean> =>
@@ -115,7 +122,7 @@ describe('the deletion of a SyncSecret', () => {
     const held = 'the copy is being deleted and waits for its finalizers$';
     await says(run.object, new RegExp(`^SyncSecret is being deleted; ${held}`));
     await abandoned(run, new RegExp(`Last state: ${held}`));
-    await scene.manager();
+    await runningManager();
     await allGone(run);
   });
 
@@ -173,7 +180,7 @@ describe('the deletion of a SyncSecret', () => {
     await remove(run.chain.copy, scene.managementApi);
     await remove(run.object);
     await says(run.object, /waits for its finalizers$/);
-    await scene.manager();
+    await runningManager();
     await allGone(run);
   });
 
@@ -237,11 +244,14 @@ describe('a SyncSecret that is created again', () => {
 });
 
 it('a copy that loses its finalizers and is deleted is made again, and its old Secret goes', async () => {
-  const { object, chain, tenant, manager } = await running('stripped');
-  await manager.suspend();
-  await removeFinalizers(chain.copy, scene.managementApi);
-  await remove(chain.copy, scene.managementApi);
-  manager.resume();
+  const { object, chain, tenant, ...run } = await running('stripped');
+  await run.manager.suspend();
+  try {
+    await removeFinalizers(chain.copy, scene.managementApi);
+    await remove(chain.copy, scene.managementApi);
+  } finally {
+    run.manager.resume();
+  }
   await scene.gone(scene.managementApi, { ...chain.secret, kind: 'Secret' });
   const renewed = await scene.arrived(tenant, object, VALUES);
   assert.notEqual(renewed.copy.metadata.uid, chain.copy.metadata.uid);
@@ -278,7 +288,8 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
   };
 
   it('can be deleted in the tenant cluster', async () => {
-    const { tenant } = await scene.running();
+    const tenant = await scene.tenant();
+    await Promise.all([scene.ccm(tenant), runningManager()]);
     await many(tenant, 'full');
     await scene.tenantApi.delete('/api/v1/namespaces/full');
     await isGone(scene.tenantApi, 'full');
