@@ -53,7 +53,7 @@ async function change({ api, quiet, find, made }: Side, value: string): Promise<
       const found = await find();
       return found?.data?.a === scene.value(value) && found;
     },
-    { intervalMs: 25, message: () => `the change to arrive\n${scene.tail()}` },
+    { intervalMs: 10, message: () => `the change to arrive\n${scene.tail()}` },
   );
   const tookMs = performance.now() - from;
   return { tookMs, from: Number(metadata.resourceVersion), to: Number(arrived.metadata.resourceVersion) };
