@@ -31,8 +31,8 @@ import { type PlannedTarget, rowsOn } from './plan/rows.ts';
  */
 export async function migrate(context: CommandContext, options: MigrateOptions): Promise<CommandResult> {
   const report = await new Migration(context, options).run();
-  const { output, apply } = options;
-  const text = output === 'table' ? migrationText(report, apply, context.paint) : reportText(report, output);
+  const { output } = options;
+  const text = output === 'table' ? migrationText(report, options, context.paint) : reportText(report, output);
   return { text, code: exitCodeOf(report) };
 }
 

@@ -64,6 +64,10 @@ describe('the summary', () => {
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
     const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
     assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
+    assert.equal(
+      summaryOf({ ...absent, lacksNamespace: true }),
+      'Secret a/x does not exist, because its namespace does not exist.',
+    );
   });
 
   it('of a copy whose source is not known says so', () => {

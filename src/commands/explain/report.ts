@@ -115,11 +115,14 @@ type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' |
   readonly orphanReason?: string | undefined;
   /** Its kind is one of rules. */
   readonly isRuleKind?: boolean;
+  /** Its namespace does not exist, so no rule can claim it, also one that names it. */
+  readonly lacksNamespace?: boolean;
 };
 
 /** The verdict in one sentence. */
 export function summaryOf(told: Told): string {
-  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason, isRuleKind = false } = told;
+  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason } = told;
+  const { isRuleKind = false, lacksNamespace = false } = told;
   const it = titleOf(object);
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
@@ -143,6 +146,7 @@ export function summaryOf(told: Told): string {
     case 'absent': {
       if (isRuleKind) return `${it} does not exist.`;
       const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
+      if (lacksNamespace) return `${it} does not exist, because its namespace does not exist${near}.`;
       return `${it} does not exist, and no rule asks for it${near}.`;
     }
     case 'unknown':

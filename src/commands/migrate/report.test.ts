@@ -1,9 +1,9 @@
-/** The exit code of `migrate`. */
+/** The exit code of `migrate`, and what it says where it finds nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { FindingVerdict } from '../../controllers/common/migration.ts';
-import { exitCodeOf, type MigrationFinding } from './report.ts';
+import { exitCodeOf, type MigrationFinding, type MigrationReport, migrationText } from './report.ts';
 
 const OBJECT = { kind: 'Secret', namespace: 'team', name: 'db' };
 
@@ -23,4 +23,13 @@ test('the exit code is 3 while something is open, and 1 if a write failed', () =
   assert.equal(codeOf(['leftover', 'deleted']), 0);
   assert.equal(codeOf(['leftover', 'deleted'], ['leftover', 'skipped']), 3);
   assert.equal(codeOf(['leftover', 'deleted'], ['leftover', 'failed']), 1);
+});
+
+test('a program that was asked for and has no objects is named alone', () => {
+  const none = { programs: [], targets: [], unchanged: 0, notes: [] };
+  const report: MigrationReport = { apiVersion: 'keyferry.dev/v1', kind: 'Migration', cluster: 'c', ...none };
+  const textFor = (from: 'reflector' | undefined): string =>
+    migrationText(report, { from, apply: false }, (text) => text);
+  assert.equal(textFor('reflector'), 'No objects of reflector.\n');
+  assert.match(textFor(undefined), /^No objects of these programs: mirrors, k8s-replicator, .*\.\n$/);
 });

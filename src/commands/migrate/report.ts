@@ -3,7 +3,7 @@
  * added, but never changed or removed. The schema is docs/schemas/migrate.json. Pure.
  */
 import type { TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
-import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL } from '../actions.ts';
+import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } from '../actions.ts';
 import { hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
 import type { FindingVerdict } from '../../controllers/common/migration.ts';
@@ -65,11 +65,17 @@ const STYLES: Readonly<Record<FindingVerdict, Style>> = {
   unsupported: 'bad',
 };
 
-/** @param isApplied `--apply` was given. @returns with a line end */
-export function migrationText(report: MigrationReport, isApplied: boolean, paint: Paint): string {
+/** @param options what was asked for. @returns with a line end */
+export function migrationText(
+  report: MigrationReport,
+  { from, apply }: Pick<MigrateOptions, 'from' | 'apply'>,
+  paint: Paint,
+): string {
   const { programs, targets, unchanged, notes } = report;
   const parts = new TextParts(paint);
-  if (programs.length === 0) parts.lines([`No objects of these programs: ${MIGRATED_PROGRAMS.join(', ')}.`]);
+  if (programs.length === 0) {
+    parts.lines([`No objects of ${from ?? `these programs: ${MIGRATED_PROGRAMS.join(', ')}`}.`]);
+  }
   for (const one of programs) {
     parts.lines([paint(headOf(one), 'title'), ...one.running.map((name) => `It runs as Deployment ${name}.`)]);
     parts.table(
@@ -86,7 +92,7 @@ export function migrationText(report: MigrationReport, isApplied: boolean, paint
   });
   if (rows.length > 0) parts.lines([paint('What Keyferry does when it starts:', 'title')]);
   parts.table(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows);
-  parts.lines([...notes, ...endOf(programs, unchanged, isApplied)]);
+  parts.lines([...notes, ...endOf(programs, unchanged, apply)]);
   return parts.toString();
 }
 

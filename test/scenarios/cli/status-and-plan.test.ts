@@ -172,9 +172,14 @@ describe('keyferry status, plan and explain', () => {
       [none.verdict, none.object.exists, none.others.map(({ rule, why }) => `${rule}: ${why}`)],
       ['absent', false, ['SecretMirror default/first: does not select namespace not-to']],
     );
-    assert.deepEqual((await explained('secret', 'nowhere/one')).notes, [
-      'namespace nowhere does not exist, or is being deleted',
-    ]);
+    // A pattern that matches its name may be waiting for it.
+    const nowhere = await explained('secret', 'nowhere/one');
+    assert.deepEqual(nowhere.notes, ['namespace nowhere does not exist, or is being deleted']);
+    assert.deepEqual(
+      nowhere.others.map(({ rule, why }) => `${rule}: ${why}`),
+      ['SecretMirror default/first: namespace nowhere does not exist'],
+    );
+    assert.match(nowhere.summary, /^Secret nowhere\/one does not exist, because its namespace does not exist,/);
     const { stdout } = await run(['explain', 'secret', 'to-a/one']);
     assert.match(
       stdout,

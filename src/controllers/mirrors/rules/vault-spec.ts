@@ -75,7 +75,9 @@ export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
 
 function serverProblems({ field, vaultAddresses }: BlockContext, server: VaultLocation['server']): string[] {
   try {
-    const problem = vaultAddresses?.problem(parseServer(server).url);
+    // Parsed also where no addresses are checked: a block that cannot be parsed has no key.
+    const { url } = parseServer(server);
+    const problem = vaultAddresses?.problem(url);
     return problem === undefined ? [] : [`${field}.addr: ${problem}`];
   } catch (error) {
     if (!(error instanceof VaultServerError)) throw error;

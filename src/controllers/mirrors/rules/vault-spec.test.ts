@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import type { VaultBlock } from '../api.ts';
+import { effectiveSpec } from './spec.ts';
+
+describe('a vault block where no addresses are checked, as in `keyferry plan`', () => {
+  const good: VaultBlock = {
+    addr: 'https://vault.example.com',
+    path: 'secret/data/a',
+    auth: { token: { secretRef: { name: 'token' } } },
+  };
+  const problemsOf = (source: VaultBlock, destination: VaultBlock): readonly string[] => {
+    const mirror = {
+      metadata: {
+        name: 'm',
+        namespace: 'default',
+        uid: 'u',
+        resourceVersion: '1',
+        creationTimestamp: '2026-01-01T00:00:00Z',
+      },
+      spec: {
+        source: { name: 'a', type: 'vault', vault: source },
+        destination: { type: 'vault', vault: destination },
+      },
+    } as const;
+    return effectiveSpec(mirror, new PatternCache('full')).problems;
+  };
+  const other = { ...good, path: 'secret/data/b' };
+
+  it('has no problem', () => {
+    assert.deepEqual(problemsOf(good, other), []);
+  });
+
+  it('names the field of an address, a namespace or a certificate that cannot be used', () => {
+    assert.deepEqual(problemsOf({ ...good, addr: 'vault.example.com' }, other), [
+      'spec.source.vault.addr: must be a URL that begins with http:// or https://, not "vault.example.com"',
+    ]);
+    assert.deepEqual(problemsOf(good, { ...other, namespace: 'a b' }), [
+      'spec.destination.vault.namespace: "a b" has a character that is not allowed in a header',
+    ]);
+    assert.deepEqual(problemsOf(good, { ...other, caBundle: 'none' }), [
+      'spec.destination.vault.caBundle: holds no PEM certificate',
+    ]);
+  });
+});
