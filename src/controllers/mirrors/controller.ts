@@ -1,10 +1,12 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
-import type { ResourceKey } from '../../copy/model/keys.ts';
-import { SECRET } from '../../copy/model/kind.ts';
+import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
+import { RightsDiagnosis } from '../common/rights-diagnosis.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { RuleEvent } from '../common/rules/rule-statuses.ts';
@@ -44,6 +46,8 @@ class MirrorsController implements Controller {
   readonly #mirrors: MirrorStore;
   readonly #changes: NamespaceChanges;
   readonly #watches: WatchGroup[] = [];
+  /** Open from the first mirror of a ConfigMap on. */
+  #configMaps: { readonly listed: Promise<unknown> } | undefined;
 
   constructor(context: ControllerContext) {
     this.#context = context;
@@ -59,6 +63,7 @@ class MirrorsController implements Controller {
     };
     this.#mirrors = createMirrorStore({
       onChange: (rule, initial) => {
+        if (this.#mirrors.get(rule)?.spec?.source?.type === 'configmap') this.#watchConfigMaps();
         engine.expectSources(rule, this.#rules.secretsOf(rule));
         engine.enqueueRule(rule, initial ? 'low' : 'normal');
       },
@@ -98,7 +103,7 @@ class MirrorsController implements Controller {
     const rules = (this.#rules = new MirrorRules({
       ...common,
       patterns,
-      secretKey: (namespace, name) => secrets.key(namespace, name),
+      secretKey: (namespace, name, kind = SECRET.kind) => resourceKey(cluster.name, kind, namespace, name),
       specOptions,
       limits,
       reach: context.reach,
@@ -115,7 +120,10 @@ class MirrorsController implements Controller {
       onGone: (mirror) => {
         metrics.removeMirror(mirror);
       },
-      synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
+      synced: async () => {
+        const watches = this.#watches.map(async (watch) => await watch.synced);
+        await Promise.all([...watches, this.#configMaps?.listed]);
+      },
       deletionTimeoutMs: config.deletionTimeoutMs,
       monotonic: () => clock.monotonic(),
       isNamespacePending: (...copy) => this.#changes.isPending(...copy),
@@ -158,20 +166,31 @@ class MirrorsController implements Controller {
       }),
       served,
     );
-    const copyWatch = cluster.watch(
-      {
-        collection: 'secrets',
-        scope: 'copies',
-        path: '/api/v1/secrets',
-        labelSelector: `${COPY_LABEL}=${MIRRORS_CONTROLLER}`,
-        metadataOnly: true,
-        inPages: true,
-      },
-      cluster.store(SECRET).index.feed().sink,
-      undefined,
-      served,
-    );
-    this.#watches.push(mirrorWatch, copyWatch);
+    this.#watches.push(mirrorWatch, this.#watchCopies(SECRET));
+  }
+
+  #watchCopies(kind: Kind, diagnosis?: WatchDiagnosis): WatchGroup {
+    const { cluster } = this.#context;
+    const target = {
+      collection: kind.plural,
+      scope: 'copies',
+      path: `${kind.groupPath}/${kind.plural}`,
+      labelSelector: `${COPY_LABEL}=${MIRRORS_CONTROLLER}`,
+      metadataOnly: true,
+      inPages: true,
+    };
+    return cluster.watch(target, cluster.store(kind).index.feed().sink, diagnosis, cluster.served);
+  }
+
+  /** Without a mirror of a ConfigMap, Keyferry needs no rights to ConfigMaps. */
+  #watchConfigMaps(): void {
+    if (this.#configMaps !== undefined) return;
+    const diagnosis = new RightsDiagnosis(CONFIG_MAP.plural);
+    // Without the rights, the mirrors of ConfigMaps report the refusal, and no other rule waits.
+    const { synced } = this.#watchCopies(CONFIG_MAP, diagnosis);
+    const listed = Promise.race([synced, diagnosis.found]);
+    listed.catch(() => undefined);
+    this.#configMaps = { listed };
   }
 
   /** A refused mirror claims the copies that it has. */

@@ -9,7 +9,13 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
-import { annotationNames, isAnnotated, isReplicatorAnnotation, type Refusal } from './rules/annotations.ts';
+import {
+  annotationNames,
+  isAnnotated,
+  isReplicatorAnnotation,
+  type Refusal,
+  SUSPEND_ANNOTATION,
+} from './rules/annotations.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
@@ -17,7 +23,7 @@ export const replicator: ControllerEntry = {
   name: 'replicator',
   annotationReader: (config) => {
     const names = annotationNames(config.replicator.annotationsPrefix);
-    return (annotation) => isReplicatorAnnotation(names, annotation);
+    return (annotation) => annotation === SUSPEND_ANNOTATION || isReplicatorAnnotation(names, annotation);
   },
   create: (context) => new ReplicatorController(context),
   // A kind is ready when the first lists of its objects and of the namespaces are complete.

@@ -1,5 +1,6 @@
 /** What a SecretMirror chooses of its copies: name, keys, type, labels and annotations; and a mirror that is suspended. */
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
@@ -174,6 +175,47 @@ describe('labels and annotations of the copies', () => {
       'argocd.argoproj.io/secret-type': 'repository',
       'keyferry.dev/copy': 'mirrors',
     });
+  });
+});
+
+describe('a mirror of a ConfigMap', () => {
+  const configMapPath = (namespace: string, name: string): string =>
+    `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+  const holds = async (namespace: string, name: string, wanted: Json): Promise<void> => {
+    await waitFor(
+      async () => {
+        const found = await scene.api.find(configMapPath(namespace, name));
+        return isDeepStrictEqual([found?.data, found?.binaryData], [wanted.data, wanted.binaryData]);
+      },
+      { message: () => scene.tail() },
+    );
+  };
+
+  it('makes ConfigMaps with texts and binary data, follows the source, and takes them back', async () => {
+    const metadata = { namespace: HOME, name: 'settings' };
+    const content = { data: { 'a.conf': 'a', 'b.conf': 'b' }, binaryData: { bytes: 'AP8=' } };
+    await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata, ...content });
+    // Another mirror, of the Secret with the same name.
+    await scene.secret(HOME, 'settings', { a: '1' });
+    await scene.mirror('settings', ['team-a']);
+    await scene.mirror('settings-map', ['team-.'], { source: { type: 'configmap', name: 'settings' } });
+    await holds('team-a', 'settings', content);
+    await holds('team-b', 'settings', content);
+    await scene.copied('team-a', 'settings', { a: '1' });
+    await scene.ready('settings-map', 'Synced', /^2 copies/);
+    await scene.api.patch(configMapPath(HOME, 'settings'), { data: { 'a.conf': 'c' } });
+    await holds('team-b', 'settings', { ...content, data: { ...content.data, 'a.conf': 'c' } });
+    await scene.api.delete(configMapPath('team-b', 'settings'));
+    await holds('team-b', 'settings', { ...content, data: { ...content.data, 'a.conf': 'c' } });
+    const keys = [{ from: 'bytes', to: 'raw' }, { from: 'b.conf' }];
+    await choose('settings-map', { name: 'chosen-settings', keys });
+    await holds('team-a', 'chosen-settings', { data: { 'b.conf': 'b' }, binaryData: { raw: 'AP8=' } });
+    await scene.gone(configMapPath('team-a', 'settings'), configMapPath('team-b', 'settings'));
+    await operator.stop();
+    operator = await scene.operator();
+    await scene.api.delete(mirrorPath('settings-map'));
+    await scene.gone(configMapPath('team-a', 'chosen-settings'), configMapPath('team-b', 'chosen-settings'));
+    await scene.copied('team-a', 'settings', { a: '1' });
   });
 });
 

@@ -17,6 +17,38 @@ before(async () => {
 after(() => scene.close());
 
 for (const kind of KINDS) {
+  describe(`the annotation keyferry.dev/suspend on a ${kind.kind}`, () => {
+    it('stops all writes and deletions for its targets until it goes', async () => {
+      const users = scene.of(kind);
+      const suspend = async (name: string, value: string | null): Promise<void> => {
+        await scene.api.patch(users.path(name), { metadata: { annotations: { 'keyferry.dev/suspend': value } } });
+      };
+      await users.create('source/push', { a: '1' }, { 'replicate-to-namespaces': 'team-a,team-b' });
+      await users.create('source/pull', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.create('team-a/pull', {}, { 'replicate-from': 'source/pull' });
+      for (const name of ['team-a/push', 'team-b/push', 'team-a/pull']) await users.holds(name, { a: '1' });
+      for (const name of ['source/push', 'team-a/pull']) await suspend(name, 'true');
+      await waitFor(
+        async () => {
+          const events = await scene.api.list('/api/v1/namespaces/source/events');
+          return events.some(
+            ({ reason, type, involvedObject: { kind: its } }) =>
+              reason === 'Suspended' && type === 'Normal' && its === kind.kind,
+          );
+        },
+        { message: () => operator.output },
+      );
+      const copy = await users.find('team-b/push');
+      assert.equal(copy.metadata.annotations['keyferry.dev/suspend'], undefined);
+      for (const name of ['source/push', 'source/pull']) await users.change(name, { a: '2' });
+      await users.annotate('source/push', { 'replicate-to-namespaces': 'team-a' });
+      await users.stayUnchanged(['team-a/push', 'team-b/push', 'team-a/pull'], 'the targets of suspended rules');
+      for (const name of ['source/push', 'team-a/pull']) await suspend(name, null);
+      for (const name of ['team-a/push', 'team-a/pull']) await users.holds(name, { a: '2' });
+      await users.gone('team-b/push');
+    });
+  });
+
   describe(`replicate-once on a ${kind.kind}`, () => {
     it('freezes a pulled target until the source names a new version', async () => {
       const users = scene.of(kind);

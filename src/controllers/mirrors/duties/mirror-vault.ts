@@ -22,12 +22,14 @@ import {
   type RuleKey,
   ruleName,
 } from '../../../copy/model/keys.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import type { LeaseObserver, VaultBackend } from '../../../copy/vault/backend.ts';
 import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } from '../../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
@@ -134,9 +136,7 @@ export class MirrorLeases {
   }
 
   #revocationsOf(rule: RuleKey): Map<string, LeaseRevocation> {
-    const revocations = this.#revocations.get(rule) ?? new Map<string, LeaseRevocation>();
-    this.#revocations.set(rule, revocations);
-    return revocations;
+    return getOrCreate(this.#revocations, rule, () => new Map());
   }
 
   #isRevoking(rule: RuleKey): boolean {
@@ -193,8 +193,7 @@ export class MirrorLeases {
   }
 
   #isOnCopies(rule: RuleKey, leaseId: string): boolean {
-    for (const copy of this.copies(rule)) if (copy.leaseId === leaseId) return true;
-    return false;
+    return [...this.copies(rule)].some((copy) => copy.leaseId === leaseId);
   }
 
   /** The copies of a mirror with dynamic credentials, according to their annotations. */
@@ -203,8 +202,8 @@ export class MirrorLeases {
   ): Iterable<{ readonly key: ResourceKey; leaseId: string; annotations: Observed['annotations'] }> {
     const { engine, secrets } = this.#options;
     for (const key of engine.claims.ownedBy(rule)) {
-      const { namespace, name } = parseResourceKey(key);
-      const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
+      const { kind, namespace, name } = parseResourceKey(key);
+      const { annotations = {} } = (kind === SECRET.kind && secrets.index.get(namespace, name)) || {};
       const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
       if (leaseId !== undefined) yield { key, leaseId, annotations };
     }
@@ -220,9 +219,9 @@ export class MirrorLeases {
   }
 
   #entryVersion(entry: Entry | undefined): string | undefined {
-    if (entry?.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
     // An entry of chosen keys does not have the whole credentials.
-    if (entry.claim.shape.selection !== undefined) return undefined;
+    const isWhole = entry !== undefined && entry.claim.shape.selection === undefined;
+    if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
     const { target } = entry.claim;
     return isEntryKey(target) ? this.#options.backend.targets.written(target)?.entryVersion : undefined;
   }

@@ -6,7 +6,7 @@ import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 import { lengthProblem } from '../../../copy/model/observed.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
-import { REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
+import { OWN_PREFIX, REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
 
@@ -74,7 +74,15 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations = {
 }
 
 /** Why an object is not copied, or its copy is cleared. */
-export type Refusal = Cause<'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
+export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
+
+/** On an annotated object, with `true`: nothing of its rule is written or deleted. */
+export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
+
+export const SUSPENDED: Refusal = userCause(
+  'Suspended',
+  `annotation ${SUSPEND_ANNOTATION} is true: targets are neither written nor deleted`,
+);
 
 export function illFormed(annotation: string, value: string, why: string): Refusal {
   return userCause('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);

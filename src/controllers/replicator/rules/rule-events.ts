@@ -3,11 +3,11 @@ import { someOf } from '../../../runtime/text/some-of.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
 import { misreadPatterns, unionOf } from '../../common/namespaces/selection.ts';
-import type { Refusal } from './annotations.ts';
+import { type Refusal, SUSPENDED } from './annotations.ts';
 import type { Targets } from './rule.ts';
 
 export interface ReplicatorEvent {
-  readonly type: 'Warning';
+  readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
 }
@@ -22,6 +22,7 @@ const MAX_EVENTS = 20;
  * @returns `undefined` while an outcome is pending, to avoid incomplete events
  */
 export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
+  if (refusal === SUSPENDED) return [{ ...warning(refusal), type: 'Normal' }];
   if (refusal !== undefined) return [warning(refusal)];
   const groups = new Map<string, { reason: string; message: string; targets: string[] }>();
   for (const { claim, outcome } of entries) {

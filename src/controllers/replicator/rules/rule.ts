@@ -18,6 +18,8 @@ import {
   readBool,
   type Refusal,
   sourcePath,
+  SUSPEND_ANNOTATION,
+  SUSPENDED,
   tooLongOn,
   unknown,
   unknownAnnotations,
@@ -32,7 +34,7 @@ export interface RuleSettings extends PermissionRules {
 }
 
 /**
- * - `broken`: an annotation is invalid or unknown. The copies stay as they are.
+ * - `broken`: an annotation is invalid or unknown, or suspends the rule. The copies stay as they are.
  * - `push`: the object has copies. With `from`, they are filled from there, and only the type of the object is copied.
  * - `pull`: the object is filled from `from`.
  */
@@ -45,6 +47,7 @@ export type ReplicationRule =
 export function readRule(settings: RuleSettings, home: Place, annotations: Annotations): ReplicationRule | undefined {
   const { names } = settings;
   if (!isRule(settings, annotations)) return undefined;
+  if (annotations[SUSPEND_ANNOTATION] === 'true') return { kind: 'broken', refusal: SUSPENDED };
   const refusal = unknownOn(settings, 'the object', annotations);
   if (refusal !== undefined) return { kind: 'broken', refusal };
   // A copy has no copies of its own.
@@ -109,6 +112,8 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
 export function ruleVersion(settings: RuleSettings, uid: string, annotations: Annotations): string {
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
+  const suspended = annotations[SUSPEND_ANNOTATION];
+  if (suspended !== undefined) parts.push(suspended);
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 
