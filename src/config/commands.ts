@@ -21,7 +21,7 @@ import {
   vaultFlags,
 } from './flags/controller-flags.ts';
 import { flag, type FlagTable, prefixed } from './flags/flags.ts';
-import { limitFlags, pushFlag } from './flags/limit-flags.ts';
+import { limitFlags, pushFlag, refuseSelectors } from './flags/limit-flags.ts';
 import {
   ccmAddressFlags,
   ccmConfig,
@@ -46,6 +46,7 @@ const GENERATOR_LEASE = 'keyferry-generator';
 const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
+const NO_LABELS = 'the controllers of SyncSecrets read no labels of namespaces';
 
 /** In the order of the help. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
@@ -116,6 +117,7 @@ function runCommand(): ControllerCommand {
       const { vault, ...others } = values;
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
       const config = base(usesVault ? values : others, given, processInfo);
+      if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       return {
         ...config,
@@ -192,7 +194,7 @@ function replicatorCommand(): ControllerCommand {
 
 function ccmCommand(): ControllerCommand {
   const own = { ccm: ccmFlags, addresses: ccmAddressFlags, original: originalCcmFlags };
-  const sections = { ...commonFlags('', CCM_LEASE), ...own, travel: travelFlags, zap: zapFlags };
+  const sections = { ...commonFlags('', CCM_LEASE), limits: limitFlags, ...own, travel: travelFlags, zap: zapFlags };
   return controllerCommand({
     name: 'syncsecret-ccm',
     summary: 'run only the SyncSecret controller of a tenant cluster, with the flags of the KubeLB CCM',
@@ -205,6 +207,7 @@ function ccmCommand(): ControllerCommand {
     toConfig: ({ values, given, rest }, processInfo) => {
       const { ccm, original } = values;
       const common = base(originalElection(values, original.leaderElectionNamespace, given), given, processInfo);
+      refuseSelectors(common.limits, NO_LABELS);
       const { managementNamespace, management } = ccmConfig(ccmFlags, ccm, processInfo.env);
       return {
         ...common,
@@ -222,6 +225,7 @@ function ccmCommand(): ControllerCommand {
 function managerCommand(): ControllerCommand {
   const sections = {
     ...commonFlags('', MANAGER_LEASE),
+    limits: limitFlags,
     addresses: managerAddressFlags,
     original: originalManagerFlags,
     manager: managerFlags(),
@@ -240,8 +244,10 @@ function managerCommand(): ControllerCommand {
     toConfig: ({ values, given, rest }, processInfo) => {
       const { original, common } = values;
       const namespace = original.namespace ?? managerNamespace(processInfo.env, common.kubeconfig);
+      const config = base(originalElection(values, namespace, given), given, processInfo);
+      refuseSelectors(config.limits, NO_LABELS);
       return {
-        ...base(originalElection(values, namespace, given), given, processInfo),
+        ...config,
         controllers: ['syncsecret-manager'],
         ...originalAddresses(managerAddressFlags, values.addresses, given),
         logLevel: original.debug && !given.has('log-level') ? 'debug' : zapLevel(values, given),

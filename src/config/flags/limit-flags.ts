@@ -104,12 +104,15 @@ export function limitsConfig(
 
 /** With --namespaces, Keyferry reads no object of a namespace, so it does not know labels and consents. */
 function refuseUnread(limits: LimitsConfig): void {
-  const bySelector = (['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces'] as const).find((key) => {
+  refuseSelectors(limits, '--namespaces reads no labels of namespaces');
+  if (!limits.requireConsent) return;
+  throw new UsageError(`--${FLAGS.requireConsent.name}: --namespaces reads no annotations of namespaces`);
+}
+
+/** @param why no selector can be served @throws UsageError naming the flag of a limit that is a selector */
+export function refuseSelectors(limits: LimitsConfig, why: string): void {
+  for (const key of ['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces'] as const) {
     const limit = limits[key];
-    return limit !== undefined && 'selector' in limit;
-  });
-  const unread = limits.requireConsent ? 'requireConsent' : bySelector;
-  if (unread === undefined) return;
-  const what = unread === 'requireConsent' ? 'annotations' : 'labels';
-  throw new UsageError(`--${FLAGS[unread].name} needs the ${what} of namespaces, which --namespaces does not read`);
+    if (limit !== undefined && 'selector' in limit) throw new UsageError(`--${FLAGS[key].name}: ${why}; use patterns`);
+  }
 }

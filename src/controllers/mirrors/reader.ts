@@ -36,7 +36,7 @@ import {
   type SecretMirror,
   type VaultBlock,
 } from './api.ts';
-import { misreadPatterns, occursIn } from '../common/namespaces/selection.ts';
+import { misreadPatterns, occursIn, reaches } from '../common/namespaces/selection.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { kindOf, MirrorRules, SUSPENDED } from './rules/rule-set.ts';
@@ -181,19 +181,23 @@ class MirrorReader implements RuleReader {
 
   /** `undefined`: unknown. */
   #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
-    const spec = this.#specOf(owner);
-    if (spec === undefined) {
+    const mirror = this.#mirrors.get(owner);
+    if (mirror === undefined) {
       return snapshot.inventory.isListed(SECRET_MIRROR_KIND, namespaceOf(owner))
         ? 'its SecretMirror does not exist'
         : undefined;
     }
+    const spec = this.ruleSet.specOf(mirror);
     const { kind, namespace, name } = parseResourceKey(key);
     if (kind !== kindOf(spec.sourceType)) return `the copies of its SecretMirror are now ${kindOf(spec.sourceType)}s`;
     if (spec.copyName !== name) return `the copies of its SecretMirror are now named ${spec.copyName}`;
-    if (occursIn(spec.namespaces, namespace)) {
+    const { names, patterns } = spec.namespaces;
+    if (occursIn(spec.namespaces, namespace) && !reaches({ names, patterns }, namespace)) {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
-    return 'no longer selected by its SecretMirror';
+    const refused = this.ruleSet.sourceRefusal(mirror) ?? this.ruleSet.leftOutOf(owner)?.cause;
+    const why = refused === undefined ? '' : `: ${refused.message}`;
+    return `no longer selected by its SecretMirror${why}`;
   }
 }
 
@@ -210,7 +214,23 @@ function specProblem(spec: Readonly<Record<string, unknown>>): string | undefine
     const notText = ['name', 'type', 'secretType'].find((name) => typeof (value[name] ?? '') !== 'string');
     if (notText !== undefined) return `spec.${field}.${notText} is not a string`;
   }
-  const patterns: unknown = (spec as SecretMirror['spec'])?.destination?.namespaces ?? [];
-  const isList = Array.isArray(patterns) && patterns.every((item) => typeof item === 'string');
-  return isList ? undefined : 'spec.destination.namespaces is not a list of strings';
+  const { namespaces, excludedNamespaces, namespaceSelector } = (spec as SecretMirror['spec'])?.destination ?? {};
+  if (!isTexts(namespaces)) return 'spec.destination.namespaces is not a list of strings';
+  if (!isTexts(excludedNamespaces)) return 'spec.destination.excludedNamespaces is not a list of strings';
+  return isSelector(namespaceSelector ?? {}) ? undefined : 'spec.destination.namespaceSelector is not a label selector';
+}
+
+function isTexts(list: unknown): boolean {
+  return list === undefined || (Array.isArray(list) && list.every((item) => typeof item === 'string'));
+}
+
+function isSelector(selector: unknown): boolean {
+  if (!isRecord(selector)) return false;
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  if (!isRecord(matchLabels) || !isTexts(Object.values(matchLabels)) || !Array.isArray(matchExpressions)) return false;
+  return matchExpressions.every((one: unknown) => {
+    return (
+      isRecord(one) && typeof one['key'] === 'string' && typeof one['operator'] === 'string' && isTexts(one['values'])
+    );
+  });
 }

@@ -95,6 +95,7 @@ function create(context: ControllerContext): Controller {
       cluster: cluster.api.cluster,
       store,
       travel: new Travel(config.syncsecret),
+      reach: context.reach,
       management: management.api.cluster,
       namespace,
       zoneOf: (own) => zoneOf(own, uids.own, uids.management, isManagers),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
+import { Reach } from '../common/namespaces/reach.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
@@ -86,7 +87,7 @@ function synchronizer({ synced, api: its = api }: Situation): {
 }
 
 const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
-const meaning = { cluster: 'c', travel };
+const meaning = { cluster: 'c', travel, reach: new Reach() };
 const common = { deletionTimeoutMs: 0, monotonic: () => 0 };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
   [MANAGER_CONTROLLER]: ({ synced }) => {

@@ -51,6 +51,7 @@ function create(context: ControllerContext): Controller {
       cluster: cluster.api.cluster,
       store: syncSecrets.store,
       travel: new Travel(syncsecret),
+      reach: context.reach,
       isServed,
       leftDeletions: new Deletions({ deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs, monotonic }),
     }),

@@ -69,7 +69,7 @@ class SyncSecretReader implements RuleReader {
   /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
   readonly #propagatedTo = new Set<string>();
 
-  constructor({ api, config, inventory }: ReaderContext) {
+  constructor({ api, config, inventory, reach }: ReaderContext) {
     this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
     this.#cluster = api.cluster;
     inventory.include(COLLECTION, (item) => {
@@ -88,6 +88,7 @@ class SyncSecretReader implements RuleReader {
         key: keyOf,
       },
       travel: new Travel(config.syncsecret),
+      reach,
       isServed: () => true,
     });
   }

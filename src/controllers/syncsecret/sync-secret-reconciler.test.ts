@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { Reach } from '../common/namespaces/reach.ts';
 import { userCause, type Cause } from '../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING, RELEASED, LeaveShape } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
@@ -110,7 +111,7 @@ class Scene {
     });
     store.put(this.#object);
     this.#reconciler = new TestReconciler({
-      rules: new ReleasedRules({ cluster: 'c', store, travel, isServed: () => true }),
+      rules: new ReleasedRules({ cluster: 'c', store, travel, reach: new Reach(), isServed: () => true }),
       syncSecrets: {
         store,
         readVersion: unused,

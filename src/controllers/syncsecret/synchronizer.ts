@@ -50,7 +50,12 @@ function create(context: ControllerContext): Controller {
   });
   const watches: WatchGroup[] = [];
   const reconciler = new SynchronizerReconciler({
-    rules: new SynchronizerRules({ cluster: cluster.api.cluster, secrets, travel: new Travel(config.syncsecret) }),
+    rules: new SynchronizerRules({
+      cluster: cluster.api.cluster,
+      secrets,
+      travel: new Travel(config.syncsecret),
+      reach: context.reach,
+    }),
     secrets,
     client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
     synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),

@@ -11,6 +11,7 @@ import { isInvalid } from '../../../kube/errors.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
@@ -43,6 +44,8 @@ export interface MirrorReconcilerOptions extends DeletionOptions {
   readonly onGone: (mirror: string) => void;
   /** Settles when the mirrors and all copies have been listed. */
   readonly synced: () => Promise<unknown>;
+  /** Default: all labels of namespaces are known. */
+  readonly labelsKnown?: LabelsKnown;
   /** Whether the mirror may reach a namespace that has changed since its evaluation. @param namespace of a copy */
   readonly isNamespacePending?: (rule: RuleKey, namespace: string) => boolean;
   /** Wall clock, ms. */
@@ -81,9 +84,13 @@ export class MirrorReconciler implements RuleReconciler {
     this.#deletions = new Deletions(options);
   }
 
-  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
+  async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { mirrors, synced, labelsKnown } = this.#options;
     // The copies of a mirror are only known after the list of all copies.
-    await orAborted(this.#options.synced(), signal, 'waiting for the list of copies');
+    await orAborted(synced(), signal, 'waiting for the list of copies');
+    const mirror = mirrors.get(rule);
+    const labels = mirror && this.rules.specOf(mirror).namespaces.labels;
+    if (labels !== undefined) await labelsKnown?.(labels.keys, signal);
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {

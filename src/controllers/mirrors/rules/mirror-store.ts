@@ -8,7 +8,7 @@ import { MIRRORS_CONTROLLER, type SecretMirror } from '../api.ts';
 export const MAX_LIST = 64 * 1024;
 
 export interface StoredMirror extends SecretMirror {
-  /** Length of the list of namespaces in characters, if it is too long. The stored list is then empty. */
+  /** Length of the lists of namespaces and of the selector in characters, if they are too long. The stored ones are then empty. */
   readonly tooLongPatterns: number | undefined;
 }
 
@@ -33,12 +33,14 @@ function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
   const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;
   const kept = managedFields !== undefined && withoutOurSpec(managedFields) !== undefined ? { managedFields } : {};
   const { spec } = mirror;
-  const length = lengthOf(spec?.destination?.namespaces);
+  const { namespaces, excludedNamespaces, namespaceSelector, ...destination } = spec?.destination ?? {};
+  const selectorLength = namespaceSelector === undefined ? 0 : JSON.stringify(namespaceSelector).length;
+  const length = lengthOf(namespaces) + lengthOf(excludedNamespaces) + selectorLength;
   const isTooLong = length > MAX_LIST;
   return {
     ...mirror,
     metadata: { ...metadata, ...kept },
-    ...(isTooLong && { spec: { ...spec, destination: { ...spec?.destination, namespaces: [] } } }),
+    ...(isTooLong && { spec: { ...spec, destination: { ...destination, namespaces: [] } } }),
     tooLongPatterns: isTooLong ? length : undefined,
   };
 }

@@ -2,7 +2,7 @@
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Owner, type SourceView, leavingClaims } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
@@ -40,6 +40,8 @@ export interface MirrorRulesOptions {
   readonly limits: RuleLimits;
   readonly reach: Reach;
 }
+
+const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
@@ -97,11 +99,14 @@ export class MirrorRules implements RuleSet {
   *warmUp(rule: RuleKey): Steps<void> {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror !== undefined && !this.#specs.has(mirror))
-      yield* this.#options.patterns.warmUp(mirror.spec?.destination?.namespaces ?? []);
+      yield* this.#options.patterns.warmUp([
+        ...(mirror.spec?.destination?.namespaces ?? []),
+        ...(mirror.spec?.destination?.excludedNamespaces ?? []),
+      ]);
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { mirrors, vault, limits } = this.#options;
+    const { mirrors, vault, limits, namespaces } = this.#options;
     const mirror = mirrors.get(rule);
     const deleting = mirror?.metadata.deletionTimestamp !== undefined;
     if (mirror === undefined || deleting) {
@@ -128,6 +133,9 @@ export class MirrorRules implements RuleSet {
       return { owner, version, claims, sources: [] };
     }
     const sources = source === undefined ? [] : [source];
+    // The spec has changed since its labels were read. Its next evaluation, which is due, waits for them.
+    const isUnknown = spec.namespaces.labels !== undefined && !namespaces.knows(spec.namespaces.labels.keys);
+    if (isUnknown) return { owner, version, claims: leavingClaims(owner, view.ownedBy(rule), LABELS_UNKNOWN), sources };
     const refusal =
       this.#refusal(rule, mirror, owner, spec.halt, targets.length) ?? (spec.isSuspended ? SUSPENDED : undefined);
     limits.decided(rule, refusal);

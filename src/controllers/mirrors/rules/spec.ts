@@ -16,14 +16,9 @@ import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type Choices, choicesOf } from './choices.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { nameProblems } from '../../../runtime/text/dns-names.ts';
-import {
-  type NamespaceSelection,
-  selectionOf,
-  type SuspectPattern,
-  suspectPattern,
-  unservedNamespace,
-} from '../../common/namespaces/selection.ts';
-import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import { type NamespaceSelection, selectionOf, type SuspectPattern } from '../../common/namespaces/selection.ts';
+import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { destinationTexts, readDestinations } from './destinations.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
@@ -38,6 +33,7 @@ export interface EffectiveSpec {
   readonly destinationLocation: VaultLocation | undefined;
   /** The namespaces of the copies; invalid patterns are ignored. */
   readonly namespaces: NamespaceSelection;
+  /** The selection as the author wrote it. */
   readonly patterns: readonly string[];
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
@@ -74,32 +70,10 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
   const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
-  const list = destinationType === 'namespaces' ? (destination?.namespaces ?? []) : [];
-  if (destinationType === 'namespaces' && list.length === 0) {
-    problems.push('spec.destination.namespaces: destination namespaces are empty');
-  }
-  const matchers: NamespacePattern[] = [];
-  const suspects: SuspectPattern[] = [];
-  const rulePatterns = new RulePatterns(patterns);
-  for (const [index, text] of list.entries()) {
-    const field = `spec.destination.namespaces[${index}]`;
-    if (text === '') {
-      problems.push(`${field}: destination namespace #${index} is empty`);
-      continue;
-    }
-    const pattern = rulePatterns.add(text);
-    if (rulePatterns.isFull) {
-      problems.push(`${field}: destination namespaces from #${index} on are ignored: the patterns are too complex`);
-      break;
-    }
-    if ('error' in pattern) {
-      problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
-      continue;
-    }
-    matchers.push(pattern);
-    const suspect = unservedNamespace(field, pattern, options.served) ?? suspectPattern(field, text, pattern);
-    if (suspect !== undefined) suspects.push(suspect);
-  }
+  const isForNamespaces = destinationType === 'namespaces';
+  const { namespaces, suspects } = isForNamespaces
+    ? readDestinations(destination ?? {}, patterns, options.served, problems)
+    : { namespaces: selectionOf([]), suspects: [] };
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const mistakes: string[] = [];
   const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, mistakes);
@@ -134,8 +108,8 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     destinationType,
     destinationVault: destination?.vault,
     destinationLocation,
-    namespaces: selectionOf(matchers),
-    patterns: list,
+    namespaces,
+    patterns: isForNamespaces ? destinationTexts(destination ?? {}) : [],
     suspects,
     deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
     pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import type { ObjectMeta } from '../../../kube/api.ts';
+import { Reach } from '../../common/namespaces/reach.ts';
 import { KeyLists } from '../../../copy/model/observed.ts';
 import { SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
@@ -117,6 +118,7 @@ describe('the manager', () => {
     const rules = new ManagerRules({
       cluster: 'c',
       store: { get: () => present, key: () => RULE },
+      reach: new Reach(),
       travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }),
       isServed: () => true,
       leftDeletions: new Deletions({ deletionTimeoutMs: 1000, monotonic: () => now }),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { ownersText } from '../../../copy/model/observed.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
@@ -18,7 +19,8 @@ const UID = '0a1b2c3d-0000-4000-8000-000000000001';
 const store = (controller: string): RuleStore<SyncSecretRule> =>
   new RuleStore<SyncSecretRule>({ controller, toRule: unused, versionOf: unused });
 const unused = (): never => assert.fail('not used');
-const common = { cluster: 'c', travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }) };
+const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
+const common = { cluster: 'c', travel, reach: new Reach() };
 
 function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmRules {
   return new CcmRules({

@@ -3,7 +3,7 @@
  * is a copy in the management cluster, or a Secret beside the SyncSecret. See `RuleSet`.
  */
 import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
-import type { Shape } from '../../../copy/model/claim.ts';
+import { LeaveShape, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
   parseResourceKey,
@@ -18,6 +18,7 @@ import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
+import type { Reach } from '../../common/namespaces/reach.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
@@ -38,6 +39,7 @@ export interface SyncSecretRulesOptions {
   readonly cluster: string;
   readonly store: Pick<RuleStore<SyncSecretRule>, 'get' | 'key'>;
   readonly travel: Travel;
+  readonly reach: Reach;
 }
 
 export abstract class SyncSecretRules<
@@ -60,6 +62,12 @@ export abstract class SyncSecretRules<
   protected abstract targetOf(object: SyncSecretRule): ResourceKey;
   protected abstract shapeOf(rule: RuleKey, object: SyncSecretRule): Shape;
 
+  /** Why the limits of the administrator forbid a copy. Nobody needs to consent: the namespace of a tenant is there for it. */
+  protected refusalOf(from: string, to: string): Cause | undefined {
+    const { reach } = this.options;
+    return reach.fromRefusal(from, undefined) ?? reach.toRefusal(to, to, undefined);
+  }
+
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
     const { store, cluster } = this.options;
@@ -75,6 +83,13 @@ export abstract class SyncSecretRules<
       return { ...common, claims: [{ owner, mode: 'release', target, source: undefined, shape }] };
     }
     const source = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
+    // What is there stays: a tenant cannot know the limit, and has no other copy.
+    const refusal = this.refusalOf(namespace, parseResourceKey(target).namespace);
+    if (refusal !== undefined) {
+      const leave = new LeaveShape(refusal);
+      const claim = { owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: leave } as const;
+      return { ...common, claims: [claim] };
+    }
     return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape }] };
   }
 }

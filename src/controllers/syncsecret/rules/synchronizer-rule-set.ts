@@ -1,6 +1,6 @@
 /** What labelled Secrets mean: claims on SyncSecrets of the same name. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
-import type { Claim } from '../../../copy/model/claim.ts';
+import { type Claim, LeaveShape } from '../../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
@@ -8,6 +8,7 @@ import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { Reach } from '../../common/namespaces/reach.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
@@ -32,6 +33,7 @@ export interface SynchronizerRulesOptions {
   readonly cluster: string;
   readonly secrets: RuleStore<SecretRule>;
   readonly travel: Travel;
+  readonly reach: Reach;
 }
 
 /** The part of a Secret that is kept. `undefined`: it is not offered, and does not have the finalizer of KubeLB. */
@@ -86,13 +88,15 @@ export class SynchronizerRules implements RuleSet {
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
-    const { secrets, cluster, travel } = this.#options;
+    const { secrets, cluster, travel, reach } = this.#options;
     const secret = secrets.get(rule);
     if (secret === undefined) return undefined;
     const { namespace = '', name, uid, creationTimestamp } = secret.metadata;
     const owner = { key: rule, title: `Secret ${namespace}/${name}`, rank: `${creationTimestamp} ${uid}` };
     const target = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
     const source = resourceKey(cluster, SECRET.kind, namespace, name);
+    const refusal = reach.fromRefusal(namespace, undefined) ?? reach.toRefusal(namespace, namespace, undefined);
+    const manifest = { namespace, name, immutable: secret.immutable };
     const claim: Claim = secret.isOffered
       ? {
           owner,
@@ -100,7 +104,7 @@ export class SynchronizerRules implements RuleSet {
           mode: 'own',
           source,
           isRuleSource: true,
-          shape: new ManifestShape(travel, { namespace, name, immutable: secret.immutable }),
+          shape: refusal === undefined ? new ManifestShape(travel, manifest) : new LeaveShape(refusal),
         }
       : { owner, target, mode: 'own', source: undefined, shape: new MarkShape(name) };
     return { owner, version: secretVersion(secret), claims: [claim], sources: [] };

@@ -34,6 +34,8 @@ export class Namespaces {
   readonly #handlers: OnNamespace[] = [];
   /** `undefined`: all. */
   readonly #kept: Set<string> | undefined;
+  /** The kept keys whose labels are known of all namespaces, because these were listed since. */
+  readonly #known = new Set<string>();
   /** The namespaces that have changed since a list of labels began; `undefined`: none is under way. */
   #changedSince: Set<string> | undefined;
 
@@ -69,12 +71,14 @@ export class Namespaces {
     return this.#facts.get(name);
   }
 
-  /** Keeps the labels with these keys from now on. @returns whether a key is new: the namespaces must be listed again for it (`relist`) */
-  keep(keys: readonly string[]): boolean {
-    const kept = this.#kept;
-    const added = kept === undefined ? [] : keys.filter((key) => !kept.has(key));
-    for (const key of added) kept?.add(key);
-    return added.length > 0;
+  /** Keeps the labels with these keys from now on. Those of a namespace that is there are known after its next event, or a `relist`. */
+  keep(keys: readonly string[]): void {
+    for (const key of keys) this.#kept?.add(key);
+  }
+
+  /** Whether the labels with these keys are known of all namespaces. */
+  knows(keys: readonly string[]): boolean {
+    return this.#kept === undefined || keys.every((key) => this.#known.has(key));
   }
 
   /**
@@ -83,11 +87,13 @@ export class Namespaces {
    */
   async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {
     const changed = (this.#changedSince = new Set());
+    const keys = [...(this.#kept ?? [])];
     try {
       await list(({ metadata }) => {
         const isSame = this.#uids.get(metadata.name) === metadata.uid;
         if (isSame && !changed.has(metadata.name)) this.#learn(metadata);
       });
+      for (const key of keys) this.#known.add(key);
     } finally {
       this.#changedSince = undefined;
     }

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { findControllerCommand } from '../commands.ts';
+import type { LimitsConfig } from '../config.ts';
+
+function limits(argv: readonly string[], env: Record<string, string> = {}): LimitsConfig {
+  const [name = '', ...flags] = argv;
+  const config = findControllerCommand(name)?.configure(flags, { env, hostname: 'h', uniqueId: 'u' });
+  assert.ok(config);
+  return config.limits;
+}
+
+const NONE: LimitsConfig = {
+  sourceNamespaces: undefined,
+  destinationNamespaces: undefined,
+  excludedNamespaces: undefined,
+  requireConsent: false,
+  replicatorPush: true,
+};
+
+describe('the limits of an administrator', () => {
+  it('are none by default', () => {
+    for (const name of ['run', 'mirrors', 'replicator', 'generator']) assert.deepEqual(limits([name]), NONE, name);
+  });
+
+  it('are patterns in a list that can be repeated, or one selector', () => {
+    const flags = [
+      '--source-namespaces=a, b-.*',
+      '--source-namespaces',
+      'c',
+      '--excluded-namespaces=selector:x in (y,z)',
+    ];
+    assert.deepEqual(limits(['run', ...flags, '--require-consent', '--replicator-push=false']), {
+      ...NONE,
+      sourceNamespaces: { patterns: ['a', 'b-.*', 'c'] },
+      excludedNamespaces: { selector: 'x in (y,z)' },
+      requireConsent: true,
+      replicatorPush: false,
+    });
+  });
+
+  it('come from the environment where no flag is given', () => {
+    const env = { KEYFERRY_DESTINATION_NAMESPACES: 'selector:a', KEYFERRY_REQUIRE_CONSENT: 'true' };
+    const found = limits(['replicator', '--require-consent=false'], { ...env, KEYFERRY_REPLICATOR_PUSH: 'false' });
+    const expected = { destinationNamespaces: { selector: 'a' }, requireConsent: false, replicatorPush: false };
+    assert.deepEqual(found, { ...NONE, ...expected });
+  });
+
+  it('with a mistake are refused, and the message names flag or variable', () => {
+    const table: [readonly string[], Record<string, string>, RegExp][] = [
+      [['run', '--source-namespaces='], {}, /--source-namespaces: bad value "": must have at least one item/],
+      [['run', '--source-namespaces=('], {}, /--source-namespaces: bad value "\(": "\(" is not a pattern/],
+      [['run', '--excluded-namespaces=selector:a>1'], {}, /--excluded-namespaces: .* is not a requirement/],
+      [['run', '--excluded-namespaces=a,selector:b'], {}, /selector: must be the whole value/],
+      [['mirrors'], { KEYFERRY_EXCLUDED_NAMESPACES: '(' }, /^\$KEYFERRY_EXCLUDED_NAMESPACES: bad value "\("/],
+      [['mirrors', '--namespaces=a', '--require-consent'], {}, /--require-consent: --namespaces reads no annotations/],
+      [
+        ['mirrors', '--namespaces=a', '--source-namespaces=selector:a'],
+        {},
+        /--source-namespaces: --namespaces reads no/,
+      ],
+      [['syncsecret-manager', '--destination-namespaces=selector:a'], {}, /SyncSecrets read no labels/],
+      [
+        ['run', '--controllers=syncsecret-manager', '--excluded-namespaces=selector:a'],
+        {},
+        /SyncSecrets read no labels/,
+      ],
+    ];
+    for (const [argv, env, message] of table) assert.throws(() => limits(argv, env), { name: 'UsageError', message });
+  });
+});

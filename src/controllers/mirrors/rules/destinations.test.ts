@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
+import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { reachedIn } from '../../common/namespaces/selection.ts';
+import type { SecretMirrorDestination } from '../api.ts';
+import { destinationTexts, readDestinations } from './destinations.ts';
+
+const THERE: readonly (readonly [string, Record<string, string>])[] = [
+  ['prod-1', { tier: 'prod' }],
+  ['prod-2', { tier: 'prod', team: 'a' }],
+  ['test-1', { tier: 'test' }],
+  ['plain', {}],
+];
+
+/** The namespaces that are selected, and the problems. */
+function read(destination: SecretMirrorDestination, served?: readonly string[]): readonly [string, readonly string[]] {
+  const namespaces = new Namespaces('all');
+  for (const [name, labels] of THERE) {
+    const metadata = { name, uid: name, resourceVersion: '1', creationTimestamp: '', labels };
+    namespaces.sink.upsert({ metadata }, true);
+  }
+  const problems: string[] = [];
+  const { namespaces: selection } = readDestinations(destination, new PatternCache('full'), served, problems);
+  return [finish(reachedIn(selection, namespaces)).join(' '), problems];
+}
+
+test('patterns and labels must both match, exclusions win, and a selector alone decides', () => {
+  const prod = { matchLabels: { tier: 'prod' } };
+  const table: [SecretMirrorDestination, string][] = [
+    [{ namespaces: ['.*'] }, 'prod-1 prod-2 test-1 plain'],
+    [{ namespaces: ['.*-1', 'plain'] }, 'prod-1 test-1 plain'],
+    [{ namespaces: ['.*-1', 'plain'], namespaceSelector: prod }, 'prod-1'],
+    [{ namespaces: ['plain'], namespaceSelector: prod }, ''],
+    [{ namespaceSelector: prod }, 'prod-1 prod-2'],
+    [{ namespaces: [], namespaceSelector: prod }, 'prod-1 prod-2'],
+    [{ namespaceSelector: {} }, 'prod-1 prod-2 test-1 plain'],
+    [{ namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] } }, 'prod-1 test-1 plain'],
+    [{ namespaceSelector: prod, excludedNamespaces: ['.*-2'] }, 'prod-1'],
+    [{ namespaces: ['prod-1', 'plain'], excludedNamespaces: ['prod-1'] }, 'plain'],
+    [{ namespaces: ['.*'], excludedNamespaces: ['.*'] }, ''],
+  ];
+  for (const [destination, expected] of table) assert.deepEqual(read(destination), [expected, []]);
+});
+
+test('with a mistake in an exclusion or a selector, nothing is selected', () => {
+  const table: [SecretMirrorDestination, RegExp][] = [
+    [{ namespaces: ['.*'], excludedNamespaces: ['('] }, /^spec\.destination\.excludedNamespaces\[0\]: /],
+    [{ namespaces: ['.*'], excludedNamespaces: [''] }, /^spec\.destination\.excludedNamespaces\[0\]: is empty/],
+    [{ namespaceSelector: { matchLabels: { 'a b': 'x' } } }, /^spec\.destination\.namespaceSelector\.matchLabels: /],
+    [{}, /^spec\.destination\.namespaces: destination namespaces are empty/],
+  ];
+  for (const [destination, problem] of table) {
+    const [selected, problems] = read(destination);
+    assert.equal(selected, '');
+    assert.match(problems.join('\n'), problem);
+  }
+  assert.match(read({ namespaceSelector: {} }, ['plain'])[1].join(), /--namespaces/);
+});
+
+test('the selection is shown as its author and the flags write it', () => {
+  const namespaceSelector = {
+    matchLabels: { tier: 'prod' },
+    matchExpressions: [
+      { key: 'team', operator: 'NotIn', values: ['a', 'b'] },
+      { key: 'old', operator: 'DoesNotExist' },
+    ],
+  } as const;
+  assert.deepEqual(destinationTexts({ namespaces: ['x-.*'], namespaceSelector }), [
+    'x-.*',
+    'selector:tier=prod,team notin (a,b),!old',
+  ]);
+});

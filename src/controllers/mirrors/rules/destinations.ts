@@ -1,0 +1,108 @@
+/** The namespaces that a SecretMirror selects: by patterns, by labels, or by both, without those that it excludes. */
+import { type LabelMatcher, readSelector } from '../../../runtime/text/label-selector.ts';
+import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import {
+  type NamespaceSelection,
+  selectionOf,
+  type SuspectPattern,
+  suspectPattern,
+  unservedNamespace,
+} from '../../common/namespaces/selection.ts';
+import type { LabelSelector, SecretMirrorDestination } from '../api.ts';
+
+export interface Destinations {
+  readonly namespaces: NamespaceSelection;
+  /** Patterns that look like a glob or a list. */
+  readonly suspects: readonly SuspectPattern[];
+}
+
+/** Of a mirror that has to keep what it has: nothing new is selected by mistake. */
+const NOTHING: NamespaceSelection = { names: new Set(), patterns: [] };
+const EVERY_NAME = '.*';
+
+/**
+ * Invalid patterns are ignored. An invalid exclusion or selector would select too much, so with one nothing is selected.
+ * @param served the only namespaces that copies can be in; `undefined`: all
+ * @param problems gets one text for each mistake
+ */
+export function readDestinations(
+  { namespaces: list = [], namespaceSelector, excludedNamespaces = [] }: SecretMirrorDestination,
+  cache: PatternCache,
+  served: readonly string[] | undefined,
+  problems: string[],
+): Destinations {
+  if (list.length === 0 && namespaceSelector === undefined) {
+    problems.push('spec.destination.namespaces: destination namespaces are empty');
+  }
+  const matchers: NamespacePattern[] = [];
+  const suspects: SuspectPattern[] = [];
+  const rulePatterns = new RulePatterns(cache);
+  for (const [index, text] of list.entries()) {
+    const field = `spec.destination.namespaces[${index}]`;
+    if (text === '') {
+      problems.push(`${field}: destination namespace #${index} is empty`);
+      continue;
+    }
+    const pattern = rulePatterns.add(text);
+    if (rulePatterns.isFull) {
+      problems.push(`${field}: destination namespaces from #${index} on are ignored: the patterns are too complex`);
+      break;
+    }
+    if ('error' in pattern) {
+      problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
+      continue;
+    }
+    matchers.push(pattern);
+    const suspect = unservedNamespace(field, pattern, served) ?? suspectPattern(field, text, pattern);
+    if (suspect !== undefined) suspects.push(suspect);
+  }
+  const before = problems.length;
+  const labels = namespaceSelector && readLabels(namespaceSelector, served, problems);
+  const excluded = readExcluded(excludedNamespaces, rulePatterns, problems);
+  if (problems.length > before) return { namespaces: NOTHING, suspects };
+  if (list.length === 0 && labels !== undefined) {
+    const every = cache.get(EVERY_NAME);
+    if (!('error' in every)) matchers.push(every);
+  }
+  return { namespaces: { ...selectionOf(matchers), excluded, labels }, suspects };
+}
+
+function readLabels(
+  selector: LabelSelector,
+  served: readonly string[] | undefined,
+  problems: string[],
+): LabelMatcher | undefined {
+  const field = 'spec.destination.namespaceSelector';
+  if (served === undefined) return readSelector(selector, field, problems);
+  problems.push(
+    `${field}: Keyferry does not read the labels of namespaces, because it serves only some (--namespaces)`,
+  );
+  return undefined;
+}
+
+function readExcluded(
+  list: readonly string[],
+  rulePatterns: RulePatterns,
+  problems: string[],
+): NamespacePattern[] | undefined {
+  const excluded: NamespacePattern[] = [];
+  for (const [index, text] of list.entries()) {
+    const pattern = text === '' ? { error: 'is empty' } : rulePatterns.add(text);
+    if ('error' in pattern) problems.push(`spec.destination.excludedNamespaces[${index}]: ${pattern.error}`);
+    else excluded.push(pattern);
+  }
+  return excluded.length === 0 ? undefined : excluded;
+}
+
+/** What a mirror selects, in the words of its spec and of the flags: patterns, and `selector:tier=prod`. */
+export function destinationTexts({ namespaces = [], namespaceSelector }: SecretMirrorDestination): readonly string[] {
+  if (namespaceSelector === undefined) return namespaces;
+  const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
+  const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+  const expressions = matchExpressions.map(({ key, operator, values = [] }) => {
+    if (operator === 'Exists') return key;
+    if (operator === 'DoesNotExist') return `!${key}`;
+    return `${key} ${operator.toLowerCase()} (${values.join(',')})`;
+  });
+  return [...namespaces, `selector:${[...labels, ...expressions].join(',')}`];
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+
+import type { KubeObject } from '../../../kube/api.ts';
+import { ACCEPT_FROM_ANNOTATION, Namespaces } from './namespaces.ts';
+
+type Texts = Record<string, string>;
+
+function namespace(name: string, labels: Texts = {}, annotations: Texts = {}, uid = name): KubeObject {
+  return { metadata: { name, uid, resourceVersion: '1', creationTimestamp: '', labels, annotations } };
+}
+
+/** The changes that the handlers are told, since the last call. */
+function recorded(namespaces: Namespaces): () => string[] {
+  const changes: string[] = [];
+  namespaces.onChange((name, there, _initial, again = false) => {
+    changes.push(`${name} ${there ? (again ? 'changed' : 'came') : 'went'}`);
+  });
+  return () => changes.splice(0);
+}
+
+test('nothing is kept of labels and annotations that nobody asked for, and their changes are no changes', () => {
+  const namespaces = new Namespaces();
+  const changes = recorded(namespaces);
+  namespaces.sink.upsert(namespace('a', { tier: 'x' }, { note: 'y' }), true);
+  namespaces.sink.upsert(namespace('a', { tier: 'z' }, { note: 'z' }), false);
+  assert.equal(namespaces.factsOf('a'), undefined);
+  assert.deepEqual(changes(), ['a came']);
+});
+
+test('labels with kept keys and the consent are facts, whose changes are told', () => {
+  const namespaces = new Namespaces();
+  const changes = recorded(namespaces);
+  namespaces.keep(['tier']);
+  namespaces.sink.upsert(namespace('a', { tier: 'x', other: 'y' }), false);
+  assert.deepEqual(namespaces.factsOf('a'), { labels: { tier: 'x' } });
+  namespaces.sink.upsert(namespace('a', { tier: 'x', other: 'z' }), false);
+  namespaces.sink.upsert(namespace('a', { tier: 'y' }), false);
+  namespaces.sink.upsert(namespace('a', {}, { [ACCEPT_FROM_ANNOTATION]: '' }), false);
+  assert.deepEqual(namespaces.factsOf('a'), { labels: {}, acceptFrom: '' });
+  namespaces.sink.upsert(namespace('a'), false);
+  assert.equal(namespaces.factsOf('a'), undefined);
+  assert.deepEqual(changes(), ['a came', 'a changed', 'a changed', 'a changed']);
+  namespaces.sink.upsert(namespace('a', { tier: 'x' }, {}, 'again'), false);
+  namespaces.sink.remove(namespace('a'));
+  assert.equal(namespaces.factsOf('a'), undefined);
+  assert.deepEqual(changes(), ['a came', 'a went']);
+});
+
+test('a new key is known after a list, in which what the watch brings meanwhile is newer', async () => {
+  const namespaces = new Namespaces();
+  for (const name of ['a', 'b', 'c', 'd']) namespaces.sink.upsert(namespace(name, { tier: 'old' }), false);
+  const changes = recorded(namespaces);
+  namespaces.keep(['tier']);
+  assert.equal(namespaces.knows(['tier']), false);
+  await namespaces.relist(async (take) => {
+    namespaces.keep(['late']);
+    namespaces.sink.upsert(namespace('b', { tier: 'new' }), false);
+    namespaces.sink.remove(namespace('c'));
+    for (const name of ['a', 'b', 'c', 'unknown']) take(namespace(name, { tier: 'listed' }));
+    take(namespace('d', { tier: 'listed' }, {}, 'made again'));
+    await Promise.resolve();
+  });
+  const labels = ['a', 'b', 'c', 'd', 'unknown'].map((name) => namespaces.factsOf(name)?.labels['tier']);
+  assert.deepEqual(labels, ['listed', 'new', undefined, undefined, undefined]);
+  assert.deepEqual([namespaces.knows(['tier']), namespaces.knows(['tier', 'late'])], [true, false]);
+  assert.deepEqual(changes(), ['b changed', 'c went'], 'the rules that asked for the key wait for the list');
+});
+
+test('a list that fails makes no key known', async () => {
+  const namespaces = new Namespaces();
+  namespaces.keep(['tier']);
+  await assert.rejects(
+    namespaces.relist(() => Promise.reject(new Error('refused'))),
+    /refused/,
+  );
+  assert.equal(namespaces.knows(['tier']), false);
+});
+
+test('after any history, the facts are those of the last state', () => {
+  const name = fc.constantFrom('a', 'b');
+  const labels = fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('', '1'));
+  const consent = fc.option(fc.constantFrom('', 'team'), { nil: undefined });
+  const event = fc.record({ name, labels, consent, gone: fc.boolean() });
+  fc.assert(
+    fc.property(fc.array(event), (history) => {
+      const [past, fresh] = [new Namespaces(), new Namespaces()];
+      const last = new Map<string, KubeObject>();
+      for (const each of [past, fresh]) each.keep(['x']);
+      for (const { name: which, labels: some, consent: text, gone } of history) {
+        const object = namespace(which, some, text === undefined ? {} : { [ACCEPT_FROM_ANNOTATION]: text });
+        if (gone) past.sink.remove(object);
+        else past.sink.upsert(object, false);
+        last.delete(which);
+        if (!gone) last.set(which, object);
+      }
+      for (const object of last.values()) fresh.sink.upsert(object, true);
+      for (const which of ['a', 'b']) assert.deepEqual(past.factsOf(which), fresh.factsOf(which));
+    }),
+  );
+});
