@@ -235,6 +235,28 @@ describe('the chart', () => {
     }
   });
 
+  it('passes the limits for all rules on', async () => {
+    const limits = {
+      'limits.sourceNamespaces': ['platform', 'infra-.*'],
+      'limits.destinationNamespaces': ['selector:tier in (dev,test)'],
+      'limits.excludedNamespaces': ['kube-.*'],
+      'limits.requireConsent': true,
+      'limits.replicatorPush': false,
+    };
+    const deployment = one(objectsIn(await template({ ...BOTH, ...limits })), 'Deployment');
+    const args = argsOf(deployment).filter((arg) => /namespaces=|consent|push/.test(arg));
+    assert.deepEqual(args, [
+      '--source-namespaces=platform,infra-.*',
+      '--destination-namespaces=selector:tier in (dev,test)',
+      '--excluded-namespaces=kube-.*',
+      '--require-consent',
+      '--replicator-push=false',
+    ]);
+    const config = findControllerCommand('run')?.configure(args, { env: {}, hostname: '', uniqueId: '' });
+    assert.deepEqual(config?.limits.destinationNamespaces, { selector: 'tier in (dev,test)' });
+    assert.match(await refusal({ 'limits.excludedNamespaces': ['a,b'] }), /excludedNamespaces/);
+  });
+
   it('passes the settings of a Pod on to the Deployment', async () => {
     const volume = { name: 'ca', configMap: { name: 'ca' } };
     const mount = { name: 'ca', mountPath: '/etc/ca', readOnly: true };
@@ -447,6 +469,7 @@ describe('a release', () => {
   it('is installed, and says what it runs', async () => {
     const notes = await release('install', RELEASE, CHART, '--create-namespace', ...valueFlags(values));
     assert.match(notes, /runs mirrors, replicator, syncsecret-manager\./);
+    assert.match(notes, /limits\.excludedNamespaces=\{kube-system,kube-public,kube-node-lease\}/);
     assert.equal((await deployment()).spec.replicas, 2);
   });
 

@@ -1,0 +1,85 @@
+/** Which namespaces annotations reach: the limits of the administrator, and the consent of the namespaces. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { runProgram } from '../cli/program.ts';
+import { KINDS, type KindScene, ReplicatorScene, SETTLE_MS } from '../replicator/support.ts';
+
+const CONSENT = 'keyferry.dev/accept-from';
+const FLAGS = ['--excluded-namespaces=locked', '--destination-namespaces=selector:!internal'];
+const ALLOWED = { 'replication-allowed': 'true' };
+
+describe('the reach of annotations', () => {
+  let scene: ReplicatorScene;
+  let users: KindScene;
+  let first: Keyferry;
+
+  const patch = async (namespace: string, metadata: Json): Promise<Json> =>
+    await scene.api.patch(`/api/v1/namespaces/${namespace}`, { metadata });
+
+  before(async () => {
+    scene = await ReplicatorScene.open();
+    users = scene.of(KINDS[0] ?? assert.fail());
+    await scene.namespaces('source', 'open', 'closed', 'locked', 'labelled', 'receiver');
+    await patch('closed', { annotations: { [CONSENT]: 'team-.*' } });
+    first = await scene.operator(FLAGS);
+  });
+
+  after(async () => {
+    await scene.close();
+  });
+
+  it('of a push ends at excluded namespaces and at those that do not consent, which its events name', async () => {
+    await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'open,closed,locked,labelled' });
+    await users.holds('open/pushed', { a: '1' });
+    await users.holds('labelled/pushed', { a: '1' });
+    const { message } = await waitFor(
+      async () => {
+        const events = await scene.api.list('/api/v1/namespaces/source/events');
+        return events.find(({ message: text }) => /namespace closed/.test(text) && /namespace locked/.test(text));
+      },
+      { message: 'an event that names both' },
+    );
+    assert.match(message, /NotAccepted: namespace closed does not accept copies from namespace source/);
+    assert.match(message, /NotPermitted: copies into namespace locked are not permitted by --excluded-namespaces/);
+    for (const name of ['closed/pushed', 'locked/pushed']) assert.equal(await users.find(name), undefined);
+    const status = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-n', 'source', ...FLAGS]);
+    assert.match(status.stdout, /namespace locked/);
+  });
+
+  it('follows consent and labels at once, and never writes the copies of other namespaces', async () => {
+    const version = await users.version('open/pushed');
+    await patch('labelled', { labels: { internal: 'yes' } });
+    await users.gone('labelled/pushed');
+    await patch('closed', { annotations: { [CONSENT]: 'source' } });
+    await users.holds('closed/pushed', { a: '1' });
+    await patch('labelled', { labels: { internal: null } });
+    await users.holds('labelled/pushed', { a: '1' });
+    await patch('closed', { annotations: { [CONSENT]: '' } });
+    await users.gone('closed/pushed');
+    assert.equal(await users.version('open/pushed'), version);
+  });
+
+  it('of a pull needs no consent, and ends at limits, where the object stays as it is', async () => {
+    await users.create('source/offered', { b: '1' }, ALLOWED);
+    await users.create('closed/wanted', {}, { 'replicate-from': 'source/offered' });
+    await users.holds('closed/wanted', { b: '1' });
+    await users.create('locked/wanted', { own: 'x' }, { 'replicate-from': 'source/offered' });
+    const { message } = await users.warning('locked/wanted', 'NotPermitted');
+    assert.match(message, /--excluded-namespaces/);
+    await users.holds('locked/wanted', { own: 'x' });
+  });
+
+  it('is a pull alone with --replicator-push=false', async () => {
+    await first.stop();
+    await scene.operator([...FLAGS, '--replicator-push=false']);
+    await users.gone('open/pushed');
+    await users.warning('source/pushed', 'NotPermitted');
+    await users.change('source/offered', { b: '2' });
+    await users.holds('closed/wanted', { b: '2' });
+    await users.stayUnchanged(['closed/wanted', 'locked/wanted'], `nothing is written for ${SETTLE_MS} ms`);
+  });
+});
