@@ -116,7 +116,12 @@ async function explanationOf(
     kind: 'Explanation',
     cluster,
     ...told,
-    summary: summaryOf({ ...told, orphanReason: states.orphan?.reason, isRuleKind: ruleNames !== undefined }),
+    summary: summaryOf({
+      ...told,
+      orphanReason: states.orphan?.reason,
+      isRuleKind: ruleNames !== undefined,
+      lacksNamespace: lacksNamespace(snapshot, namespace),
+    }),
     heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
     sourceVersion: view?.state === 'present' ? view.version : null,
     lastWritten: lastWriteOf(writers),
@@ -188,7 +193,11 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
   const problems = object === undefined ? [] : snapshot.problemsOf(object);
   const note = snapshot.noteOn(rule);
-  const unselected = [`does not select namespace ${namespace}`, ...(note === undefined ? [] : [note])];
+  // Whether a rule would select a namespace is not decided before there is one.
+  const missed = lacksNamespace(snapshot, namespace)
+    ? `namespace ${namespace} does not exist`
+    : `does not select namespace ${namespace}`;
+  const unselected = [missed, ...(note === undefined ? [] : [note])];
   const why = (problems.length > 0 ? problems : unselected).join('; ');
   return { ...ruleOf(snapshot, rule, status), why };
 }
@@ -201,15 +210,17 @@ function usersOf({ claims }: Snapshot, key: ResourceKey): Explanation['sourceOf'
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
 }
 
+/** It does not exist, or is being deleted. `false` also where not all namespaces were listed. */
+function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
+  return inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace);
+}
+
 /** What could not be read, and remarks on the object as a rule. */
 function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
-  const { inventory } = snapshot;
   const { namespace } = parseResourceKey(key);
   const notes = reachNotes(snapshot);
   if (stored.state === 'refused') notes.push(stored.message);
-  if (inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
-    notes.push(`namespace ${namespace} does not exist, or is being deleted`);
-  }
+  if (lacksNamespace(snapshot, namespace)) notes.push(`namespace ${namespace} does not exist, or is being deleted`);
   const rule = snapshot.ruleOf(key);
   const note = rule === undefined ? undefined : snapshot.noteOn(rule);
   return [...notes, ...snapshot.problemsOf(key), ...snapshot.notesOf(key), ...(note === undefined ? [] : [note])];
