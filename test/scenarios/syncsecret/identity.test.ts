@@ -13,13 +13,16 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
+/** Goes on from test to test. */
+let manager: Keyferry;
 /** The other cluster of the same tenant name. */
 let other: TenantCluster;
 before(async () => {
   [scene, other] = await Promise.all([SyncSecretScene.open(), startTenantCluster()]);
+  manager = await scene.manager();
 });
 afterEach(async () => {
-  await scene.clear();
+  await scene.clear(manager);
   for (const object of await other.api.list('/apis/kubelb.k8c.io/v1alpha1/syncsecrets')) {
     await remove(object, other.api, null);
   }
@@ -47,11 +50,7 @@ interface Pair {
 /** A CCM in each cluster, and SyncSecrets of one name with their Secrets. */
 async function running(name: string): Promise<Pair> {
   const tenant = await scene.tenant();
-  const [ccm, otherCcm] = await Promise.all([
-    scene.ccm(tenant),
-    scene.ccm(tenant, { kubeconfig: other.kubeconfig }),
-    scene.manager(),
-  ]);
+  const [ccm, otherCcm] = await Promise.all([scene.ccm(tenant), scene.ccm(tenant, { kubeconfig: other.kubeconfig })]);
   const own = await scene.create('default', name, { a: 'own' });
   const others = await scene.create('default', name, { a: 'others' }, {}, other.api);
   await scene.arrived(tenant, own, { a: 'own' });
@@ -177,7 +176,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
 
 it('an orphan is deleted although the identity of the cluster is read last, and there is no other SyncSecret', async () => {
   const tenant = await scene.tenant();
-  const [ccm] = await Promise.all([scene.ccm(tenant), scene.manager()]);
+  const ccm = await scene.ccm(tenant);
   const object = await scene.create('default', 'alone', VALUES);
   const { copy, secret } = await scene.arrived(tenant, object, VALUES);
   await scene.phase(object, 'Synced');
@@ -200,7 +199,8 @@ describe('namespaces of a tenant that are named as those of a management cluster
   const forgedLabels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
 
   it('are served, and a forged copy in one of them changes nothing for others', async () => {
-    const { tenant } = await scene.running();
+    const tenant = await scene.tenant();
+    await scene.ccm(tenant);
     await scene.namespaces(tenant.namespace, OTHER);
     const object = await scene.create(OTHER, 'served', VALUES);
     const before = await scene.arrived(tenant, object, VALUES);
@@ -217,7 +217,8 @@ describe('namespaces of a tenant that are named as those of a management cluster
   });
 
   it('keep their copies as they are while the CCM may not read the identity of the management cluster', async () => {
-    const { tenant, ccm } = await scene.running();
+    const tenant = await scene.tenant();
+    const ccm = await scene.ccm(tenant);
     await scene.namespaces(OTHER);
     const [object, deleted] = await Promise.all(
       ['served', 'deleted'].map(async (name) => await scene.create(OTHER, name, VALUES)),

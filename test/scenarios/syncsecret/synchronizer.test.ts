@@ -19,9 +19,14 @@ import {
 } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open()));
+/** Goes on from test to test. */
+let manager: Keyferry;
+before(async () => {
+  scene = await SyncSecretScene.open();
+  manager = await scene.manager();
+});
 afterEach(async () => {
-  await scene.clear();
+  await scene.clear(manager);
   // Those without the label.
   for (const one of created.splice(0)) {
     if ((await findOffered(one.metadata.name)) === undefined) continue;
@@ -40,14 +45,12 @@ const edited = Buffer.from('edited').toString('base64');
 interface Running {
   readonly tenant: Tenant;
   readonly ccm: Keyferry;
-  readonly manager: Keyferry;
 }
 
-/** A new tenant with its CCM and synchronizer, and a manager. */
+/** A new tenant with its CCM and synchronizer. */
 async function running(): Promise<Running> {
   const tenant = await scene.tenant();
-  const [ccm, manager] = await Promise.all([scene.ccm(tenant, { args: [ON] }), scene.manager()]);
-  return { tenant, ccm, manager };
+  return { tenant, ccm: await scene.ccm(tenant, { args: [ON] }) };
 }
 
 const created: Json[] = [];
@@ -142,7 +145,7 @@ describe('a labelled Secret', () => {
   for (const [command, args] of Object.entries(flags)) {
     it(`becomes a SyncSecret that the CCM propagates: ${command} ${args.join(' ')}`, async () => {
       const tenant = await scene.tenant();
-      await Promise.all([scene.ccm(tenant, { args, inRun: command === 'run' }), scene.manager()]);
+      await scene.ccm(tenant, { args, inRun: command === 'run' });
       const offered = await secret('offered', specimen);
       const made = await synchronized('offered', wanted);
       await scene.phase(made, 'Synced');
@@ -305,7 +308,6 @@ describe('the finalizer of KubeLB', () => {
     const { tenantProxy } = scene.clusters;
     const all = await specimens();
     const tenant = await scene.tenant();
-    await scene.manager();
     const fail = { match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500), times: 5 } as const;
     tenantProxy.rule(fail);
     tenantProxy.rule({ ...fail, fault: kubernetesFault(409) });
@@ -472,7 +474,7 @@ describe('the Secrets of a tenant', () => {
   it('are not requested at all without the flag', async () => {
     const tenant = await scene.tenant();
     const from = requestsForSecrets().length;
-    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    await scene.ccm(tenant);
     await secret('labelled');
     const object = await scene.create('default', 'one', VALUES);
     await scene.arrived(tenant, object, VALUES);
