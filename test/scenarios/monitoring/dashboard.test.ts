@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { readCrd } from '../../../scripts/crd/read-crds.ts';
+import { installEsoCrds } from '../../servers/external-secrets.ts';
 import { findPostgres } from '../../servers/postgres.ts';
 import { Prometheus } from '../../servers/prometheus.ts';
 import { databaseRole } from '../../servers/vault-database.ts';
@@ -33,6 +34,8 @@ describe('the dashboard', () => {
     resources.defer(() => scene.close());
     const { mirrors, vault } = scene;
     await mirrors.api.apply(readCrd('syncsecrets'));
+    // A process that names the generator is not ready without them.
+    await installEsoCrds(mirrors.plane);
     await mirrors.namespaces('team-a', 'tenant-primary');
     const operator = await mirrors.operator({
       args: [
