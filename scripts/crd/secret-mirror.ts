@@ -1,6 +1,6 @@
 /** SecretMirror, `mirrors.kts.studio`: schema of `v1alpha2`, the version that is stored. */
 import { z } from 'zod';
-import { MIRROR_DEFAULTS } from '../../src/controllers/mirrors/api.ts';
+import { MIRROR_DEFAULTS, NAMESPACES_ONLY } from '../../src/controllers/mirrors/api.ts';
 import { FORBIDDEN_TYPES } from '../../src/copy/model/kind.ts';
 import { condition } from './condition.ts';
 import { secretKeys, labelSelector, addedMetadata } from './mirror-choices.ts';
@@ -59,17 +59,6 @@ const source = z
     vault: vaultBlock.meta({ description: 'Location of the secret in Vault, for type vault.' }).exactOptional(),
   })
   .meta({ description: 'Source of the copies.', ...rules(...vaultRules('source')) });
-
-/** Fields of `destination` without a meaning for Vault. Other ones were always accepted, or have a meaning. */
-const NAMESPACES_ONLY = [
-  'namespaceSelector',
-  'excludedNamespaces',
-  'name',
-  'labels',
-  'annotations',
-  'copyLabels',
-  'copyAnnotations',
-] as const;
 
 const destination = z
   .object({

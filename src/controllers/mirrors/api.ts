@@ -64,6 +64,17 @@ export const MIRROR_DEFAULTS = {
   kubernetesMountPath: 'kubernetes',
 } as const;
 
+/** Fields of `spec.destination` without a meaning for a destination in Vault. Other ones were always accepted, or have a meaning. */
+export const NAMESPACES_ONLY = [
+  'namespaceSelector',
+  'excludedNamespaces',
+  'name',
+  'labels',
+  'annotations',
+  'copyLabels',
+  'copyAnnotations',
+] as const;
+
 /** `status.lastSyncTime` before the first sync. */
 export const NEVER_SYNCED = '1970-01-01T00:00:00Z';
 

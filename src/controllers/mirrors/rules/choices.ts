@@ -11,7 +11,7 @@ import { someOf } from '../../../runtime/text/some-of.ts';
 import { isMetadataKey, isLabelValue, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { isMark } from '../../common/excluded-metadata.ts';
 import { type NamespacePattern, PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
-import type { DestinationType, SecretMirrorDestination, SourceType } from '../api.ts';
+import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, type SourceType } from '../api.ts';
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -46,17 +46,6 @@ const NOTHING_CHOSEN: Choices = {
   copiesLabel: undefined,
   copiesAnnotation: undefined,
 };
-
-/** Fields without a meaning for a destination in Vault. */
-const NAMESPACES_ONLY = [
-  'namespaceSelector',
-  'excludedNamespaces',
-  'name',
-  'labels',
-  'annotations',
-  'copyLabels',
-  'copyAnnotations',
-] as const;
 
 const MAX_KEYS = 100;
 const MAX_NAMED = 5;
