@@ -21,10 +21,11 @@ import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from '../cli/objects.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
-/** Helm first: it refuses objects that somebody has applied. README ends with Helm, and install.md with `kubectl apply`. */
+/** Helm first: it refuses objects that somebody has applied. Two pages end with Helm, and install.md with `kubectl apply`. */
 const PAGES = [
   ...new Set([
     'README.md',
+    'docs/many-teams.md',
     'docs/install.md',
     ...globSync(['docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT }).toSorted(),
   ]),
@@ -70,6 +71,10 @@ const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
   [/\| grep /, 1],
   [/keyferry (plan|migrate)|\| keyferry plan/, 3],
 ];
+/** The mark of a command that the page shows because it fails. A new policy takes a moment. */
+const REFUSED = / # refused$/;
+/** What kubectl says and writes then: a policy denies it, there is no such object, or no such right. */
+const REFUSAL = /^The \w+ .* is invalid: : ValidatingAdmissionPolicy|ValidatingAdmissionPolicy '.+' denied request|\(NotFound\)|^no$/m;
 
 const resources = new AsyncDisposableStack();
 let plane: ControlPlane;
@@ -116,7 +121,9 @@ after(() => resources.disposeAsync());
 function commandsIn(block: string): string[] {
   const commands: string[] = [];
   for (const line of block.split('\n')) {
-    const isContinued = /\\$|\|$|; do$/.test(commands.at(-1)?.trimEnd() ?? '') || /^\s/.test(line);
+    const last = commands.at(-1)?.trimEnd() ?? '';
+    const isInText = last.includes("<<'EOF'") && !last.endsWith('\nEOF');
+    const isContinued = isInText || /\\$|\|$|; do$/.test(last) || /^\s/.test(line);
     if (isContinued && commands.length > 0) commands[commands.length - 1] += `\n${line}`;
     else commands.push(line);
   }
@@ -176,6 +183,18 @@ async function run(commands: readonly string[]): Promise<void> {
   }
 }
 
+/** Runs a command until it fails as the page says. */
+async function refused(commands: readonly string[]): Promise<void> {
+  let last: unknown;
+  await waitFor(
+    async () => {
+      last = await run(commands).catch((error: unknown) => error);
+      return REFUSAL.test(String(last));
+    },
+    { intervalMs: 200, message: () => `a refusal of ${commands.join('\n')}, not ${String(last)}` },
+  );
+}
+
 /** Indented in a list. */
 function unindented(text: string): string {
   const indent = /^ */.exec(text)?.[0] ?? '';
@@ -194,9 +213,9 @@ for (const page of PAGES) {
         const commands = runnable(commandsIn(unindented(text)), mark);
         // Variables of one command are used in the next one. A search that finds nothing must not end the others.
         const groups = text.includes('$(') ? [commands] : commands.map((command) => [command]);
-        for (const group of groups) await run(group);
+        for (const group of groups) await (REFUSED.test(group.join('\n')) ? refused(group) : run(group));
         // Each block of the page installs the release again.
-        if (text.includes('helm install')) await run(['helm uninstall keyferry -n keyferry']);
+        if (/helm (install|upgrade --install) /.test(text)) await run(['helm uninstall keyferry -n keyferry']);
       });
     }
   });
