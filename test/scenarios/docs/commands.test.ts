@@ -73,8 +73,8 @@ const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
 ];
 /** The mark of a command that the page shows because it fails. A new policy takes a moment. */
 const REFUSED = / # refused$/;
-/** What kubectl says and writes then: a policy denies it, there is no such object, or no such right. */
-const REFUSAL = /^The \w+ .* is invalid: : ValidatingAdmissionPolicy|ValidatingAdmissionPolicy '.+' denied request|\(NotFound\)|^no$/m;
+/** What kubectl says then: a policy denies it, or there is no such object. */
+const REFUSAL = /ValidatingAdmissionPolicy '.+' .*denied request|\(NotFound\)/;
 
 const resources = new AsyncDisposableStack();
 let plane: ControlPlane;
