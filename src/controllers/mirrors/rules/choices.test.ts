@@ -1,0 +1,80 @@
+/** The choices of a SecretMirror, as an object that is older than the schema may have them. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { DestinationType, SecretMirrorDestination, SourceType } from '../api.ts';
+import { type Choices, choicesOf } from './choices.ts';
+
+function read(destination: unknown, from: SourceType = 'secret', to: DestinationType = 'namespaces') {
+  const problems: string[] = [];
+  const choices: Choices = choicesOf(destination as SecretMirrorDestination, { from, to }, problems);
+  return { choices, problems };
+}
+
+/** Destination, type of the source, type of the destination, and what a problem must contain. */
+const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string])[] = [
+  [{ name: '../x' }, 'secret', 'namespaces', 'spec.destination.name: "../x" is not a valid object name'],
+  [{ keys: [] }, 'secret', 'namespaces', 'spec.destination.keys: must be a list of 1 to 100 keys'],
+  [{ keys: 'a' }, 'secret', 'namespaces', 'spec.destination.keys: must be a list'],
+  [{ keys: [null] }, 'secret', 'namespaces', 'spec.destination.keys[0].from: must be specified'],
+  [{ keys: [{ from: 'a/b' }] }, 'vault', 'namespaces', 'spec.destination.keys[0].to: "a/b" is not a key'],
+  [{ keys: [{ from: 'a' }, { from: 'b', to: 'a' }] }, 'secret', 'vault', 'spec.destination.keys[1].to: two keys'],
+  [{ secretType: 'Opaque' }, 'configmap', 'namespaces', 'spec.destination.secretType: is not for ConfigMaps'],
+  [{}, 'configmap', 'vault', 'spec.destination.type: a ConfigMap can only be copied to namespaces'],
+  [{ copyAnnotations: ['a'] }, 'vault', 'namespaces', 'spec.destination.copyAnnotations: is not for Vault'],
+  [{ labels: { a: 'b' } }, 'secret', 'vault', 'spec.destination.labels: is only for a destination of type namespaces'],
+  [{ namespaceSelector: {} }, 'secret', 'vault', 'spec.destination.namespaceSelector: is only for'],
+  [{ labels: { 'keyferry.dev/copy': 'x' } }, 'secret', 'namespaces', 'spec.destination.labels: "keyferry.dev/copy" is'],
+  [{ labels: { a: 'b c' } }, 'secret', 'namespaces', 'spec.destination.labels: the value of "a" is not valid'],
+  [{ annotations: { a: 1 } }, 'secret', 'namespaces', 'spec.destination.annotations: the value of "a" is not valid'],
+  [{ annotations: { 'a b': '' } }, 'secret', 'namespaces', 'spec.destination.annotations: "a b" is not a valid key'],
+  [{ copyLabels: ['('] }, 'secret', 'namespaces', 'spec.destination.copyLabels[0]: has a problem compiling'],
+  [{ copyLabels: ['(a{1,1000}){1,1000}'] }, 'secret', 'namespaces', 'spec.destination.copyLabels[0]: has a problem'],
+];
+
+describe('choices of a SecretMirror', () => {
+  for (const [destination, from, to, words] of REFUSED) {
+    it(`refuse ${JSON.stringify(destination)} from ${from} to ${to}`, () => {
+      const { problems } = read(destination, from, to);
+      assert.ok(problems[0]?.startsWith(words), problems.join('; '));
+    });
+  }
+
+  it('are one object where nothing is chosen', () => {
+    const nothing = read({}).choices;
+    assert.equal(nothing.id, undefined);
+    assert.equal(read({ namespaces: ['a'], secretType: '' }).choices, nothing);
+    // As before there were choices.
+    assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'vault').choices, nothing);
+    assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'secret', 'vault').choices, nothing);
+  });
+
+  it('have an id that differs with each of them', () => {
+    const different = [
+      { keys: [{ from: 'a' }] },
+      { keys: [{ from: 'a', to: 'b' }] },
+      { secretType: 'a' },
+      { labels: { a: 'b' } },
+      { annotations: { a: 'b' } },
+      { copyLabels: [] },
+      { copyAnnotations: [] },
+    ].map((destination) => read(destination).choices.id);
+    assert.equal(new Set(different).size, different.length);
+  });
+
+  it('let a key travel if a pattern matches all of it, and never a mark', () => {
+    const { choices } = read({ copyLabels: ['argocd\\..*', 'app', '.*/replicate-to', 'keyferry.*'] });
+    const keys = ['app', 'apps', 'argocd.argoproj.io/secret-type', 'keyferry.dev/x', 'a/replicate-to'];
+    assert.deepEqual(
+      keys.filter((key) => choices.copiesLabel?.(key)),
+      ['app', 'argocd.argoproj.io/secret-type'],
+    );
+    assert.equal(choices.copiesAnnotation, undefined);
+  });
+
+  it('of keys from Vault make the type part of the choice', () => {
+    const keys = [{ from: 'a' }];
+    assert.equal(read({ keys }, 'vault').choices.type, 'Opaque');
+    assert.equal(read({ keys }).choices.type, undefined);
+    assert.equal(read({ keys, secretType: 'x' }).choices.type, 'x');
+  });
+});

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { userCause } from './cause.ts';
+import { Content } from './content.ts';
+import { type ChosenKey, KeySelection } from './key-selection.ts';
+import { CONFIG_MAP, SECRET } from './kind.ts';
+
+const select = (...keys: (Partial<ChosenKey> & { from: string })[]): KeySelection => {
+  const chosen = keys.map(({ from, to = from, optional = false }) => ({ from, to, optional }));
+  return new KeySelection(chosen, (missing) => userCause('KeyNotFound', missing.join(' ')));
+};
+const secret = (data: Record<string, string>, version = '1'): Content =>
+  Content.ofFields(SECRET, { data }, 'Opaque', version);
+const texts = (content: Content): string[] => content.pieces.map(({ field, json }) => `${field} ${json.utf8()}`);
+function chosenOf(selection: KeySelection, content: Content): Content {
+  const result = selection.select(content);
+  assert.ok('digest' in result, JSON.stringify(result));
+  return result;
+}
+
+describe('chosen keys', () => {
+  it('are the content of an object that has only these keys', () => {
+    const source = secret({ a: 'MQ==', b: 'Mg==', c: 'Mw==' });
+    const chosen = chosenOf(select({ from: 'b', to: 'a' }, { from: 'c' }, { from: 'x', optional: true }), source);
+    const same = secret({ a: 'Mg==', c: 'Mw==' });
+    assert.deepEqual([chosen.fingerprint, texts(chosen)], [same.fingerprint, texts(same)]);
+    assert.equal(chosen.keyCount, 2);
+  });
+
+  it('can be texts and binary data of a ConfigMap, and one key under two names', () => {
+    const source = Content.ofFields(CONFIG_MAP, { data: { a: '1' }, binaryData: { b: 'AA==' } }, '', '1');
+    const binary = chosenOf(select({ from: 'b', to: 'x' }, { from: 'b', to: 'y' }), source);
+    assert.deepEqual(texts(binary), ['data {}', 'binaryData {"x":"AA==","y":"AA=="}']);
+    const same = Content.ofFields(CONFIG_MAP, { binaryData: { y: 'AA==', x: 'AA==' } }, '', '1');
+    assert.equal(binary.digest, same.digest);
+  });
+
+  it('may have names that objects have of their own', () => {
+    const source = secret(JSON.parse('{"__proto__":"MQ==","toString":"Mg=="}') as Record<string, string>);
+    const chosen = chosenOf(select({ from: '__proto__' }, { from: 'toString', to: 'a' }), source);
+    assert.deepEqual(texts(chosen), ['data {"__proto__":"MQ==","a":"Mg=="}']);
+    const missing = select({ from: 'valueOf' }).select(source);
+    assert.equal('reason' in missing && missing.message, 'valueOf');
+  });
+
+  it('that are missing are the cause, unless they are optional', () => {
+    const result = select({ from: 'a' }, { from: 'b', to: 'a2' }, { from: 'c' }).select(secret({ a: '' }));
+    assert.equal('reason' in result && result.message, 'b c');
+  });
+
+  it('of all copies with the same choice are one object', () => {
+    const source = secret({ a: 'MQ==' });
+    assert.equal(chosenOf(select({ from: 'a' }), source), chosenOf(select({ from: 'a' }), source));
+    assert.notEqual(chosenOf(select({ from: 'a', to: 'b' }), source), chosenOf(select({ from: 'a' }), source));
+  });
+
+  it('are known without the values for the last content alone', () => {
+    const selection = select({ from: 'a' });
+    const [first, second] = [secret({ a: 'MQ==', b: '' }), secret({ b: '' }, '2')];
+    assert.equal(selection.known(first.fingerprint), undefined);
+    const { fingerprint } = chosenOf(selection, first);
+    assert.equal(selection.known(first.fingerprint), fingerprint);
+    assert.equal(selection.known(second.fingerprint), undefined);
+    selection.select(second);
+    const known = selection.known(second.fingerprint);
+    assert.equal(known !== undefined && 'reason' in known && known.reason, 'KeyNotFound');
+    assert.equal(selection.known(undefined), undefined);
+  });
+});
