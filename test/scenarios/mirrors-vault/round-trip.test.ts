@@ -86,6 +86,38 @@ describe('a copy from Secret to Vault to Secret', () => {
     }
   });
 
+  it('has only the keys that the mirrors choose, under the names that they give, with other names of the copies', async () => {
+    const { mirrors } = scene;
+    await mirrors.secret(HOME, 'chosen', { a: '1', b: '2', c: '3' });
+    const vault = block('secret/data/chosen', 'writer');
+    await mirrors.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name: 'to-chosen', namespace: HOME },
+      spec: {
+        source: { name: 'chosen' },
+        destination: { type: 'vault', vault, keys: [{ from: 'a', to: 'not a/key' }, { from: 'b' }] },
+      },
+    });
+    await scene.holds('secret/data/chosen', { 'not a/key': '1', b: '2' });
+    await scene.fromVault('from-chosen', block('secret/data/chosen', 'reader'), ['target']);
+    // The whole entry has a key that a Secret cannot have.
+    await mirrors.ready('from-chosen', 'InvalidKeys');
+    const keys = [{ from: 'not a/key', to: 'key' }];
+    await mirrors.api.patch(mirrorPath('from-chosen'), { spec: { destination: { name: 'picked', keys } } });
+    const copy = await mirrors.copied('target', 'picked', { key: '1' });
+    assert.equal(copy.type, 'Opaque');
+    await mirrors.change(HOME, 'chosen', { a: '4', b: '2' });
+    await mirrors.copied('target', 'picked', { key: '4' });
+    await mirrors.change(HOME, 'chosen', { a: '5' });
+    await mirrors.ready('to-chosen', 'KeyNotFound', /"b"/);
+    await scene.holds('secret/data/chosen', { 'not a/key': '4', b: '2' });
+    const lost = [{ from: 'gone' }];
+    await mirrors.api.patch(mirrorPath('from-chosen'), { spec: { destination: { keys: lost } } });
+    await mirrors.ready('from-chosen', 'KeyNotFound', /"gone"/);
+    await mirrors.copied('target', 'picked', { key: '4' });
+  });
+
   it('costs one login for each identity, one read and one version for each change, and nothing without a change', async (t) => {
     const { mirrors } = scene;
     const spec = { pollPeriodSeconds: 600 };
