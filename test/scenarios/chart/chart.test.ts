@@ -445,6 +445,47 @@ it('deploy/policies/ has the policies of the chart as manifests', async () => {
   }
 });
 
+describe('the policies', () => {
+  const rendered = async (values: Readonly<Record<string, unknown>>): Promise<Map<string, Json>> => {
+    const flags = { 'policies.requesterRights.enabled': true, 'policies.fence.enabled': true, ...BOTH, ...values };
+    const found = objectsIn(await template(flags)).filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+    return new Map(found.map((policy) => [policy.metadata.name, policy.spec]));
+  };
+
+  it('ask for the annotations with the prefix as Keyferry reads it', async () => {
+    const table = [
+      ['', 'replicate-to'],
+      ['/', 'replicate-to'],
+      ['x.example', 'x.example/replicate-to'],
+      ['x.example/', 'x.example/replicate-to'],
+    ];
+    for (const [prefix, annotation] of table) {
+      const policies = await rendered({ 'replicator.annotationsPrefix': prefix });
+      const { matchConditions } = policies.get('keyferry-requester-rights-annotations');
+      assert.ok(matchConditions[0].expression.startsWith(`['${annotation}', '${annotation}-namespaces'].exists`));
+      const { variables } = policies.get('keyferry-fence');
+      const { expression } = variables.find(({ name }: Json) => name === 'asksToBeFilled');
+      assert.match(expression, new RegExp(`\\?'${annotation?.replace('-to', '-from')}'`));
+    }
+  });
+
+  it('let the own namespace be named without a right, except where its name is a pattern', async () => {
+    for (const [regex, isFree] of [
+      ['full', true],
+      ['search', false],
+    ] as const) {
+      const policies = await rendered({ 'mirrors.regex': regex });
+      const { validations } = policies.get('keyferry-requester-rights-mirrors');
+      assert.equal(validations[1].expression.includes('== object.metadata.namespace'), isFree, regex);
+      const ofAnnotations = policies.get('keyferry-requester-rights-annotations').validations;
+      assert.ok(
+        ofAnnotations[1].expression.includes('== object.metadata.namespace'),
+        'names in annotations are no patterns',
+      );
+    }
+  });
+});
+
 describe('a release', () => {
   let plane: ControlPlane;
   let operator: Keyferry | undefined;
