@@ -54,19 +54,20 @@ export function metricsRoutes(metrics: Metrics): Routes {
 
 /**
  * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It fails only where
- * a restart can help, so an API server that does not answer is no reason.
+ * a restart can help, so an API server that does not answer is no reason. `?wait=10s` answers when the checks of `readiness` succeed, or after that
+ * time, at most 10 s. It is for a startup probe: the kubelet then asks for readiness when there is something to see, restarts nothing that only
+ * waits, and records no Warning for a start that takes its time.
  * `/readyz`: 200 only when all checks of `readiness` succeed, except informational ones. `?verbose` lists every check, as in the API
- * server; `[i]` marks informational ones. `?wait=10s` answers when the checks succeed, or after that time, at most 10 s: a kubelet records a
- * Warning for each probe that fails, and would ask again only after its period.
+ * server; `[i]` marks informational ones.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {
-    '/healthz': (request) => probe('healthz', liveness, request),
-    '/readyz': async (request) => {
+    '/healthz': async (request) => {
       const end = performance.now() + waitOf(request);
       while (!isOk(readiness) && performance.now() < end) await setTimeout(WAIT_STEP_MS);
-      return probe('readyz', readiness, request);
+      return probe('healthz', liveness, request);
     },
+    '/readyz': (request) => probe('readyz', readiness, request),
   };
 }
 
