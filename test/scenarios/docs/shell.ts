@@ -72,6 +72,7 @@ export class Shell {
     if (program === 'npx' && verb === 'keyferry') return await this.#keyferry(args, shown);
     if (program === 'kubectl' && verb === 'apply') return await this.#apply(rest);
     if (program === 'kubectl' && verb === 'create') return await this.#createNamespace(args);
+    if (program === 'kubectl' && verb === 'label') return await this.#labelNamespaces(args);
     if (program === 'kubectl' && verb === 'delete') return await this.#delete(args);
     if (program === 'kubectl' && verb === 'get' && filter === '') return await this.#table(args, shown);
     if (program === 'kubectl' && verb === 'get') return await this.#value(args, shown);
@@ -103,6 +104,16 @@ export class Shell {
   async #createNamespace([kind, name]: readonly string[]): Promise<void> {
     if (kind !== 'namespace') throw new Error(`kubectl create ${kind}`);
     await this.#api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  }
+
+  /** `namespace NAME… KEY=VALUE`, or `KEY-` */
+  async #labelNamespaces([kind, ...args]: readonly string[]): Promise<void> {
+    if (kind !== 'namespace') throw new Error(`kubectl label ${kind}`);
+    const [change = ''] = args.slice(-1);
+    const [key = '', value = null] = change.endsWith('-') ? [change.slice(0, -1)] : change.split('=', 2);
+    for (const name of args.slice(0, -1)) {
+      await this.#api.patch(`/api/v1/namespaces/${name}`, { metadata: { labels: { [key]: value } } });
+    }
   }
 
   async #delete([kind, name = '']: readonly string[]): Promise<void> {

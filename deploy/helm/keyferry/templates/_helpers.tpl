@@ -85,6 +85,7 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
 {{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
 {{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
+{{- if and .Values.namespaces .Values.limits.requireConsent }}{{ fail "limits.requireConsent: with namespaces, Keyferry reads no annotations of namespaces" }}{{ end }}
 {{- if and $ccm.enabled (not $ccm.clusterName) }}{{ fail "syncSecret.ccm.clusterName must be the name of the tenant" }}{{ end }}
 {{- toJson (dict "controllers" $controllers "replicator" $replicator "ccm" $ccm) }}
 {{- end }}
