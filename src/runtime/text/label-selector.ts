@@ -95,6 +95,20 @@ const REQUIREMENT =
  * @throws RangeError that says what is wrong
  */
 export function parseSelector(text: string): LabelMatcher {
+  return checked(selectorOf(text));
+}
+
+/**
+ * The same selector for a field of an object.
+ * @throws RangeError that says what is wrong
+ */
+export function selectorObject(text: string): LabelSelector {
+  const selector = selectorOf(text);
+  checked(selector);
+  return selector;
+}
+
+function selectorOf(text: string): LabelSelector {
   const matchExpressions = splitRequirements(text).map((part): LabelRequirement => {
     const match = REQUIREMENT.exec(part);
     if (match === null) throw new RangeError(`${JSON.stringify(part.trim())} is not a requirement of a label selector`);
@@ -104,10 +118,14 @@ export function parseSelector(text: string): LabelMatcher {
     const values = list.split(',').map((each) => each.trim());
     return { key: setKey, operator: set === 'in' ? 'In' : 'NotIn', values };
   });
+  return { matchExpressions };
+}
+
+function checked(selector: LabelSelector): LabelMatcher {
   const problems: string[] = [];
-  const selector = readSelector({ matchExpressions }, 'selector', problems);
-  if (selector === undefined) throw new RangeError(problems.join('; '));
-  return selector;
+  const matcher = readSelector(selector, 'selector', problems);
+  if (matcher === undefined) throw new RangeError(problems.join('; '));
+  return matcher;
 }
 
 /** Splits at commas that are not in brackets. An empty text has no requirement. */

@@ -1,5 +1,6 @@
 /** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
 import { EVERYWHERE, type Foreign, type ForeignSource, type Remark } from './requests.ts';
+import { selectorText } from './selectors.ts';
 
 const PREFIX = 'kubed.appscode.com/';
 const NAMES = {
@@ -35,6 +36,6 @@ function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSo
   }
   if (selector === undefined) return { remarks };
   if (selector === '' || selector === 'true') return { pushesTo: [EVERYWHERE], remarks };
-  const text = `${NAMES.sync}: "${selector}" selects namespaces by labels, and Keyferry by names`;
+  const text = selectorText(NAMES.sync, selector);
   return { remarks: [...remarks, { verdict: 'unsupported', text, answer: 'toNamespaces' }] };
 }

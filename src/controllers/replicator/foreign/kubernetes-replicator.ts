@@ -4,6 +4,7 @@ import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { foreignReader } from './foreign.ts';
 import type { Finding, ProgramReader } from '../../common/migration.ts';
 import { type Foreign, type ForeignSource, namespaceList, type Remark } from './requests.ts';
+import { selectorText } from './selectors.ts';
 import { listerOf } from '../../common/snapshot/inventory.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 
@@ -58,7 +59,7 @@ function sourceBy(annotations: Annotations, pushes: boolean, hasLabels: boolean)
     return items;
   };
   if (pushes && NAMES.toMatching in annotations) {
-    const text = `${NAMES.toMatching}: Keyferry selects namespaces by their names, not by labels`;
+    const text = selectorText(NAMES.toMatching, annotations[NAMES.toMatching] ?? '');
     remarks.push({ verdict: 'unsupported', text, answer: 'toNamespaces' });
   }
   const pushesTo = pushes && NAMES.to in annotations ? list(NAMES.to, 'toNamespaces') : undefined;

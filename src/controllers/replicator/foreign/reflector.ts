@@ -1,6 +1,7 @@
 /** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
 import type { Annotations } from '../rules/annotations.ts';
 import { EVERYWHERE, type Foreign, type ForeignSource, intersection, namespaceList, type Remark } from './requests.ts';
+import { selectorText } from './selectors.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';
 const NAMES = {
@@ -36,10 +37,14 @@ function sourceBy(annotations: Annotations, isAuto: boolean): ForeignSource {
   const remarks: Remark[] = [];
   const answer = isAuto ? 'toNamespaces' : 'allowedNamespaces';
   const allowed = listIn(annotations, NAMES.allowedNamespaces, answer, remarks);
-  const hasAllowedSelector = isSet(annotations[NAMES.allowedSelector]);
-  if (hasAllowedSelector || (isAuto && isSet(annotations[NAMES.autoSelector]))) {
-    const name = hasAllowedSelector ? NAMES.allowedSelector : NAMES.autoSelector;
-    const text = `${name}: Keyferry selects namespaces by their names, not by labels`;
+  const names = isAuto ? [NAMES.allowedSelector, NAMES.autoSelector] : [NAMES.allowedSelector];
+  const [name, ...others] = names.filter((one) => isSet(annotations[one]));
+  if (name !== undefined) {
+    const selectors = [name, ...others].map((one) => annotations[one] ?? '');
+    // A SecretMirror would push what is only pulled.
+    const text = isAuto
+      ? selectorText(name, ...selectors)
+      : `${name}: Keyferry selects namespaces by their names, not by labels`;
     return { remarks: [...remarks, { verdict: 'unsupported', text, answer }] };
   }
   const allows = allowed.includes(EVERYWHERE) ? 'all' : allowed;
