@@ -189,9 +189,10 @@ export const explainSchema = z.strictObject({
     .array(z.strictObject({ ...claimant, why: z.string() }))
     .meta({ description: 'Rules that make objects of this kind and name, but not this one.' }),
   rule: rule.nullable().meta({ description: 'The object as a rule, as in status; null if it is none.' }),
-  sourceOf: z
-    .array(z.strictObject({ rule: z.string(), copies: z.int() }))
-    .meta({ description: 'The rules that make copies of the object.' }),
+  sourceOf: z.array(z.strictObject({ rule: z.string(), copies: z.int() })).meta({
+    description:
+      'The rules that ask for copies of the object, each with the number of copies that exist. Targets that are not read, as entries of Vault, count as copies.',
+  }),
   notes: z.array(z.string()).meta({ description: 'What could not be read, and remarks on the rule.' }),
 });
 

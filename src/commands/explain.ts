@@ -11,6 +11,7 @@ import {
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import {
+  copyOf,
   orphansIn,
   type OrphanStatus,
   type RuleStatus,
@@ -110,6 +111,10 @@ async function explanationOf(
     others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),
     rule: states.rule ?? null,
     sourceOf,
+    claims: claimed.map(([{ claim }, { state, reason, message }]) => {
+      const { key: rule } = claim.owner;
+      return Object.assign(ruleOf(snapshot, rule, states.rules.get(rule)), { state, reason, message });
+    }),
   };
   return {
     apiVersion: 'keyferry.dev/v1',
@@ -126,10 +131,6 @@ async function explanationOf(
     sourceVersion: view?.state === 'present' ? view.version : null,
     lastWritten: lastWriteOf(writers),
     writers,
-    claims: claimed.map(([{ claim }, { state, reason, message }]) => {
-      const { key: rule } = claim.owner;
-      return Object.assign(ruleOf(snapshot, rule, states.rules.get(rule)), { state, reason, message });
-    }),
     notes: [
       ...notesOf(snapshot, key, stored),
       ...(ruleNames !== undefined && told.verdict === 'unrelated' ? [`Keyferry serves ${ruleNames}`] : []),
@@ -202,11 +203,17 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   return { ...ruleOf(snapshot, rule, status), why };
 }
 
-/** The rules that make copies of an object. */
-function usersOf({ claims }: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
+/** The rules that ask for copies of an object, with the number of copies that exist. */
+function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
+  const { claims, inventory } = snapshot;
   const counts = new Map<string, number>();
-  for (const { claim } of claims.book.from(key))
-    counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + 1);
+  for (const { claim } of claims.book.from(key)) {
+    const { kind, namespace } = parseResourceKey(claim.target);
+    // What is not read here is not known to be missing: it counts.
+    const isKnown = !isEntryKey(claim.target) && inventory.isListed(kind, namespace);
+    const copies = isKnown && copyOf(snapshot, claim) === undefined ? 0 : 1;
+    counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + copies);
+  }
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
 }
 

@@ -47,6 +47,7 @@ describe('the summary', () => {
     rule: null,
     sourceOf: [],
     others: [],
+    claims: [],
   };
 
   it('of a missing copy has the action, or why there is none', () => {
@@ -68,6 +69,27 @@ describe('the summary', () => {
       summaryOf({ ...absent, lacksNamespace: true }),
       'Secret a/x does not exist, because its namespace does not exist.',
     );
+  });
+
+  it('of an object that is not filled says so, with the reason', () => {
+    const claim = { system: 's', rule: told.owner, source: told.source, destinations: [] };
+    const filled = { ...told, verdict: 'filled' } as const;
+    const texts = (['synced', 'pending', 'error'] as const).map((state) =>
+      summaryOf({ ...filled, claims: [{ ...claim, state, reason: 'Denied', message: 'not allowed' }] }),
+    );
+    const isFilled = 'Secret a/x belongs to its user, and SecretMirror b/m fills its data from secret b/x.';
+    assert.deepEqual(texts, [
+      isFilled,
+      isFilled,
+      'Secret a/x belongs to its user, and asks to be filled from secret b/x, but is not: Denied: not allowed.',
+    ]);
+  });
+
+  it('of a source without a copy does not sound as if one existed', () => {
+    const source = { ...told, owner: null, source: null, verdict: 'source' } as const;
+    const summary = (copies: number) => summaryOf({ ...source, sourceOf: [{ rule: 'r', copies }] });
+    assert.equal(summary(1), 'Secret a/x is no copy. It is the source of r.');
+    assert.equal(summary(0), 'Secret a/x is no copy, and none is made of it, although a rule asks for one: r.');
   });
 
   it('of a copy whose source is not known says so', () => {

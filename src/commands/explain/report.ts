@@ -80,7 +80,7 @@ export interface Explanation {
   readonly others: readonly OtherRule[];
   /** The object as a rule; `null`: it is none. */
   readonly rule: RuleStatus | null;
-  /** The rules that make copies of it. */
+  /** The rules that ask for copies of it, each with the number of copies that exist. */
   readonly sourceOf: readonly { readonly rule: string; readonly copies: number }[];
   readonly notes: readonly string[];
 }
@@ -109,7 +109,7 @@ export function verdictOf({ exists, markedBy, claims, isRule, isSource }: Findin
   return isSource ? 'source' : 'unrelated';
 }
 
-type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> & {
+type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others' | 'claims'> & {
   readonly object: TargetPlace;
   /** Why it has no rule, of an orphan. */
   readonly orphanReason?: string | undefined;
@@ -129,8 +129,11 @@ export function summaryOf(told: Told): string {
   switch (verdict) {
     case 'copy':
       return `${it} is a copy of ${origin}, which ${maker} makes.`;
-    case 'filled':
-      return `${it} belongs to its user, and ${maker} fills its data from ${origin}.`;
+    case 'filled': {
+      const failed = failedFill(told);
+      if (failed === undefined) return `${it} belongs to its user, and ${maker} fills its data from ${origin}.`;
+      return `${it} belongs to its user, and asks to be filled from ${origin}, but is not: ${failed.reason}: ${failed.message}.`;
+    }
     case 'conflict':
       return `${it} is not the copy that ${maker} asks for: ${next?.reason ?? 'it belongs to another owner'}.`;
     case 'missing':
@@ -139,8 +142,11 @@ export function summaryOf(told: Told): string {
       return `${it} was a copy of ${maker}: ${orphanReason ?? nextText(next)}.`;
     case 'rule':
       return `${it} is a rule: ${rule === null ? 'its state is not known' : `${rule.state}, ${rule.reason}`}.`;
-    case 'source':
-      return `${it} is no copy. It is the source of ${sourceOf.map((one) => one.rule).join(', ')}.`;
+    case 'source': {
+      const users = sourceOf.map((one) => one.rule).join(', ');
+      if (sourceOf.some(({ copies }) => copies > 0)) return `${it} is no copy. It is the source of ${users}.`;
+      return `${it} is no copy, and none is made of it, although a rule asks for one: ${users}.`;
+    }
     case 'unrelated':
       return `${it} is neither a copy nor a rule: no rule claims it, and it has no mark of Keyferry that counts.`;
     case 'absent': {
@@ -154,6 +160,11 @@ export function summaryOf(told: Told): string {
     default:
       return verdict satisfies never;
   }
+}
+
+/** The claim of the owner of an object that is not filled. */
+function failedFill({ claims, owner }: Pick<Explanation, 'claims' | 'owner'>): ExplainedClaim | undefined {
+  return claims.find(({ rule, state }) => rule === owner && ['waiting', 'conflict', 'error'].includes(state));
 }
 
 function nextText(next: Explanation['next']): string {
@@ -173,7 +184,7 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
 /** With a line end. */
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
-  const style = STYLES[verdict];
+  const style = verdict === 'filled' && failedFill(explanation) !== undefined ? 'bad' : STYLES[verdict];
   const parts = new TextParts(paint);
   parts.lines([style === undefined ? summary : paint(summary, style)]);
   const facts = factsOf(explanation);

@@ -146,6 +146,16 @@ describe('keyferry status of the replicator', () => {
     assert.match(filled.lastWritten ?? '', /^20\S+Z$/);
     const denied = await explained('secret', 'team-b/pull');
     assert.deepEqual([denied.verdict, denied.claims[0]?.reason], ['filled', 'Denied']);
+    assert.match(
+      denied.summary,
+      /^Secret team-b\/pull belongs to its user, and asks to be filled from .*, but is not: Denied: /,
+    );
+    const kept = await explained('secret', 'source/closed');
+    assert.deepEqual(
+      kept.sourceOf.map(({ copies }) => copies).filter((copies) => copies > 0),
+      [],
+    );
+    assert.match(kept.summary, /none is made of it, although a rule asks for one: .*Secret team-a\/denied/);
     const taken = await explained('secret', 'team-b/theirs');
     assert.deepEqual([taken.verdict, taken.owner], ['conflict', 'Secret source/taken']);
     const broken = await explained('secret', 'source/broken');

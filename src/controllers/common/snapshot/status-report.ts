@@ -2,8 +2,8 @@
  * What `keyferry status` says of rules and their copies, and of copies that no rule wants. The fields are those of the report
  * (`commands/status/report.ts`).
  */
-import type { Outcome } from '../../../copy/model/claim.ts';
-import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import type { Claim, Outcome } from '../../../copy/model/claim.ts';
+import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Condition } from '../rules/rule-statuses.ts';
@@ -137,16 +137,24 @@ export async function ruleStatuses(
   return listed.map(({ reader, rule }) => [rule.key, statusOf(snapshot, reader, rule)]);
 }
 
+/** The copy that a claim has: an object with the mark of its rule, or one that is filled. */
+export function copyOf({ claims, inventory, readers }: Snapshot, { owner, target, mode }: Claim): Observed | undefined {
+  const observed = inventory.objects.get(target);
+  if (observed === undefined) return undefined;
+  const isHeld =
+    mode === 'fill'
+      ? readers.get(controllerOf(owner.key))?.isFilled?.(observed) === true
+      : claims.ownerOf(observed, target) === owner.key;
+  return isHeld ? observed : undefined;
+}
+
 function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): RuleStatus {
   const { key, isDecided, stateOf, ...described } = rule;
-  const { claims, inventory } = snapshot;
+  const { claims } = snapshot;
   const copies: (readonly [ResourceKey, Observed])[] = [];
   for (const { claim } of key === undefined ? [] : claims.book.of(key)) {
-    const observed = inventory.objects.get(claim.target);
-    if (observed === undefined) continue;
-    const isFilled = claim.mode === 'fill' && reader.isFilled?.(observed) === true;
-    if (isFilled || (claim.mode !== 'fill' && claims.ownerOf(observed, claim.target) === key))
-      copies.push([claim.target, observed]);
+    const observed = copyOf(snapshot, claim);
+    if (observed !== undefined) copies.push([claim.target, observed]);
   }
   return {
     system: reader.system,
