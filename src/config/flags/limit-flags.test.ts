@@ -47,12 +47,22 @@ describe('the limits of an administrator', () => {
     assert.deepEqual(found, { ...NONE, ...expected });
   });
 
+  it('may have every sign of a pattern that can match a name', () => {
+    const patterns = ['kube-.*', 'team-[a-z]*', 'a(bc)*', String.raw`x-\d*`, '(?i)Y', 'z{2}.?', '[^=!]+'];
+    const found = limits(['mirrors', ...patterns.map((pattern) => `--source-namespaces=${pattern}`)], {});
+    assert.deepEqual(found, { ...NONE, sourceNamespaces: { patterns } });
+  });
+
   it('with a mistake are refused, and the message names flag or variable', () => {
     const table: [readonly string[], Record<string, string>, RegExp][] = [
       [['run', '--source-namespaces='], {}, /--source-namespaces: bad value "": must have at least one item/],
       [['run', '--source-namespaces=('], {}, /--source-namespaces: bad value "\(": "\(" is not a pattern/],
       [['run', '--excluded-namespaces=selector:a>1'], {}, /--excluded-namespaces: .* is not a requirement/],
       [['run', '--excluded-namespaces=a,selector:b'], {}, /selector: must be the whole value/],
+      [['run', '--source-namespaces=role=source'], {}, /"role=source" matches no namespace: .* write selector:/],
+      [['run', '--destination-namespaces=a,!internal'], {}, /"!internal" matches no namespace/],
+      [['run', '--excluded-namespaces=tier in (dev)'], {}, /"tier in \(dev\)" matches no namespace/],
+      [['run', '--excluded-namespaces=kube-*'], {}, /"kube-\*" is a regular expression, .* write \.\*/],
       [['mirrors'], { KEYFERRY_EXCLUDED_NAMESPACES: '(' }, /^\$KEYFERRY_EXCLUDED_NAMESPACES: bad value "\("/],
       [['mirrors', '--namespaces=a', '--require-consent'], {}, /--require-consent: --namespaces reads no annotations/],
       [

@@ -22,8 +22,32 @@ function parseLimit(text: string): NamespaceLimit | undefined {
   for (const pattern of patterns) {
     if (pattern.startsWith(SELECTOR)) throw new RangeError(`${SELECTOR} must be the whole value, given once`);
     parsePattern(pattern);
+    refuseMistaken(pattern);
   }
   return { patterns };
+}
+
+/** Escapes, classes and counts of a pattern, in which a sign stands for itself. */
+const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
+/** Signs of a label selector, which no name of a namespace has. */
+const SELECTOR_SIGN = /[=!\s]/;
+/** As a shell writes it. As a regular expression it repeats one character. */
+const GLOB = /(?<=[a-z0-9-])\*/;
+
+/**
+ * A limit that matches nothing deletes every copy, or excludes nothing. So what is a label selector or a glob in all likelihood is refused,
+ * and not only reported as in a rule. @throws RangeError that says what to write
+ */
+function refuseMistaken(pattern: string): void {
+  const literal = pattern.replaceAll(NOT_LITERAL, '.');
+  if (SELECTOR_SIGN.test(literal)) {
+    throw new RangeError(`${quoted(pattern)} matches no namespace: before a label selector, write ${SELECTOR}`);
+  }
+  if (GLOB.test(literal)) {
+    throw new RangeError(
+      `${quoted(pattern)} is a regular expression, in which * repeats one character: for any text, write .*`,
+    );
+  }
 }
 
 function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined> {
