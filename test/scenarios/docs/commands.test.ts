@@ -71,7 +71,7 @@ const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
   [/\| grep /, 1],
   [/keyferry (plan|migrate)|\| keyferry plan/, 3],
 ];
-/** The mark of a command that the page shows because it fails. A new policy takes a moment. */
+/** The mark of a command that the page shows because it fails. A new policy takes a moment, so such a command must change nothing. */
 const REFUSED = / # refused$/;
 /** What kubectl says then: a policy denies it, or there is no such object. */
 const REFUSAL = /ValidatingAdmissionPolicy '.+' .*denied request|\(NotFound\)/;
