@@ -1,0 +1,45 @@
+/** A SecretMirror of a ConfigMap where Keyferry has no permissions for ConfigMaps: the mirror says so, others work, and the permissions end it. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, it } from 'node:test';
+
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, MirrorScene } from './support.ts';
+
+const RBAC = readFileSync(new URL('../../../deploy/rbac.yaml', import.meta.url), 'utf8');
+const BINDING = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/keyferry-replicator';
+const USER = 'system:serviceaccount:keyferry:keyferry';
+const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
+
+let scene: MirrorScene;
+before(async () => {
+  scene = new MirrorScene(
+    await startControlPlane({ controllerManager: false, users: [{ name: USER, groups: GROUPS }] }),
+  );
+  await scene.api.apply(readCrds());
+  await scene.api.apply(RBAC);
+  await scene.api.delete(BINDING);
+});
+after(() => scene.close());
+
+it('reports the refusal and delays no other mirror, until the permissions are there', async () => {
+  const { api, plane } = scene;
+  await scene.namespaces('team-a');
+  await scene.secret(HOME, 'plain', { a: '1' });
+  const metadata = { namespace: HOME, name: 'settings' };
+  await api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: '1' } });
+  await scene.mirror('settings', ['team-a'], { source: { type: 'configmap' } });
+  await scene.mirror('plain', ['team-a']);
+  const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
+  const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors'] });
+  await scene.copied('team-a', 'plain', { a: '1' });
+  await scene.ready('settings', 'Forbidden');
+  assert.equal(await operator.isReady(), true);
+  await api.apply(RBAC);
+  await waitFor(async () => (await api.find('/api/v1/namespaces/team-a/configmaps/settings'))?.data.a === '1', {
+    message: () => scene.tail(),
+  });
+  await scene.ready('settings', 'Synced');
+});
