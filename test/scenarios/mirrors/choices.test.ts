@@ -60,6 +60,23 @@ describe('the name of the copies', () => {
     await scene.copied('team-a', 'kept-2', { a: '1' });
     await staysTrue(async () => (await scene.find('team-a', 'kept-1')) !== undefined, 1500, 'the copy of the old name');
   });
+
+  it('may be that of a later source: the copy beside the old source becomes the source, and outlives the mirror', async () => {
+    await scene.secret(HOME, 'old', { a: '1' });
+    await scene.mirror('renewed', [HOME, 'team-a'], { source: { name: 'old' }, destination: { name: 'new' } });
+    const { metadata } = await scene.copied(HOME, 'new', { a: '1' });
+    await scene.copied('team-a', 'new', { a: '1' });
+    await scene.api.patch(mirrorPath('renewed'), { spec: { source: { name: 'new' }, destination: { name: null } } });
+    await scene.ready('renewed', 'Synced', /^1 copy/);
+    await scene.api.delete(secretPath(HOME, 'old'));
+    await scene.api.delete(mirrorPath('renewed'));
+    await scene.gone(mirrorPath('renewed'), secretPath('team-a', 'new'));
+    await staysTrue(
+      async () => (await scene.find(HOME, 'new'))?.metadata.uid === metadata.uid,
+      1500,
+      'the source, which has the only data',
+    );
+  });
 });
 
 describe('the keys of the copies', () => {

@@ -14,6 +14,7 @@ import { finish } from '../../../runtime/queue/slices.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
+import { RetainShape } from './shape.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/db');
@@ -28,11 +29,19 @@ function rules(
   deletePolicy?: 'delete' | 'retain',
   patterns: readonly string[] = ['team'],
   namespaces = new Namespaces(),
+  deletionTimestamp?: string,
 ): MirrorRules {
   const mirrors = createMirrorStore();
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
-      metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
+      metadata: {
+        name: 'db',
+        namespace: 'default',
+        uid: 'u',
+        resourceVersion: '1',
+        creationTimestamp: '',
+        ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      },
       spec: { source: { name: 'db' }, deletePolicy, destination: { namespaces: patterns } },
     };
     mirrors.put(mirror);
@@ -117,4 +126,16 @@ test('a mirror never copies a Secret onto itself', () => {
     evaluation?.claims.map(({ target }) => target),
     [resourceKey('c', 'Secret', 'team', 'db')],
   );
+});
+
+test('a deleted mirror retains its source, which was its copy before, and deletes its copies', () => {
+  const mirrors = rules('delete', ['team'], new Namespaces(), '2026-01-01T00:00:00Z');
+  const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
+  assert.ok(source !== undefined && copy !== undefined);
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [source, copy] }));
+  const claims = evaluation?.claims.map(({ target, mode, shape }) => [target, mode, shape instanceof RetainShape]);
+  assert.deepEqual(claims, [
+    [source, 'own', true],
+    [copy, 'release', false],
+  ]);
 });

@@ -126,10 +126,12 @@ export class MirrorRules implements RuleSet {
     const source = this.sourceOf(rule, mirror, spec);
     const targets = deleting && retain ? [] : yield* this.#targets(rule, mirror, spec, source);
     if (deleting) {
-      const claim = retain
-        ? ({ owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const)
-        : ({ owner, mode: 'release', source: undefined, shape } as const);
-      const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => ({ ...claim, target }));
+      const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
+      const released = { owner, mode: 'release', source: undefined, shape } as const;
+      // A source is never deleted, although it was a copy of this mirror before the mirror named it as its source.
+      const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => {
+        return { ...(retain || target === source ? kept : released), target };
+      });
       return { owner, version, claims, sources: [] };
     }
     const sources = source === undefined ? [] : [source];
