@@ -1,4 +1,4 @@
-/** Server and credentials of a cluster. Made by `auth/kubeconfig.ts` or `auth/in-cluster.ts`, used by `http.ts`. */
+/** Server and credentials of a cluster. `auth/kubeconfig.ts` and `auth/followed-kubeconfig.ts` make them, `http.ts` uses them. */
 
 /** CA and client certificate. A new object means new material, and opens new connections. */
 export interface TlsMaterial {

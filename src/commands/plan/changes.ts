@@ -5,6 +5,7 @@ import { type Kind, SECRET } from '../../copy/model/kind.ts';
 import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
+import { isDataKey } from '../../runtime/text/dns-names.ts';
 import { rfc3339 } from '../../runtime/text/rfc3339.ts';
 import { isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';
@@ -212,8 +213,7 @@ export function appliedSpec(
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 function checkKey(where: string, field: string, key: string, base64: string): void {
-  const isKey = /^[-._a-zA-Z0-9]{1,253}$/.test(key) && key !== '.' && !key.startsWith('..');
-  if (!isKey) {
+  if (!isDataKey(key)) {
     const text = JSON.stringify(key.slice(0, 63));
     throw new ManifestError(`${where}: ${field}: ${text} is not a valid key: use letters, digits, -, _ and .`);
   }

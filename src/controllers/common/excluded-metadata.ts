@@ -1,6 +1,6 @@
 /**
  * The labels and annotations that copies get from their source, and those that they never carry, in one list for all systems. SyncSecrets cross from a tenant to an
- * administrator, so there only keys that the administrator allows travel (`syncsecret/travel.ts`), and `isMark` limits these.
+ * administrator, so there only keys that the administrator allows travel (`controllers/syncsecret/rules/travel.ts`), and `isMark` limits these.
  */
 import { userCause } from '../../copy/model/cause.ts';
 import type { DesiredState } from '../../copy/model/claim.ts';

@@ -20,8 +20,8 @@ import {
   CRD_COLLECTION,
   EXTERNAL_SECRET_CRD,
   EXTERNAL_SECRETS,
-  type Reach,
-  reachOf,
+  type EsoRights,
+  rightsOf,
   ServedVersion,
 } from './eso-api.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './request/external-secret.ts';
@@ -54,7 +54,7 @@ function create(context: ControllerContext): Controller {
   const { cluster, clock, config, engine, log, metrics, vault } = context;
   const { registry } = metrics;
   const served = new ServedVersion(cluster.api);
-  let reach: Reach | undefined;
+  let rights: EsoRights | undefined;
   let mode: ConditionMode = 'unknown';
 
   const rules = new RuleStore<ExternalSecretRule>({
@@ -67,7 +67,7 @@ function create(context: ControllerContext): Controller {
   });
   const stores = new Stores(
     context,
-    () => reach,
+    () => rights,
     ({ kind, name }, namespace) => {
       for (const [key, { metadata, requests }] of rules.all()) {
         if (namespace !== '' && metadata.namespace !== namespace) continue;
@@ -79,7 +79,7 @@ function create(context: ControllerContext): Controller {
     // The server of the values. Those of several servers share a lane of their namespace, so that a server without answers delays no other one.
     laneOf: (key) => {
       const rule = rules.get(key);
-      if (rule === undefined || reach?.stores !== true) return '';
+      if (rule === undefined || rights?.stores !== true) return '';
       const { namespace = '' } = rule.metadata;
       const servers = new Set<string>();
       for (const { store } of rule.requests.wanted) {
@@ -181,14 +181,14 @@ function create(context: ControllerContext): Controller {
       return `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
     },
     installed: async (signal) => {
-      reach = await findReach(context, served, signal);
+      rights = await findRights(context, served, signal);
     },
     open: () => {
-      if (reach === undefined) throw new Error('opened before the API was found');
-      if (reach.crd) watchCrd();
-      if (reach.stores) watch('secretstores', stores.sinkOf('SecretStore'), reach.namespaces);
-      watch(EXTERNAL_SECRETS, rules.sink, reach.namespaces);
-      if (reach.clusterStores) watch('clustersecretstores', stores.sinkOf('ClusterSecretStore'));
+      if (rights === undefined) throw new Error('opened before the API was found');
+      if (rights.crd) watchCrd();
+      if (rights.stores) watch('secretstores', stores.sinkOf('SecretStore'), rights.namespaces);
+      watch(EXTERNAL_SECRETS, rules.sink, rights.namespaces);
+      if (rights.clusterStores) watch('clustersecretstores', stores.sinkOf('ClusterSecretStore'));
       log.info('info: started watching ExternalSecrets.', { version: served.version });
     },
     work: {
@@ -213,7 +213,7 @@ function create(context: ControllerContext): Controller {
  * Waits for the CRDs of ESO and for permission to list ExternalSecrets. Under `run` most operators have neither, and must be ready without
  * the generator. @throws the reason of `signal`
  */
-async function findReach(context: ControllerContext, served: ServedVersion, signal: AbortSignal): Promise<Reach> {
+async function findRights(context: ControllerContext, served: ServedVersion, signal: AbortSignal): Promise<EsoRights> {
   const { cluster, log } = context;
   const path = `/apis/${ESO_GROUP}`;
   const awaited = { api: cluster.api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
@@ -224,8 +224,8 @@ async function findReach(context: ControllerContext, served: ServedVersion, sign
     let waitMs = DISCOVERY_RETRY_MS;
     try {
       if (await served.refresh()) {
-        const reach = await reachOf(context, served.groupPath, signal);
-        if (reach !== undefined) return reach;
+        const rights = await rightsOf(context, served.groupPath, signal);
+        if (rights !== undefined) return rights;
         const advice = 'apply deploy/rbac-generator.yaml, or leave the generator out of --controllers';
         if (!isTold) log.warn('no permission to list ExternalSecrets, the generator waits for it', { advice });
         isTold = true;

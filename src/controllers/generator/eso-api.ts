@@ -78,7 +78,7 @@ export class ServedVersion {
   }
 }
 
-export interface Reach {
+export interface EsoRights {
   /** `undefined`: all. */
   readonly namespaces: readonly string[] | undefined;
   readonly stores: boolean;
@@ -92,11 +92,11 @@ export interface Reach {
  * @param groupPath `/apis/external-secrets.io/v1`
  * @returns `undefined` if no ExternalSecret can be listed @throws ApiError, ConnectionError
  */
-export async function reachOf(
+export async function rightsOf(
   { cluster: { api }, config: { generator: config }, namespace: ownNamespace, log }: ControllerContext,
   groupPath: string,
   signal: AbortSignal,
-): Promise<Reach | undefined> {
+): Promise<EsoRights | undefined> {
   const mayList = async (path: string): Promise<boolean> => {
     try {
       await api.request({ method: 'GET', path, query: { limit: 1 }, signal });

@@ -191,6 +191,7 @@ class MirrorsController implements Controller {
     // Without the rights, the mirrors of ConfigMaps report the refusal, and no other rule waits.
     const { synced } = this.#watchCopies(CONFIG_MAP, diagnosis);
     const listed = Promise.race([synced, diagnosis.found]);
+    // Who waits for `listed` gets the error. Perhaps nobody waits when the process stops.
     listed.catch(() => undefined);
     this.#configMaps = { listed };
   }

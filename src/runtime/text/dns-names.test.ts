@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isDnsLabel, isSubdomain } from './dns-names.ts';
+import { isDataKey, isDnsLabel, isSubdomain } from './dns-names.ts';
 
 test('recognizes DNS subdomains', () => {
   assert.ok(isSubdomain('k8s-replicator') && isSubdomain('a.b-c.d0'));
@@ -10,4 +10,9 @@ test('recognizes DNS subdomains', () => {
 test('recognizes DNS labels', () => {
   assert.ok(isDnsLabel('team-a') && isDnsLabel('0') && isDnsLabel('a'.repeat(63)));
   for (const text of ['', 'a.b', '..', 'a/', 'A', '-a', 'a-', 'a'.repeat(64)]) assert.ok(!isDnsLabel(text), text);
+});
+
+test('recognizes keys of data', () => {
+  assert.ok(['tls.crt', '.dockerconfigjson', '_A-0', 'a..b', 'a'.repeat(253)].every(isDataKey));
+  for (const text of ['', '.', '..', '..data', 'a/b', 'a b', 'ä', 'a'.repeat(254)]) assert.ok(!isDataKey(text), text);
 });

@@ -1,4 +1,4 @@
-/** Names as DNS has them (RFC 1123), which those of objects and namespaces, and the prefixes of labels and annotations, follow. */
+/** Names and keys that Kubernetes accepts: DNS names (RFC 1123) of objects and namespaces, keys and values of labels, keys of data. */
 
 const LABEL = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
 const ONE_LABEL = new RegExp(`^${LABEL}$`);
@@ -19,6 +19,16 @@ export function isMetadataKey(text: string): boolean {
 
 export function isLabelValue(text: string): boolean {
   return text === '' || NAME.test(text);
+}
+
+const DATA_KEY = /^[-._a-zA-Z0-9]{1,253}$/;
+
+/**
+ * Whether a text can be a key in the data of a Secret or ConfigMap: 1–253 letters, digits, `-`, `_` and `.`, not `.`, and not beginning with `..`
+ * (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation).
+ */
+export function isDataKey(text: string): boolean {
+  return DATA_KEY.test(text) && text !== '.' && !text.startsWith('..');
 }
 
 /** @returns the problems of an object name in this field, which may become part of a request path */

@@ -12,6 +12,7 @@
 import { someOf } from '../../runtime/text/some-of.ts';
 import { inspect } from 'node:util';
 
+import { isDataKey } from '../../runtime/text/dns-names.ts';
 import { NotBase64Error, NotUtf8Error, SecretBytes } from '../../runtime/secret-bytes.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
@@ -153,10 +154,7 @@ export function toSecretBytes(value: JsonValue, encoding: ValueEncoding = 'plain
   return encoding === 'base64' ? SecretBytes.fromBase64(value) : SecretBytes.fromUtf8(value);
 }
 
-/**
- * The keys that no Kubernetes Secret may have: letters, digits, `-`, `_` and `.` only, 1–253 of them, not `.`, and not
- * beginning with `..` (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation).
- */
+/** The keys that no Kubernetes Secret may have. */
 export function invalidSecretKeys(keys: Iterable<string>): readonly string[] {
-  return [...keys].filter((key) => !/^[-._a-zA-Z0-9]{1,253}$/.test(key) || key === '.' || key.startsWith('..'));
+  return [...keys].filter((key) => !isDataKey(key));
 }

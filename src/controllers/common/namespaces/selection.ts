@@ -1,5 +1,5 @@
 /**
- * Which namespaces a rule reaches: the one answer for all who ask. Copying, deletion, `plan` and `explain` get it from the claims of an evaluation
+ * Which namespaces a rule selects: the one answer for all who ask. Whether the rule may copy into them is a question for `reach.ts`. Copying, deletion, `plan` and `explain` get it from the claims of an evaluation
  * (`reachedIn`), and the search for the rules that a new namespace concerns from `rulesReaching`. Both ask `reaches`. Pure.
  *
  * A pattern that is a glob (`team-*`) or a list (`a,b`) instead of a regular expression matches no namespace. Such patterns are still regular

@@ -11,7 +11,7 @@ import type { ControllerContext } from '../../common/context.ts';
 import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
 import type { SecretStore } from '../api.ts';
-import type { Reach } from '../eso-api.ts';
+import type { EsoRights } from '../eso-api.ts';
 import type { StoreSource } from '../request/places.ts';
 import type { StoreRef, WantedValue } from '../request/requests.ts';
 import { type CaReference, StoreError, type StoreSpec, type StoreUser } from './store-spec.ts';
@@ -21,21 +21,21 @@ type KeptStore = KubeObject & { readonly spec: StoreSpec };
 
 export class Stores {
   readonly #context: ControllerContext;
-  readonly #reach: () => Reach | undefined;
+  readonly #rights: () => EsoRights | undefined;
   readonly #stores: Readonly<Record<StoreRef['kind'], RuleStore<KeptStore>>>;
   readonly #patterns = new PatternCache('search');
 
   /**
-   * @param reach `undefined`: not found out yet
+   * @param rights `undefined`: not found out yet
    * @param onChange a store changed, came or went. Its namespace is '' for a ClusterSecretStore
    */
   constructor(
     context: ControllerContext,
-    reach: () => Reach | undefined,
+    rights: () => EsoRights | undefined,
     onChange: (ref: StoreRef, namespace: string) => void,
   ) {
     this.#context = context;
-    this.#reach = reach;
+    this.#rights = rights;
     const storeOf = (kind: StoreRef['kind']): RuleStore<KeptStore> =>
       new RuleStore({
         controller: kind,
@@ -69,7 +69,7 @@ export class Stores {
 
   /** The stores as an ExternalSecret of this namespace may name them. */
   sourceFor(namespace: string): StoreSource {
-    if (this.#reach()?.stores === true) return { from: 'stores', get: (ref) => this.#find(ref, namespace) };
+    if (this.#rights()?.stores === true) return { from: 'stores', get: (ref) => this.#find(ref, namespace) };
     const {
       address: addr,
       caBundle,
@@ -111,7 +111,7 @@ export class Stores {
 
   /** @throws StoreError without permission to list them */
   #find(ref: StoreRef, namespace: string): StoreSpec | undefined {
-    if (ref.kind === 'ClusterSecretStore' && this.#reach()?.clusterStores !== true) {
+    if (ref.kind === 'ClusterSecretStore' && this.#rights()?.clusterStores !== true) {
       throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores', 'operator');
     }
     return this.get(ref, namespace);

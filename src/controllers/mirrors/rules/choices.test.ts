@@ -17,6 +17,13 @@ const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string]
   [{ keys: 'a' }, 'secret', 'namespaces', 'spec.destination.keys: must be a list'],
   [{ keys: [null] }, 'secret', 'namespaces', 'spec.destination.keys[0].from: must be specified'],
   [{ keys: [{ from: 'a/b' }] }, 'vault', 'namespaces', 'spec.destination.keys[0].to: "a/b" is not a key'],
+  [
+    { keys: [{ from: 'a', to: '..data' }] },
+    'secret',
+    'namespaces',
+    'spec.destination.keys[0].to: "..data" is not a key',
+  ],
+  [{ keys: [{ from: '.' }] }, 'vault', 'namespaces', 'spec.destination.keys[0].to: "." is not a key'],
   [{ keys: [{ from: 'a' }, { from: 'b', to: 'a' }] }, 'secret', 'vault', 'spec.destination.keys[1].to: two keys'],
   [{ secretType: 'Opaque' }, 'configmap', 'namespaces', 'spec.destination.secretType: is not for ConfigMaps'],
   [{}, 'configmap', 'vault', 'spec.destination.type: a ConfigMap can only be copied to namespaces'],

@@ -8,7 +8,7 @@ import { type ChosenKey, KeySelection } from '../../../copy/model/key-selection.
 import { isForbiddenType } from '../../../copy/model/kind.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
-import { isMetadataKey, isLabelValue, nameProblems } from '../../../runtime/text/dns-names.ts';
+import { isDataKey, isMetadataKey, isLabelValue, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { isMark } from '../../common/excluded-metadata.ts';
 import { type NamespacePattern, PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
 import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, type SourceType } from '../api.ts';
@@ -16,7 +16,7 @@ import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, ty
 type Texts = Readonly<Record<string, string>>;
 
 export interface Choices {
-  /** Equal for equal choices; `undefined`: none was made. */
+  /** Equal for equal choices except the name, which is in the keys of the targets. `undefined`: at most a name was chosen. */
   readonly id: string | undefined;
   /** The name of the copies; `undefined`: that of the source. */
   readonly name: string | undefined;
@@ -50,7 +50,6 @@ const NOTHING_CHOSEN: Choices = {
 const MAX_KEYS = 100;
 const MAX_NAMED = 5;
 const MAX_SHOWN = 100;
-const DATA_KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 
 /** @param problems gets one text for each mistake, which begins with the path of its field */
 export function choicesOf(
@@ -101,7 +100,7 @@ function selectionOf(keys: unknown, to: DestinationType, refuse: Refuse): KeySel
   const chosen = list.map((item, index): ChosenKey => {
     const { from, to: name = from, optional } = Object(item) as Readonly<Record<string, unknown>>;
     if (typeof from !== 'string' || from === '') refuse(`keys[${index}].from`, 'must be specified');
-    const isValid = typeof name === 'string' && (to === 'vault' ? name !== '' : DATA_KEY.test(name));
+    const isValid = typeof name === 'string' && (to === 'vault' ? name !== '' : isDataKey(name));
     if (!isValid) refuse(`keys[${index}].to`, `${shown(name)} is not a key that a copy can have`);
     if (taken.has(String(name))) refuse(`keys[${index}].to`, `two keys have the name ${shown(name)} in the copies`);
     taken.add(String(name));
