@@ -203,7 +203,8 @@ describe('exit codes', () => {
       [['plan'], /missing required argument 'files'/],
       [['migrate', '--apply'], /^keyferry migrate: --apply needs --from/],
       [['migrate', '--from', 'helm'], /Allowed choices are mirrors, k8s-replicator, kubelb/],
-      [['explain', 'secret'], /missing required argument 'place'/],
+      [['explain', 'secret'], /missing required argument 'place'\nTry `keyferry explain --help`\.\n$/],
+      [['crds', '-n', 'a'], /unknown option '-n'\nTry `keyferry crds --help`\.\n$/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],
       [['run', 'x'], /^keyferry run: unexpected argument "x"\n/],
       [['mirrors', '-metrics-bind-address', 'x'], /^keyferry mirrors: --metrics-bind-address: bad value "x": must be/],
@@ -213,6 +214,8 @@ describe('exit codes', () => {
       const { code, stdout, stderr, called } = await cli(argv);
       assert.deepEqual([code, stdout, called], [2, '', []], argv.join(' '));
       assert.match(stderr, message);
+      // Without a command the help itself is printed.
+      if (argv.length > 0) assert.match(stderr, /\nTry `keyferry( [a-z]+)? --help`\.\n$/);
     }
   });
 
@@ -341,6 +344,17 @@ describe('the argument of the actions', () => {
         ['explain', 'Secret', 'a/b', '-ojson', '--context=c'],
         ['explain', { context: 'c', kind: 'Secret', place: 'a/b', output: 'json', config }],
       ],
+      [
+        ['plan', 'a', '-f', 'b', '--filename=c'],
+        ['plan', { ...plain, files: ['a', 'b', 'c'], output: 'table', config }],
+      ],
+      ...[['secret/b', '-n', 'a'], ['secret', 'b', '-n', 'a'], ['secret/a/b']].map(
+        (words) =>
+          [
+            ['explain', ...words],
+            ['explain', { kind: 'secret', place: 'a/b', output: 'table', config }],
+          ] as const,
+      ),
       [['demo'], ['demo', { once: false }]],
       [
         ['demo', '--once', '--kubeconfig', 'k'],

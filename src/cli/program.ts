@@ -127,6 +127,7 @@ const STATUS_EXAMPLES = [
 const PLAN_EXAMPLES = [
   'keyferry plan mirror.yaml',
   'keyferry plan --all mirror.yaml',
+  'keyferry plan -f secret.yaml -f mirror.yaml',
   'keyferry plan -R manifests/',
   'kustomize build . | keyferry plan -',
   'keyferry plan mirror.yaml -o json',
@@ -141,6 +142,7 @@ const PLAN_EXAMPLES = [
 
 const EXPLAIN_EXAMPLES = [
   'keyferry explain secret team-a/mysecret',
+  'keyferry explain secret mysecret -n team-a',
   'keyferry explain secretmirror default/mysecret-mirror',
   'keyferry explain externalsecret default/app -o yaml',
   'keyferry explain secret team-a/mysecret --namespaces=team-a,team-b --mirrors-regex=search',
@@ -213,24 +215,38 @@ export function addShortCommands(
       return finish(actions.status({ ...reading(flags, target), ...lease, namespace: place }));
     });
   readingCommand(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)
-    .argument('<files...>', 'manifests or folders of manifests; - for standard input')
+    .usage('[options] <files...>')
+    .argument('[files...]', 'manifests or folders of manifests; - for standard input')
+    .option(
+      '-f, --filename <file>',
+      'one of the files, as in kubectl; can be repeated',
+      (file, files: string[] | undefined) => [...(files ?? []), file],
+    )
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
-    .action((files: string[], flags: PlanFlags, target: Command) =>
-      finish(actions.plan({ ...reading(flags, target), files })),
-    );
+    .action((named: string[], { filename = [], ...flags }: PlanFlags, target: Command) => {
+      const files = [...named, ...filename];
+      if (files.length === 0) target.error("error: missing required argument 'files'");
+      return finish(actions.plan({ ...reading(flags, target), files }));
+    });
   readingCommand(
     program,
     'explain',
     'show why an object exists, whose it is and when it was written, or why it does not exist',
     EXPLAIN_EXAMPLES,
   )
+    .usage('[options] <kind> <place>')
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
-    .argument('<place>', 'NAMESPACE/NAME')
-    .action((kind: string, place: string, flags: OutputFlags, target: Command) =>
-      finish(actions.explain({ ...reading(flags, target), kind, place })),
-    );
+    .argument('[place]', 'NAMESPACE/NAME, or NAME with -n')
+    .option('-n, --namespace <name>', 'the namespace of the object, as in kubectl')
+    .action((first: string, second: string | undefined, { namespace, ...flags }: ExplainFlags, target: Command) => {
+      // kubectl also takes KIND/NAME.
+      const [kind = '', ...rest] = second === undefined ? first.split('/') : [first, second];
+      if (rest.length === 0) target.error("error: missing required argument 'place'");
+      const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
+      return finish(actions.explain({ ...reading(flags, target), kind, place }));
+    });
   readingCommand(
     program,
     'migrate',
@@ -280,6 +296,11 @@ interface OutputFlags<Output = PlanOptions['output']> extends ClusterOptions, Re
 interface PlanFlags extends OutputFlags {
   readonly recursive: boolean;
   readonly all: boolean;
+  readonly filename?: readonly string[];
+}
+
+interface ExplainFlags extends OutputFlags {
+  readonly namespace?: string;
 }
 
 interface StatusFlags extends OutputFlags<StatusOptions['output']> {
@@ -352,5 +373,6 @@ export function describe(target: Command, summary: string, examples: readonly st
   return target
     .description(summary)
     .helpOption('-h, --help', 'print help')
+    .showHelpAfterError(`Try \`${target.name() === 'keyferry' ? '' : 'keyferry '}${target.name()} --help\`.`)
     .addHelpText('after', `\nExamples:\n${lines}`);
 }

@@ -4,6 +4,7 @@ import { EXIT_DONE, type ExplainOptions } from './actions.ts';
 import {
   type CommandContext,
   type CommandResult,
+  lacksNamespace,
   reachNotes,
   readSnapshot,
   requireSomeReach,
@@ -215,11 +216,6 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
     counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + copies);
   }
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
-}
-
-/** It does not exist, or is being deleted. `false` also where not all namespaces were listed. */
-function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
-  return inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace);
 }
 
 /** What could not be read, and remarks on the object as a rule. */

@@ -22,12 +22,12 @@ export interface Subject {
 }
 
 /**
- * @param kind its kind or plural, in any case: `Secret`, `secrets`
+ * @param kind its kind or plural, in any case, or `cm`: `Secret`, `secrets`
  * @param place `NAMESPACE/NAME`
  * @throws UsageError naming the argument
  */
 export function subjectOf(kind: string, place: string, collections: readonly Collection[]): Subject {
-  const wanted = kind.toLowerCase();
+  const wanted = kind.toLowerCase().replace(/^cm$/, 'configmap');
   const collection = collections.find((one) => [one.kind.toLowerCase(), one.plural].includes(wanted));
   if (collection === undefined) {
     const known = collections.map((one) => one.kind.toLowerCase()).join(', ');

@@ -64,6 +64,11 @@ export function reachNotes({ inventory: { reaches, served }, readers }: Snapshot
   return notes;
 }
 
+/** Whether a namespace does not exist or is being deleted. `false` also where not all namespaces were listed. */
+export function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
+  return inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace);
+}
+
 /**
  * Without any Secret, rules of their own kinds are known by their own status.
  * @throws Error if neither Secrets nor any kind of rules could be listed

@@ -4,7 +4,7 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { parseAllDocuments, type Tags } from 'yaml';
+import { type ErrorCode, parseAllDocuments, type Tags } from 'yaml';
 import { nameProblems } from '../../runtime/text/dns-names.ts';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 
@@ -103,6 +103,19 @@ const YAML = {
     ),
 } as const;
 
+/** What the common mistakes are, by the code of the library. */
+const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape after \\',
+  BAD_INDENT: 'the indentation is wrong',
+  BAD_SCALAR_START: 'a text begins with a character that needs quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a text with a colon needs quotes, or the indentation is wrong',
+  DUPLICATE_KEY: 'an object has a key twice',
+  MISSING_CHAR: 'a quote, a bracket, a comma or a colon is missing',
+  MULTILINE_IMPLICIT_KEY: 'a colon after a key is missing, or the indentation is wrong',
+  TAB_AS_INDENT: 'lines are indented by a tab instead of spaces',
+  UNEXPECTED_TOKEN: 'a character is in a place where YAML does not allow it',
+};
+
 /**
  * @param kinds that Keyferry uses: their names are checked as the server does
  * @throws ManifestError
@@ -113,8 +126,11 @@ export function parseManifests(text: string, label: string, kinds: ReadonlySet<s
     const [error] = document.errors;
     if (error !== undefined) {
       const line = error.linePos?.[0].line;
+      const why = MISTAKES[error.code];
       // The library's message quotes the line, which may contain a value of a Secret.
-      throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML (${error.code})`);
+      throw new ManifestError(
+        `${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML${why === undefined ? '' : `: ${why}`} (${error.code})`,
+      );
     }
     return objectsOf(
       valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),

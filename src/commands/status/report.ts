@@ -11,7 +11,7 @@ import {
 } from '../../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import { reachNotes } from '../output/reading.ts';
+import { lacksNamespace, reachNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 import { TextParts } from '../output/text.ts';
@@ -69,19 +69,21 @@ export async function statusReport(
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
     // One without a readable mark belongs to the namespace that it is in.
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
+  const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
+  const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Status',
     cluster,
     systems: systems.map(({ system, installed }) => ({ system, installed })),
     leaders,
-    notes: [...reachNotes(snapshot), ...(note === undefined ? [] : [note])],
+    notes: [...reachNotes(snapshot), ...missing, ...(note === undefined ? [] : [note])],
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
   return {
     report,
-    ruleNames: readers.map((one) => one.ruleNames).join(' and no '),
+    ruleNames: readers.map((one) => one.ruleNames).join(', '),
     hasCounts: ({ kind }) => kind === 'ConfigMap' || !inventory.isRefused(SECRET.kind),
   };
 }
@@ -131,7 +133,7 @@ export function statusText(
   );
   if (rules.length === 0 && (!failed || orphans.length === 0) && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    parts.lines([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
+    parts.lines([failed ? `No problems found${place}.` : `No rules found${place}. Rules are: ${ruleNames}.`]);
   }
   if (failed || isWide) {
     const failing = rules.flatMap((rule) =>

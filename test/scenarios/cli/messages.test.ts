@@ -52,6 +52,13 @@ const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array
   ['a merge of a text', `${SECRET}stringData:\n  <<: ${CANARY}\n`, /document 1: .*merge/],
   ['deep nesting', `${SECRET}x: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`, /./],
   ['a mistake in YAML', `${SECRET}stringData: {password: "${CANARY}\n`, /invalid YAML/],
+  [
+    'a text with a colon',
+    `${SECRET}stringData:\n  a: b: ${CANARY}\n`,
+    /line \d: invalid YAML: .*needs quotes.*BLOCK_AS_/,
+  ],
+  ['a key twice', `${SECRET}stringData:\n  a: ${CANARY}\n  a: ${CANARY}\n`, /line \d: invalid YAML: .*key twice/],
+  ['a tab', `${SECRET}stringData:\n\ta: ${CANARY}\n`, /line \d: invalid YAML: .*by a tab/],
   ['a mistake in JSON', `{"kind": "Secret", "stringData": {"a": "${CANARY}" "b"}}`, /invalid YAML/],
   ['an unknown tag', `${SECRET}stringData: !!js/function "${CANARY}"\n`, /./],
   ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x00, 0x80]), /./],

@@ -74,7 +74,9 @@ describe('keyferry plan of the replicator', () => {
     );
     const typo = await report([annotated('ConfigMap', 'source/typo', { 'replicate-too': 'x' }, {})]);
     assert.deepEqual(typo.targets, []);
-    assert.match(typo.problems[0]?.problem ?? '', /unknown annotation "k8s-replicator\/replicate-too"/);
+    const message =
+      /unknown annotation "k8s-replicator\/replicate-too" \(did you mean "k8s-replicator\/replicate-to"\?\), so nothing is copied or deleted$/;
+    assert.match(typo.problems[0]?.problem ?? '', message);
     const glob = await report([push('x', 'tea*')]);
     assert.match(glob.notes[0]?.note ?? '', /replicate-to-namespaces: "tea\*" matches no namespace/);
     const plain = await report([annotated('ConfigMap', 'source/plain', {}, { a: '1' })]);

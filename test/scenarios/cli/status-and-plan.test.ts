@@ -68,7 +68,7 @@ describe('keyferry status, plan and explain', () => {
     await plane.api.apply(readCrds());
     assert.match(
       (await run(['status'])).stdout,
-      /^No ExternalSecrets [a-z ]+ and no SecretMirrors and no Secrets or ConfigMaps with [A-Za-z ]+\.\n$/,
+      /^No rules found\. Rules are: ExternalSecrets [a-z ]+, SecretMirrors, Secrets or ConfigMaps with [A-Za-z ,]+\.\n$/,
     );
     await plane.api.create(mirror('first', 'one', ['to-.+']));
     const { stdout } = await run(['status']);
@@ -132,7 +132,11 @@ describe('keyferry status, plan and explain', () => {
       ],
     );
     assert.deepEqual(json.orphans, []);
-    assert.match((await run(['status', '-n', 'to-a'])).stdout, /^No ExternalSecrets [^\n]* in namespace to-a\.\n$/);
+    const empty = /^No rules found in namespace to-a\. Rules are: ExternalSecrets [^\n]*\.\n$/;
+    assert.match((await run(['status', '-n', 'to-a'])).stdout, empty);
+    const gone =
+      /^No rules found in namespace nowhere\.[^\n]*\n\nnamespace nowhere does not exist, or is being deleted\n$/;
+    assert.match((await run(['status', '-n', 'nowhere'])).stdout, gone);
   });
 
   it('explain a copy, a conflict, a source, a rule, and why there is no copy', async () => {

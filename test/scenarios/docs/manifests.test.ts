@@ -25,30 +25,31 @@ const ROOT = new URL('../../..', import.meta.url);
 /** What a page takes for granted: the Secrets of its example, the namespaces, and the SecretMirror that it creates. */
 interface Given {
   readonly namespaces: readonly string[];
-  readonly secret: {
-    readonly name: string;
+  /** `undefined`: the page creates it. */
+  readonly secret?: {
     readonly type?: string;
     readonly stringData: Readonly<Record<string, string>>;
   };
-  /** Namespaces that have the Secret: the source, and one that is not managed by Keyferry. */
+  /** Namespaces that have the Secret before the mirror: the source, and one that is not managed by Keyferry. */
   readonly secretIn: readonly string[];
+  readonly secretName: string;
   readonly mirror: string;
 }
 const GIVEN: Readonly<Record<string, Given>> = {
   'README.md': {
     namespaces: ['web-api'],
     secret: {
-      name: 'wildcard-tls',
       type: 'kubernetes.io/tls',
       stringData: { 'tls.crt': 'certificate', 'tls.key': 'key' },
     },
     secretIn: ['default'],
+    secretName: 'wildcard-tls',
     mirror: 'wildcard-tls',
   },
   'docs/first-steps.md': {
-    namespaces: ['project-a-main', 'project-b-main'],
-    secret: { name: 'mysecret', stringData: { username: 'hellothere', password: 'generalkenobi' } },
+    namespaces: [],
     secretIn: ['default', 'project-b-main'],
+    secretName: 'mysecret',
     mirror: 'mysecret-mirror',
   },
 };
@@ -161,17 +162,15 @@ async function follow(blocks: readonly CodeBlock[]): Promise<void> {
 }
 
 /** Creates what the page takes for granted, and deletes it after the page. */
-function prepare({ namespaces, secret, secretIn, mirror }: Given): void {
+function prepare({ namespaces, secret, secretIn, secretName: name, mirror }: Given): void {
   before(async () => {
     await plane.api.apply(namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
-    for (const namespace of secretIn) {
-      const { name, ...content } = secret;
-      await plane.api.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, ...content });
-    }
+    for (const namespace of secret === undefined ? [] : secretIn)
+      await plane.api.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, ...secret });
   });
   after(async () => {
     await shell.run({ command: `kubectl delete secretmirror ${mirror}`, shown: '' });
-    for (const namespace of secretIn) await plane.api.delete(`/api/v1/namespaces/${namespace}/secrets/${secret.name}`);
+    for (const namespace of secretIn) await plane.api.delete(`/api/v1/namespaces/${namespace}/secrets/${name}`);
   });
 }
 

@@ -79,7 +79,7 @@ export function unknownOn(settings: RuleSettings, where: string, annotations: An
   if (tooLong !== undefined) return userCause(tooLong.reason, `${where}: ${tooLong.message}`);
   if (settings.ignoreUnknown) return undefined;
   const found = unknownAnnotations(settings.names, annotations);
-  return found.length === 0 ? undefined : unknown(where, found);
+  return found.length === 0 ? undefined : unknown(where, found, settings.names);
 }
 
 /** The refusal of a source if an annotation that its copies inherit is invalid. */
