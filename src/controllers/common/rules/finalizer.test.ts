@@ -59,6 +59,19 @@ test('a rule that is being deleted waits for its targets until the time limit, w
   }
 });
 
+test('after the time limit, a rule waits as long as one of its targets must not become an orphan', () => {
+  let now = SEEN;
+  const deletions = new Deletions({ deletionTimeoutMs: LIMIT_MS, monotonic: () => now });
+  const metadata = { ...active, deletionTimestamp: new Date().toISOString() };
+  const kept: Entry = { ...REMAINING, claim: { ...REMAINING.claim } };
+  const step = (remaining: readonly Entry[]): DeletionStep =>
+    deletions.step(RULE, { metadata }, remaining, (entry) => entry !== kept);
+  step([REMAINING, kept]);
+  now += LIMIT_MS;
+  assert.deepEqual(step([REMAINING, kept]), { isDone: false, isTimedOut: false, remainingMs: 0 });
+  assert.deepEqual(step([REMAINING]), { isDone: true, isTimedOut: true, remainingMs: 0 });
+});
+
 test('another object of the same name waits anew', () => {
   const scene = new Scene();
   scene.step();

@@ -38,6 +38,17 @@ test('the memory of a target that no rule claims is empty, except for a deletion
   assert.deepEqual(memory.get(TARGET), { deleted: 'uid', watchedByName: true });
 });
 
+test('of a target that is gone, neither the deletion nor the content is remembered, only that we deleted it', () => {
+  const memory = new TargetMemory();
+  memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
+  memory.objectGone(TARGET);
+  assert.deepEqual(memory.get(TARGET), {}, 'another client deleted it');
+  memory.storeContent(TARGET, { version: '2', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
+  memory.edit(TARGET).deleted = 'uid';
+  memory.objectGone(TARGET);
+  assert.deepEqual(memory.get(TARGET), { cleared: true });
+});
+
 const OTHER: ObjectKey = asKey('c:Secret/a/other');
 const { signal } = new AbortController();
 
@@ -50,6 +61,8 @@ test('targets wait until the first one has ended, and are created without a read
   await setImmediate();
   assert.equal(isAnswered, false, 'the first target has not ended');
   copies.ended(TARGET);
+  await setImmediate();
+  assert.equal(isAnswered, true, 'the others do not wait for the time limit');
   assert.equal(await answer, false);
 });
 

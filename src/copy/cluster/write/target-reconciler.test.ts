@@ -202,7 +202,7 @@ describe('the replacement of an immutable copy', () => {
     });
     await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
     const run = async () => await targets.reconcile(target, signal);
-    return { book, uid: metadata.uid, run };
+    return { book, claim, uid: metadata.uid, run };
   }
   const wished: DesiredState = {
     kind: 'be',
@@ -212,6 +212,7 @@ describe('the replacement of an immutable copy', () => {
     data: 'minimal',
     type: 'Opaque',
   };
+  const waits: DesiredState = { kind: 'wait', for: 'source', ...userCause('NoSecret', 'its source is gone') };
 
   it('is not done if its rule no longer claims it', async () => {
     const { book, uid, run } = await replacing('left', () => wished);
@@ -222,6 +223,18 @@ describe('the replacement of an immutable copy', () => {
     });
     await run();
     assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
+  });
+
+  it('is tried in a dry run again, if another claim wins after the first dry run', async () => {
+    const { book, claim, run } = await replacing('changed', () => wished);
+    interruptions.set('POST', async () => {
+      await Promise.resolve();
+      book.replace(RULE, [{ ...claim, shape: { ...claim.shape, id: 'other' } }], []);
+    });
+    requests.length = 0;
+    await run();
+    const sent = ['PATCH', 'GET', 'POST', 'GET', 'POST', 'GET', 'DELETE', 'POST'];
+    assert.deepEqual(requests.splice(0), sent);
   });
 
   it('is not followed by a restore, if it was done, and the server refuses to create the new copy after its deletion', async () => {
@@ -241,7 +254,6 @@ describe('the replacement of an immutable copy', () => {
 
   it('is not followed by a restore, if it was not done and a user deletes the copy', async () => {
     let wanted = true;
-    const waits: DesiredState = { kind: 'wait', for: 'source', ...userCause('NoSecret', 'its source is gone') };
     const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {
       await plane.api.patch(path('edited'), { metadata: { annotations: { 'example.com/other': 'x' } } });
@@ -253,5 +265,40 @@ describe('the replacement of an immutable copy', () => {
     await waitFor(() => store.index.get('default', 'edited') === undefined, { message: 'it to be gone' });
     await run();
     assert.equal(await plane.api.find(path('edited')), undefined);
+  });
+
+  it('is not followed by a restore, if the copy was changed before its deletion and a user deletes the copy', async () => {
+    let wanted = true;
+    const { uid, run } = await replacing('outdated', () => (wanted ? wished : waits));
+    // The dry run.
+    interruptions.set('POST', async () => {
+      await plane.api.patch(path('outdated'), { metadata: { annotations: { 'example.com/other': 'x' } } });
+      wanted = false;
+    });
+    await run();
+    assert.equal((await plane.api.find(path('outdated')))?.metadata.uid, uid);
+    await plane.api.delete(path('outdated'));
+    await waitFor(() => store.index.get('default', 'outdated') === undefined, { message: 'it to be gone' });
+    await run();
+    assert.equal(await plane.api.find(path('outdated')), undefined);
+  });
+
+  it('is not followed by a restore, if another client created an object in its place and deleted that object', async () => {
+    let wanted = true;
+    const { uid, book, run } = await replacing('taken', () => (wanted ? wished : waits));
+    interruptions.set('DELETE', async () => {
+      await Promise.resolve();
+      interruptions.set('POST', async () => {
+        await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'taken', namespace: 'default' } });
+      });
+    });
+    await run();
+    assert.equal(book.on(store.key('default', 'taken'))[0]?.outcome.state, 'conflict');
+    assert.notEqual((await plane.api.find(path('taken')))?.metadata.uid, uid);
+    await plane.api.delete(path('taken'));
+    await waitFor(() => store.index.get('default', 'taken') === undefined, { message: 'it to be gone' });
+    wanted = false;
+    await run();
+    assert.equal(await plane.api.find(path('taken')), undefined);
   });
 });
