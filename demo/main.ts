@@ -131,7 +131,6 @@ async function stay(
 ): Promise<void> {
   const { screen, signal } = stage;
   for (const walk of shown) await walk.leave(stage);
-  const flag = ground.kubeconfigPath === undefined ? '' : ` --kubeconfig ${ground.kubeconfigPath}`;
   screen.title(`Your turn (${took(performance.now() - startedAt)} after the start)`);
   screen.blank();
   const again = shown.includes(mirrorsWalk) ? 'The demo has applied the mirror again. ' : '';
@@ -143,10 +142,11 @@ async function stay(
     `log         ${operator.logFile}`,
   ]);
   screen.blank();
-  screen.command(`kubectl${flag} get secretmirrors -A`);
-  screen.command(`npx keyferry status${flag}`);
-  if (shown.includes(mirrorsWalk)) screen.command(`kubectl${flag} create namespace project-a-mine`);
-  if (shown.includes(replicatorWalk)) screen.command(`kubectl${flag} create namespace jx-mine`);
+  if (ground.kubeconfigPath !== undefined) screen.command(`export KUBECONFIG=${ground.kubeconfigPath}`);
+  screen.command('kubectl get secretmirrors -A');
+  screen.command('npx keyferry status');
+  if (shown.includes(mirrorsWalk)) screen.command('kubectl create namespace project-a-mine');
+  if (shown.includes(replicatorWalk)) screen.command('kubectl create namespace jx-mine');
   screen.blank();
   screen.note('Ctrl-C stops everything.');
   while (!signal.aborted) {

@@ -151,6 +151,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
     await run.shows('Ctrl-C stops everything.');
     const file = /kubeconfig +(\S+)\n/.exec(run.output)?.[1] ?? '';
     assert.match(await readFile(file, 'utf8'), /current-context/);
+    assert.ok(run.output.includes(`$ export KUBECONFIG=${file}\n  $ kubectl get secretmirrors -A\n`), run.output);
     run.signal('SIGINT');
     // A terminal and npm send two signals.
     run.signal('SIGINT');
