@@ -20,7 +20,7 @@ it('every folder is in the list, and every name of the flags', () => {
 });
 
 /** The list, the flags, and the help of the command line. */
-const LIST_AND_FLAGS = /^src\/(config\/|controllers\/list\.ts$|cli\/(program|short-commands)\.ts$)/;
+const LIST_AND_FLAGS = /^src\/(config\/|controllers\/list\.ts$|cli\/(program|examples)\.ts$)/;
 const EXCEPTIONS = [
   // A field of log lines.
   'src/observe/log.ts',

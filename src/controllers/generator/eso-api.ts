@@ -146,8 +146,8 @@ interface CustomResourceDefinition extends KubeObject {
 }
 
 /**
- * Whether the condition `Created` may be written. Where a version of the CRD has an enum of condition types (ESO 0.20.2 and later), the API
- * server refuses it, or accepts it through another version, and then refuses every status that ESO writes. Pure.
+ * Whether the condition `Created` may be written. A version of the CRD may have an enum of condition types (ESO 0.20.2 and later). The API server
+ * then refuses the condition; or it accepts the condition through another version, and then refuses every status that ESO writes. Pure.
  * @param crd that of ExternalSecrets
  */
 export function conditionModeOf(crd: KubeObject): ConditionMode {

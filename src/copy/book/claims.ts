@@ -56,7 +56,8 @@ export class Claims {
   /**
    * Makes the claims of an evaluation the rule's claims.
    * @param evaluation `undefined`: the rule does not exist
-   * @param isPrepared if not, the rule has its claims, so that its copies are no orphans, but its targets stay unchanged, and no further source is read
+   * @param isPrepared `false`: the finalizer is not written yet. The claims count, so that the copies are no orphans, but targets stay unchanged, and
+   * no further source is read
    */
   put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
     const { claims = [], sources = [] } = evaluation ?? {};

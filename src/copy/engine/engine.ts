@@ -56,8 +56,8 @@ const FINALIZER_CONCURRENCY = 8;
 /** The first targets of one event have normal priority, the others low. Writing this many takes about half a second. */
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
- * A copy that its rule no longer selects is decided after this time, ms, if no other rule claims it: with the next event another one may
- * (rules that swap their names, in one `kubectl apply`), and takes it over.
+ * A copy that no rule claims any more is decided after this time, ms. The next event may bring another rule that claims the copy and takes it
+ * over: rules that swap their names, in one `kubectl apply`.
  */
 const UNCLAIMED_DELAY_MS = 500;
 /** A decision costs time for each claim on its target. Thousands of rules can claim one, so its changes are then decided together, this much later. */

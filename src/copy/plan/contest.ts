@@ -14,8 +14,8 @@ export function oldestOf(entries: readonly Entry[]): Entry | undefined {
 }
 
 /**
- * The `own` claim that gets the target, if any. A rule that has the target keeps it as long as it claims it, so that an edit of an older
- * rule changes the owner of no working copy. Otherwise the oldest rule that can make the target now gets it: a rule without a source
+ * The `own` claim that gets the target, if any. A rule that has the target keeps the target as long as it claims the target. So an
+ * edit of an older rule never takes a working copy from its owner. Otherwise the oldest rule that can make the target now gets it: a rule without a source
  * does not block the others.
  */
 export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | undefined {

@@ -27,8 +27,8 @@ export interface Contest {
 }
 
 /**
- * A target without metadata, which can carry no mark (an entry of Vault). Any rule may write such a target, and Keyferry never deletes it. The rule
- * whose content it had when Keyferry last wrote or read it holds it, until a restart.
+ * A target without metadata, which can carry no mark (an entry of Vault). Any rule may write such a target, and Keyferry never deletes it. The holder
+ * is the rule whose content the target had when Keyferry last wrote or read the target. After a restart, no holder is known.
  */
 export interface Unmarked {
   readonly holder: RuleKey | undefined;

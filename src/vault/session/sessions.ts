@@ -1,9 +1,9 @@
 /**
  * All sessions of the process: one per identity and Vault, shared by all its users.
  *
- * Invariants: a session has as many users as `acquire` was called and not released. One without users is kept for
- * `lingerMs`, and until its login may be tried again, so that a rule that is deleted and created again neither logs in again
- * nor loses the wait after a refused login. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
+ * Invariants: a session has as many users as `acquire` was called and not released. A session
+ * without users is kept for `lingerMs`, and until its login may be tried again. So a rule that is deleted and created again causes
+ * no second login, and cannot evade the wait after a refused login. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { VaultClient, type VaultClientOptions } from '../client/client.ts';

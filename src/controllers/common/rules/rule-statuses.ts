@@ -46,7 +46,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     this.#options = options;
   }
 
-  /** The status as it was last written, while the server has what it made of that, or else the one that it has. */
+  /** The status that was last written, as long as the server stores its own form of that status. Otherwise the status that the server has. */
   latest(key: RuleKey, { metadata: { uid }, status = {} as Status }: Rule): Status {
     const written = this.#written.get(key);
     // Another object of the same name may have been created since the last status.

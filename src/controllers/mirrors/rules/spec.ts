@@ -43,7 +43,7 @@ export interface EffectiveSpec {
   readonly isSuspended: boolean;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
-  /** The first mistake in what is copied to where: with the rest of the spec, copies would have or be too much. Nothing is written. */
+  /** The first mistake in `choices`. Without the choice, copies would hold too much or get a wrong name, so nothing is written. */
   readonly halt: string | undefined;
   /** Each begins with the path of its field. The rest of the spec still applies. */
   readonly problems: readonly string[];
