@@ -265,6 +265,38 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
   }
 });
 
+test('while the evaluation of a changed rule fails, none of its copies is an orphan', async () => {
+  let fails = false;
+  const failed = Promise.withResolvers<void>();
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    *evaluate(rule) {
+      yield;
+      if (fails) throw new Error('refused');
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: () => failed.resolve() });
+  const { signal } = new AbortController();
+  engine.addReconciler(reconcilerOf(reconciler));
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(signal);
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
+    fails = true;
+    // A namespace has changed: the rule has the same version and may claim the copy now.
+    engine.enqueueRule(RULE);
+    await failed.promise;
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
+  } finally {
+    await engine.stop();
+  }
+});
+
 test('a heavy rule delays neither other rules nor the start, and none of its copies is an orphan until it is evaluated', async () => {
   const gate = { open: false };
   let done = false;

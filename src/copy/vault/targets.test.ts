@@ -109,6 +109,11 @@ test('an entry is written again if it was recreated, though it has the same vers
   assert.equal(targets.written(TARGET), undefined, 'nothing is known of an entry after a failure');
   await run();
   assert.equal(updates, 7);
+  await run();
+  assert.equal(updates, 7, 'it is unchanged');
+  locations.set(RULE, [{ key: TARGET, location: { ...LOCATION, encoding: 'base64' }, pollSeconds: 1 }]);
+  await run();
+  assert.equal(updates, 8, 'the entry has the values in another encoding');
 });
 
 test('the rule that holds an entry keeps it; a free entry goes to the oldest rule that can make it', async () => {

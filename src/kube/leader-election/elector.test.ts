@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import type { KubeRequest, KubeResponse } from '../api.ts';
-import { ConnectionError } from '../errors.ts';
+import { ApiError, ConnectionError } from '../errors.ts';
 import { LeaderElector } from './elector.ts';
 
 const RETRY_MS = 2000;
@@ -21,6 +21,10 @@ class World {
   /** How long each answer takes, ms. `Infinity`: the request fails after its limit. */
   answerMs = 0;
   isWorking = false;
+  /** Who holds the Lease in the answer to a read. */
+  holder: string | undefined;
+  /** Another replica has changed the Lease since it was read: the next write is refused. */
+  isOutdated = false;
   endWork: () => void = () => undefined;
   #version = 1;
   readonly elector = new LeaderElector({
@@ -59,7 +63,16 @@ class World {
       this.clock.setTimeout(resolve, isLate ? timeoutMs : ms);
     });
     if (isLate) throw new ConnectionError('ETIMEDOUT', 'no answer');
-    const lease = method === 'GET' ? { metadata: {} } : (JSON.parse(String(body)) as { metadata: object });
+    if (method !== 'GET' && this.isOutdated) {
+      this.isOutdated = false;
+      throw new ApiError({ cluster: 'c', method, path: '' }, 409, {
+        reason: 'Conflict',
+        message: 'changed',
+        causes: [],
+      });
+    }
+    const read = { metadata: {}, spec: { holderIdentity: this.holder } };
+    const lease = method === 'GET' ? read : (JSON.parse(String(body)) as { metadata: object });
     this.#version += 1;
     const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(this.#version) } };
     return { status: 200, body: Buffer.from(JSON.stringify(stored)) };
@@ -109,5 +122,32 @@ describe('a leader', () => {
     world.endWork();
     await world.clock.advance(1);
     await lost;
+  });
+
+  it('ends its work before it takes a Lease that another replica may have held since', async () => {
+    const world = new World();
+    const running = world.start();
+    await world.clock.advance(0);
+    world.isOutdated = true;
+    const lost = assert.rejects(running, /^Error: lost leadership/);
+    // The renewal is refused, and the Lease is free.
+    await world.clock.advance(RETRY_MS + 1);
+    assert.deepEqual([world.isWorking, world.elector.isLeader], [false, false]);
+    world.endWork();
+    await world.clock.advance(1);
+    await lost;
+  });
+
+  it('does not release a Lease that another replica holds', async () => {
+    const world = new World();
+    const running = world.start();
+    await world.clock.advance(0);
+    world.holder = 'other';
+    world.requests.length = 0;
+    world.stop.abort();
+    world.endWork();
+    await world.clock.advance(1);
+    await running;
+    assert.deepEqual(world.requests, ['GET']);
   });
 });

@@ -323,6 +323,8 @@ test('a group of namespaces is synced when the list of each is complete', async 
   try {
     const second = await call(1);
     await waitFor(() => group.isSyncedIn('a') || group.isSyncedIn('b'), { intervalMs: 2, message: 'one list' });
+    assert.notEqual(group.isSyncedIn('a'), group.isSyncedIn('b'));
+    assert.equal(group.isSyncedIn('c'), false);
     const state = Promise.race([group.synced.then(() => 'synced'), setImmediate('not yet')]);
     assert.deepEqual([await state, group.isSynced], ['not yet', false]);
     second.response.write(listEnd(1));

@@ -123,6 +123,7 @@ describe('a gate', () => {
     const wait = refusedFor();
     gate.failed(early);
     gate.failed(early);
+    gate.failed(clock.monotonic());
     assert.equal(refusedFor(), wait);
   });
 

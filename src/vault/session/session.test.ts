@@ -171,4 +171,22 @@ describe('while a login hangs', () => {
     await waits;
     await session.close();
   });
+
+  it('after a login that succeeded, other calls wait for the login: an earlier failure is over', async () => {
+    const { clock, session, gate } = setUp(false);
+    gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
+    await assert.rejects(session.request(READ), (error) => isVaultError(error, 'timeout'));
+    gate.login = Promise.resolve();
+    await clock.advance(120_000);
+    await session.request(READ);
+    const hangs = Promise.withResolvers<void>();
+    gate.login = hangs.promise;
+    await clock.advance(LIFE_S * 1000);
+    const first = session.request(READ);
+    const second = session.request(READ).catch((error: unknown) => error);
+    assert.equal(await Promise.race([second, setImmediate('waits')]), 'waits');
+    hangs.resolve();
+    await Promise.all([first, second]);
+    await session.close();
+  });
 });

@@ -100,5 +100,9 @@ describe('reach', () => {
     const nothing = new LeftOut('other');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing));
     assert.equal(nothing.cause?.reason, 'NotAccepted', 'nothing is left');
+    const parts = new LeftOut('home');
+    for (const names of [['a'], ['closed']])
+      finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => names }, parts));
+    assert.equal(parts.cause, undefined, 'the first selection has reached a namespace');
   });
 });
