@@ -64,6 +64,14 @@ describe('the pages, with Pods', { skip: skip || (!isInstalled('curl') && 'curl 
   });
   after(async () => await cluster?.stop());
 
+  step('no probe has failed while the Pods started', async () => {
+    const events = await cluster.api.list(`/api/v1/namespaces/${HOME}/events`, { fieldSelector: 'reason=Unhealthy' });
+    assert.deepEqual(
+      events.map(({ message }) => message),
+      [],
+    );
+  });
+
   step('helm test passes', async () => {
     const { code, stdout, stderr } = await helm(['test', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
     assert.equal(code, 0, stdout + stderr);
