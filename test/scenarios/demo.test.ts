@@ -149,7 +149,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
   it('keeps running until a signal, with a working kubeconfig', async () => {
     const run = await DemoRun.start([]);
     await run.shows('Ctrl-C stops everything.');
-    const file = /kubeconfig +(\S+)\n/.exec(run.output)?.[1] ?? '';
+    const file = /^ *kubeconfig +(\S+)$/m.exec(run.output)?.[1] ?? '';
     assert.match(await readFile(file, 'utf8'), /current-context/);
     assert.ok(run.output.includes(`$ export KUBECONFIG=${file}\n  $ kubectl get secretmirrors -A\n`), run.output);
     run.signal('SIGINT');

@@ -69,6 +69,16 @@ describe('the name of the copies', () => {
     await scene.api.patch(mirrorPath('renewed'), { spec: { source: { name: 'new' }, destination: { name: null } } });
     await scene.ready('renewed', 'Synced', /^1 copy/);
     await scene.api.delete(secretPath(HOME, 'old'));
+    await scene.secret(HOME, 'next', { a: '2' });
+    await scene.api.patch(mirrorPath('renewed'), { spec: { source: { name: 'next' } } });
+    await scene.copied('team-a', 'next', { a: '2' });
+    await staysTrue(
+      async () => (await scene.find(HOME, 'new'))?.metadata.uid === metadata.uid,
+      1500,
+      'the source before, which has the only data',
+    );
+    await scene.api.patch(mirrorPath('renewed'), { spec: { source: { name: 'new' } } });
+    await scene.copied('team-a', 'new', { a: '1' });
     await scene.api.delete(mirrorPath('renewed'));
     await scene.gone(mirrorPath('renewed'), secretPath('team-a', 'new'));
     await staysTrue(

@@ -5,7 +5,7 @@ import { describe, it, test } from 'node:test';
 import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { userCause } from '../../../copy/model/cause.ts';
-import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
@@ -138,4 +138,17 @@ test('a deleted mirror retains its source, which was its copy before, and delete
     [source, 'own', true],
     [copy, 'release', false],
   ]);
+});
+
+test('a copy that its mirror names as its source is marked to stay, so that it outlives the next change of the source', () => {
+  const mirrors = rules('delete', ['team'], new Namespaces());
+  const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
+  assert.ok(source !== undefined && copy !== undefined);
+  const claimsOf = (owned: readonly ResourceKey[]): unknown =>
+    finish(mirrors.evaluate(RULE, { ownedBy: () => owned }))?.claims.map(({ target, shape }) => [
+      target,
+      shape instanceof RetainShape,
+    ]);
+  assert.deepEqual(claimsOf([copy, source]), [[source, true]]);
+  assert.deepEqual(claimsOf([copy]), []);
 });

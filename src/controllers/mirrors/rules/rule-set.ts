@@ -125,8 +125,8 @@ export class MirrorRules implements RuleSet {
     const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath, sourceType, choices: spec.choices });
     const source = this.sourceOf(rule, mirror, spec);
     const targets = deleting && retain ? [] : yield* this.#targets(rule, mirror, spec, source);
+    const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
     if (deleting) {
-      const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
       const released = { owner, mode: 'release', source: undefined, shape } as const;
       // A source is never deleted, although it was a copy of this mirror before the mirror named it as its source.
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => {
@@ -149,9 +149,11 @@ export class MirrorRules implements RuleSet {
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
     // One object literal. An object made by a spread, with `target` added to it, takes half as much memory again.
     const claims = Array.from(targets, (target): Claim => ({ owner, mode: 'own', source, sourcePlace, shape, target }));
+    // A copy of this mirror that became its source may have the only data. So it stays, also when the mirror names another source later.
+    if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ ...kept, target: source });
     if (spec.problems.length > 0) {
       // A mistake in the spec never deletes a copy.
-      const claimed = new Set(targets);
+      const claimed = new Set(claims.map(({ target }) => target));
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
       claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
@@ -266,3 +268,8 @@ export function kindOf(type: SourceType): string {
 
 /** The refusal of a suspended mirror. */
 export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
+
+function includes(keys: Iterable<ResourceKey>, wanted: ResourceKey): boolean {
+  for (const key of keys) if (key === wanted) return true;
+  return false;
+}

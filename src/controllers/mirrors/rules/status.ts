@@ -22,6 +22,7 @@ import {
   type SecretMirrorStatus,
 } from '../api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from '../duties/lease-records.ts';
+import { RetainShape } from './shape.ts';
 import type { EffectiveSpec } from './spec.ts';
 
 export interface StatusInput {
@@ -320,7 +321,8 @@ function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): 
   const groups = new Map<string, Group>();
   const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
   for (const { claim, outcome } of entries) {
-    outcomes.total += 1;
+    // The source that was a copy before is no copy now.
+    if (!(claim.shape instanceof RetainShape)) outcomes.total += 1;
     outcomes.isUnderWay ||= isUnderWay(outcome);
     outcomes.waitsForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
     const { state, reason, message } = outcome;
