@@ -46,6 +46,7 @@ const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
   readonly #options: MirrorRulesOptions;
+  #hasConfigMaps = false;
   readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
   /** The namespaces that mirrors must not copy into, as of their last evaluation. */
   readonly #leftOut = new Map<RuleKey, LeftOut>();
@@ -173,12 +174,19 @@ export class MirrorRules implements RuleSet {
     if (mark === undefined) return undefined;
     const place = parseResourceKey(target);
     // Mirrors create only Secrets and ConfigMaps, and only in this cluster.
-    const isOfMirrors = place.kind === SECRET.kind || place.kind === CONFIG_MAP.kind;
+    const isOfMirrors = place.kind === SECRET.kind || (place.kind === CONFIG_MAP.kind && this.#copiesConfigMaps());
     if (!isOfMirrors || this.#options.secretKey(place.namespace, place.name, place.kind) !== target) return undefined;
     if (isMarkedElsewhere(annotations, place)) return undefined;
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
     return this.#options.mirrors.key(namespace, name);
+  }
+
+  /** Whether there was a mirror of a ConfigMap. Until then a ConfigMap with marks of mirrors is a user's, as it always was. */
+  #copiesConfigMaps(): boolean {
+    if (this.#hasConfigMaps) return true;
+    for (const [, { spec }] of this.#options.mirrors.all()) this.#hasConfigMaps ||= spec?.source?.type === 'configmap';
+    return this.#hasConfigMaps;
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
