@@ -10,7 +10,6 @@ import { METADATA_ONLY, type KubeApi, type KubeObject } from '../../kube/api.ts'
 import { ApiError } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import type { Log } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/queue/backoff.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -117,7 +116,7 @@ function create(context: ControllerContext): Controller {
       identify('own', 'the cluster', `${advice}; ${until}`, resolve).catch(reject);
     });
     synced = Promise.all([listed, identified]);
-    // A stop before the end is no error.
+    // Where an evaluation waits for `synced`, it gets the error. Nobody may wait when a stop ends the reads.
     synced.catch(() => undefined);
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
     // The management cluster may not answer for any time.
@@ -131,7 +130,6 @@ export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
   readonly rules: CcmRules;
   /** Why the management cluster cannot be used. */
   readonly unreachable: () => Cause | undefined;
-  readonly log: Log;
 }
 
 export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {

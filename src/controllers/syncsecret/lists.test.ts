@@ -88,7 +88,7 @@ function synchronizer({ synced, api: its = api }: Situation): {
 
 const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
 const meaning = { cluster: 'c', travel, reach: new Reach() };
-const common = { deletionTimeoutMs: 0, monotonic: () => 0 };
+const common = { deletionTimeoutMs: 0, monotonic: () => 0, log: nullLog };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
   [MANAGER_CONTROLLER]: ({ synced }) => {
     const objects = syncSecrets('manager');
@@ -112,7 +112,6 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
       syncSecrets: objects,
       synced,
       unreachable: () => undefined,
-      log: nullLog,
     });
   },
   [SYNCHRONIZER_CONTROLLER]: (situation) => synchronizer(situation).reconciler,

@@ -38,7 +38,7 @@ export const syncSecretManager: ControllerEntry = {
 const LEFT_LIMITS = 2;
 
 function create(context: ControllerContext): Controller {
-  const { cluster, clock, config } = context;
+  const { cluster, clock, config, log } = context;
   const { deletionTimeoutMs, controllers, syncsecret } = config;
   const monotonic = (): number => clock.monotonic();
   const isServed = servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER));
@@ -58,6 +58,7 @@ function create(context: ControllerContext): Controller {
     syncSecrets,
     exists: (secret) => index.find(secret) !== undefined,
     synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
+    log,
     deletionTimeoutMs,
     monotonic,
   });

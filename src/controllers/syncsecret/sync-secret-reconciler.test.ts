@@ -15,6 +15,8 @@ import { ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
 import { SyncSecretReconciler } from './sync-secret-reconciler.ts';
 import { SyncSecretMetrics } from './sync-secrets.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { nullLog } from '../../../test/support/null-log.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 
@@ -32,6 +34,8 @@ const refused: Outcome = {
   ...userCause('Forbidden', 'admission webhook "secret-hook" denied the request: no', 'a webhook refused it'),
 };
 const down: Cause = userCause('ClusterUnreachable', 'the cluster management does not answer');
+const call = { cluster: 'c', method: 'PATCH', path: '/apis/kubelb.k8c.io/v1alpha1/syncsecrets' };
+const forbidden = new ApiError(call, 403, { reason: 'Forbidden', message: 'no', causes: [] });
 const signal = new AbortController().signal;
 
 interface Situation {
@@ -39,7 +43,8 @@ interface Situation {
   readonly isDeleted?: boolean;
   readonly isMarked?: boolean;
   readonly unreachable?: Cause;
-  readonly canWriteStatus?: boolean;
+  /** The error of every write of a status. */
+  readonly statusError?: Error;
 }
 
 const unused = (): never => assert.fail('not used');
@@ -78,6 +83,8 @@ class TestReconciler extends SyncSecretReconciler {
 class Scene {
   now = START;
   readonly calls: string[] = [];
+  /** Of the log. */
+  readonly warnings: string[] = [];
   readonly #reconciler: TestReconciler;
   readonly #object: SyncSecretRule;
 
@@ -86,7 +93,7 @@ class Scene {
     isDeleted = true,
     isMarked = false,
     unreachable,
-    canWriteStatus = true,
+    statusError,
   }: Situation = {}) {
     this.#object = {
       metadata: {
@@ -119,8 +126,8 @@ class Scene {
         addFinalizer: unused,
         forget: unused,
         writeStatus: async (_rule, { phase, message }) => {
-          this.calls.push(canWriteStatus ? `status ${phase}: ${message}` : 'status refused');
-          if (!canWriteStatus) throw new Error('refused');
+          this.calls.push(statusError === undefined ? `status ${phase}: ${message}` : 'status refused');
+          if (statusError !== undefined) throw statusError;
           return await Promise.resolve(undefined);
         },
         warn: (_rule, reason, message) => this.calls.push(`event ${reason}: ${message}`),
@@ -130,6 +137,7 @@ class Scene {
         },
       },
       synced: unused,
+      log: { ...nullLog, warn: (message) => this.warnings.push(message) },
       deletionTimeoutMs: LIMIT_MS,
       monotonic: () => this.now,
     });
@@ -195,7 +203,7 @@ describe('a SyncSecret that is being deleted', () => {
   });
 
   it('does not wait longer because its status cannot be written', async () => {
-    const scene = new Scene({ canWriteStatus: false });
+    const scene = new Scene({ statusError: forbidden });
     await scene.update(waiting);
     scene.now += SOON_MS;
     const result = await scene.update(waiting);
@@ -206,6 +214,15 @@ describe('a SyncSecret that is being deleted', () => {
       scene.calls.map((call) => call.split(':')[0]),
       ['status refused', 'event DeletionTimeout', 'finalizer'],
     );
+    assert.deepEqual(scene.warnings, [], 'the permissions of KubeLB do not include the status');
+  });
+
+  it('logs why its status cannot be written, unless that is forbidden', async () => {
+    const scene = new Scene({ statusError: new Error('the connection was closed') });
+    await scene.update(waiting);
+    scene.now += SOON_MS;
+    await scene.update(waiting);
+    assert.deepEqual(scene.warnings, ['the status of a SyncSecret that is being deleted cannot be written']);
   });
 
   it('says so while only the finalizer of another client holds it, with no second event', async () => {

@@ -7,6 +7,8 @@ import { isUnderWay } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
+import { ApiError } from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { type DeletionOptions, Deletions } from '../common/rules/finalizer.ts';
@@ -23,6 +25,7 @@ export interface SyncSecretReconcilerOptions extends DeletionOptions {
   readonly syncSecrets: Pick<SyncSecrets, keyof SyncSecrets>;
   /** Settles when all is known that an evaluation needs: at least the lists of SyncSecrets and of their targets here. */
   readonly synced: () => Promise<unknown>;
+  readonly log: Log;
 }
 
 /** The result of the work on an active SyncSecret, for its status. */
@@ -155,10 +158,13 @@ export abstract class SyncSecretReconciler<
    * @returns whether the status is written
    */
   async #report(rule: RuleKey, waitsFor: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const { syncSecrets, log } = this.options;
     try {
-      return (await this.options.syncSecrets.writeStatus(rule, terminatingState(waitsFor), signal)) === undefined;
-    } catch {
+      return (await syncSecrets.writeStatus(rule, terminatingState(waitsFor), signal)) === undefined;
+    } catch (error) {
       signal.throwIfAborted();
+      const isForbidden = error instanceof ApiError && error.status === 403;
+      if (!isForbidden) log.warn('the status of a SyncSecret that is being deleted cannot be written', { rule, error });
       return false;
     }
   }

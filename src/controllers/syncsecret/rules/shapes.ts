@@ -1,11 +1,10 @@
 /** The desired state of the three kinds of copies. Pure. */
-import { COPY_LABEL } from '../../common/excluded-metadata.ts';
+import { COPY_LABEL, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { causeOf, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../../copy/model/claim.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { LAST_APPLIED, type Observed } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
-import { TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import {

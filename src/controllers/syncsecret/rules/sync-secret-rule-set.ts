@@ -62,12 +62,6 @@ export abstract class SyncSecretRules<
   protected abstract targetOf(object: SyncSecretRule): ResourceKey;
   protected abstract shapeOf(rule: RuleKey, object: SyncSecretRule): Shape;
 
-  /** Why the limits of the administrator forbid a copy. Nobody needs to consent: the namespace of a tenant is there for it. */
-  protected refusalOf(from: string, to: string): Cause | undefined {
-    const { reach } = this.options;
-    return reach.fromRefusal(from, undefined) ?? reach.toRefusal(to, to, undefined);
-  }
-
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
     const { store, cluster } = this.options;
@@ -83,14 +77,19 @@ export abstract class SyncSecretRules<
       return { ...common, claims: [{ owner, mode: 'release', target, source: undefined, shape }] };
     }
     const source = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
-    // What is there stays: a tenant cannot know the limit, and has no other copy.
-    const refusal = this.refusalOf(namespace, parseResourceKey(target).namespace);
-    if (refusal !== undefined) {
-      const leave = new LeaveShape(refusal);
-      const claim = { owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: leave } as const;
-      return { ...common, claims: [claim] };
-    }
-    return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape }] };
+    const refusal = this.#refusalOf(namespace, parseResourceKey(target).namespace);
+    const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
+    const claim = { owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
+    return { ...common, claims: [claim] };
+  }
+
+  /**
+   * Why the limits of the administrator forbid a copy. An existing copy then stays: a tenant cannot know the limit, and has no other copy.
+   * Consent is not asked: the namespace of a tenant is there for the tenant.
+   */
+  #refusalOf(from: string, to: string): Cause | undefined {
+    const { reach } = this.options;
+    return reach.fromRefusal(from, undefined) ?? reach.toRefusal(to, to, undefined);
   }
 }
 

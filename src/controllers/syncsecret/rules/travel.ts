@@ -5,8 +5,7 @@
  */
 import type { SyncSecretConfig } from '../../../config/config.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
-import { copiedMetadata } from '../../common/excluded-metadata.ts';
-import { isCopied, isMark } from '../../common/excluded-metadata.ts';
+import { copiedMetadata, isCopied, isMark } from '../../common/excluded-metadata.ts';
 
 type Texts = Readonly<Record<string, string>>;
 export type TravelConfig = Pick<SyncSecretConfig, 'propagateLabels' | 'propagateAnnotations'>;
