@@ -1,6 +1,6 @@
 /** All settings of a running Keyferry: read once at start and frozen. */
 import type { VaultEnvironment } from './vault-environment.ts';
-import type { LogLevel } from '../observe/log-level.ts';
+import type { LogLevel } from '../observe/log.ts';
 import type { ListenSetting } from './flags/flags.ts';
 
 export const CONTROLLERS = [

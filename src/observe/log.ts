@@ -11,11 +11,14 @@
 import { writeSync } from 'node:fs';
 import { clipped } from '../runtime/text/clipped.ts';
 import { errorFields, type ErrorFields } from './error-fields.ts';
-import { LOG_LEVELS, type LogLevel } from './log-level.ts';
+
+/** From the least important to the most. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const TEXT_FIELDS = [
   'controller',
-  'system',
   'cluster',
   'kind',
   'namespace',
@@ -25,9 +28,7 @@ const TEXT_FIELDS = [
   'source',
   'rule',
   'reason',
-  'phase',
   'watch',
-  'verb',
   'queue',
   'vault',
   'lease',
@@ -43,16 +44,13 @@ const TEXT_FIELDS = [
   'advice',
 ] as const;
 
-const NUMBER_FIELDS = ['attempt', 'durationMs', 'retryInMs', 'count', 'bytes', 'pid', 'status'] as const;
-
-const FLAG_FIELDS = ['synced', 'ready'] as const;
+const NUMBER_FIELDS = ['retryInMs', 'pid'] as const;
 
 type Of<Names extends readonly string[], Value> = { readonly [Name in Names[number]]?: Value | undefined };
 
 /** Fields of one log line. Durations in ms. Never a value of a Secret, also not in a text field. */
 export type LogFields = Of<typeof TEXT_FIELDS, string> &
-  Of<typeof NUMBER_FIELDS, number> &
-  Of<typeof FLAG_FIELDS, boolean> & {
+  Of<typeof NUMBER_FIELDS, number> & {
     /** Any thrown value; only its printable fields are written. */
     readonly error?: unknown;
   };
@@ -62,8 +60,6 @@ export interface Log {
   info(msg: string, fields?: LogFields): void;
   warn(msg: string, fields?: LogFields): void;
   error(msg: string, fields?: LogFields): void;
-  /** Whether `debug` writes lines; asked before making a line that costs something. */
-  readonly isDebug: boolean;
 }
 
 export interface LogOptions {
@@ -80,32 +76,30 @@ const FULL_PIPE_MS = 10;
 const TYPE_OF: ReadonlyMap<string, string> = new Map([
   ...TEXT_FIELDS.map((name) => [name, 'string'] as const),
   ...NUMBER_FIELDS.map((name) => [name, 'number'] as const),
-  ...FLAG_FIELDS.map((name) => [name, 'boolean'] as const),
 ]);
 
 /** The log of a process. Its methods never throw for what they are given. */
 export function createLog({ level, write = writeToStandardError }: LogOptions): Log {
-  const isDebug = level === 'debug';
   const writer =
     (of: LogLevel) =>
     (msg: string, fields?: LogFields): void => {
       if (LOG_LEVELS.indexOf(of) < LOG_LEVELS.indexOf(level)) return;
       const text = typeof msg === 'string' ? msg.slice(0, MAX_MESSAGE) : '(message is not text)';
-      const line = { level: of, time: new Date().toISOString(), ...checkFields(fields, isDebug), msg: text };
+      const line = { level: of, time: new Date().toISOString(), ...checkFields(fields, level === 'debug'), msg: text };
       write(`${JSON.stringify(line)}\n`);
     };
-  return { isDebug, debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
+  return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
 }
 
 /** Keeps the fields that may be logged. `withStack` as in `errorFields`. Never throws. */
 function checkFields(fields: LogFields | undefined, withStack: boolean): Record<string, unknown> {
-  const checked: Record<string, string | number | boolean | ErrorFields> = {};
+  const checked: Record<string, string | number | ErrorFields> = {};
   if (typeof fields !== 'object' || fields === null) return checked;
   for (const [name, value] of Object.entries<unknown>(fields)) {
     if (name === 'error' && value !== undefined) checked['error'] = errorFields(value, withStack);
     if (typeof value !== TYPE_OF.get(name)) continue;
     if (typeof value === 'string') checked[name] = clipped(value, MAX_TEXT);
-    else checked[name] = typeof value === 'number' ? Math.round(value) : (value as boolean);
+    else if (typeof value === 'number') checked[name] = Math.round(value);
   }
   return checked;
 }

@@ -138,8 +138,7 @@ export class Operator {
       this.manager.addController(controller);
       if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.rules.name });
     }
-    this.#addMetrics();
-    metrics.leases.add(() => vault.leases.figures());
+    this.#addMetrics(vault);
   }
 
   /** Opens the watches. Settles when they are listed: a warm standby. */
@@ -214,33 +213,33 @@ export class Operator {
     else log.warn('watch failed, retrying', { ...fields, ...(advice === undefined ? {} : { advice }) });
   }
 
-  #addMetrics(): void {
-    const { metrics } = this.#options;
-    const { engine } = this.manager;
-    metrics.queues.add(() => {
-      const queues = this.manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
-      const all = [...queues, ...engine.backends.all.flatMap((backend) => backend.queues)];
-      return all.map(({ name, depth, oldestWaitingMs, retries }) => {
-        return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
-      });
-    });
-    metrics.watches.add(() =>
-      engine.backends.all.flatMap((backend) =>
-        backend.watches.map(({ collection, scope = 'all', synced, connected, isExcused, silentMs }) => {
-          const place = { cluster: backend.name, kind: collection, watch: scope };
-          const isNeeded = connected || isExcused !== true;
-          return { ...place, synced, connected: isNeeded ? connected : undefined, idleSeconds: silentMs / 1000 };
+  #addMetrics(vault: VaultBackend): void {
+    const { backends, book } = this.manager.engine;
+    this.#options.metrics.readFrom({
+      queues: () => {
+        const queues = this.manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
+        const all = [...queues, ...backends.all.flatMap((backend) => backend.queues)];
+        return all.map(({ name, depth, oldestWaitingMs, retries }) => {
+          return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
+        });
+      },
+      watches: () =>
+        backends.all.flatMap((backend) =>
+          backend.watches.map(({ collection, scope = 'all', synced, connected, isExcused, silentMs }) => {
+            const place = { cluster: backend.name, kind: collection, watch: scope };
+            const isNeeded = connected || isExcused !== true;
+            return { ...place, synced, connected: isNeeded ? connected : undefined, idleSeconds: silentMs / 1000 };
+          }),
+        ),
+      claims: () =>
+        [...book.counts()].map(([key, count]) => {
+          const [system = '', state = ''] = key.split(' ');
+          return { system, state, count };
         }),
-      ),
-    );
-    metrics.claims.add(() =>
-      [...engine.book.counts()].map(([key, count]) => {
-        const [system = '', state = ''] = key.split(' ');
-        return { system, state, count };
-      }),
-    );
-    metrics.rules.add(() => Array.from(this.manager.ruleReadiness(), ruleSnapshot));
-    metrics.payloadCacheBytes.add(() => engine.backends.all.map(({ cachedBytes }) => cachedBytes));
+      rules: () => Array.from(this.manager.ruleReadiness(), ruleSnapshot),
+      leases: () => vault.leases.figures(),
+      payloadCacheBytes: () => backends.all.reduce((sum, { cachedBytes }) => sum + cachedBytes, 0),
+    });
   }
 }
 

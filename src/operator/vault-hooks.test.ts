@@ -13,7 +13,7 @@ test('a failed login is one warning, however many entries are read with it; othe
     (level: string): Log['warn'] =>
     (message, fields) =>
       void lines.push([level, message, fields?.rule]);
-  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } as Log;
+  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
   const hooks = vaultHooks(log, createMetrics('test'));
   const poll = (error: Error): void => {
     const rules = asKeys<RuleKey>(['mirrors:default/a', 'mirrors:default/b']);

@@ -6,5 +6,4 @@ export const nullLog: Log = {
   info: () => undefined,
   warn: () => undefined,
   error: () => undefined,
-  isDebug: false,
 };

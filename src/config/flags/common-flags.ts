@@ -1,5 +1,5 @@
 /** The flags of every command that runs controllers, and those that several commands have. */
-import { LOG_LEVELS, type LogLevel } from '../../observe/log-level.ts';
+import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import type { Config, LeaderElectConfig, ProcessInfo } from '../config.ts';
 import { quoted, UsageError } from '../usage-error.ts';

@@ -97,33 +97,16 @@ export class MetricRegistry {
   }
 }
 
-/** Functions that return their current state when it is needed: at a scrape or a status request. */
-export class SourceSet<T> {
-  readonly #sources = new Set<() => Iterable<T>>();
-
-  /** Adds a source; the answer takes it out again. */
-  add(read: () => Iterable<T>): () => void {
-    this.#sources.add(read);
-    return () => void this.#sources.delete(read);
-  }
-
-  /** The items of all sources now. @throws what a source throws. */
-  read(): T[] {
-    const all: T[] = [];
-    for (const source of this.#sources) for (const item of source()) all.push(item);
-    return all;
-  }
-}
-
-/**
- * A metric label whose values come from users (servers that they name). Series are never removed, so the number of values is
- * limited: the first ones have series of their own, all others share one. Repeated edits of a rule do not grow the memory.
- */
+/** The value of a label for all that have no series of their own. */
 const OTHER = 'other';
 
 /** Servers of Vault, and login mounts there, with series of their own. */
 export const MAX_VAULTS = 100;
 
+/**
+ * A metric label whose values come from users (servers that they name). Series are never removed, so the number of values is
+ * limited: the first ones have series of their own, all others share one. Repeated edits of a rule do not grow the memory.
+ */
 export class BoundedLabel {
   readonly #most: number;
   readonly #values = new Set<string>();

@@ -1,13 +1,6 @@
 /** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
 import { existsSync, readdirSync } from 'node:fs';
-import {
-  BoundedLabel,
-  MAX_VAULTS,
-  type LabelValues,
-  MetricRegistry,
-  type Sample,
-  SourceSet,
-} from './metric-registry.ts';
+import { BoundedLabel, MAX_VAULTS, type LabelValues, MetricRegistry, type Sample } from './metric-registry.ts';
 
 /** A work queue as it stands. */
 export interface QueueSnapshot {
@@ -61,26 +54,22 @@ export interface LeaseSnapshot {
   readonly age: string;
 }
 
+/** The state of the operator, which is read at each scrape. */
+export interface MetricSources {
+  readonly queues: () => readonly QueueSnapshot[];
+  readonly watches: () => readonly WatchSnapshot[];
+  readonly claims: () => readonly ClaimSnapshot[];
+  readonly rules: () => readonly RuleSnapshot[];
+  readonly leases: () => readonly LeaseSnapshot[];
+  readonly payloadCacheBytes: () => number;
+}
+
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Makes the metrics of a process, with its own registry. `version` is Keyferry's. */
 export function createMetrics(version: string) {
   const registry = new MetricRegistry();
-  const queues = new SourceSet<QueueSnapshot>();
-  const watches = new SourceSet<WatchSnapshot>();
-  const claims = new SourceSet<ClaimSnapshot>();
-  const rules = new SourceSet<RuleSnapshot>();
-  const leases = new SourceSet<LeaseSnapshot>();
-  const payloadCacheBytes = new SourceSet<number>();
   addProcessMetrics(registry);
-  addQueueMetrics(registry, queues);
-  addWatchMetrics(registry, watches);
-  addClaimMetrics(registry, claims);
-  addRuleMetrics(registry, rules);
-  addLeaseMetrics(registry, leases);
-  registry.value('keyferry_payload_cache_bytes', 'Size of the cached payloads for writes.', () =>
-    payloadCacheBytes.read().reduce((sum, bytes) => sum + bytes, 0),
-  );
   const build = ['version', 'node'] as const;
   registry
     .gauge('keyferry_build_info', 'Always 1; the labels are the version of Keyferry and of Node.', build)
@@ -89,13 +78,15 @@ export function createMetrics(version: string) {
   return {
     /** Where a controller adds its own. */
     registry,
-    // Sources, which are read at each scrape.
-    queues,
-    watches,
-    claims,
-    rules,
-    leases,
-    payloadCacheBytes,
+    /** Adds the metrics of the operator's state. Called once. */
+    readFrom: ({ queues, watches, claims, rules, leases, payloadCacheBytes }: MetricSources): void => {
+      addQueueMetrics(registry, queues);
+      addWatchMetrics(registry, watches);
+      addClaimMetrics(registry, claims);
+      addRuleMetrics(registry, rules);
+      addLeaseMetrics(registry, leases);
+      registry.value('keyferry_payload_cache_bytes', 'Size of the cached payloads for writes.', payloadCacheBytes);
+    },
     watchRestarts: counter('keyferry_watch_restarts_total', 'Watches that were reopened, by reason.', [
       'cluster',
       'kind',
@@ -146,52 +137,47 @@ export function createMetrics(version: string) {
 /** Adds metrics with one value for each item of a source, read at each scrape. The items have the labels as fields. */
 function itemMetrics<const L extends string, T extends Readonly<Record<L, string>>>(
   registry: MetricRegistry,
-  source: Pick<SourceSet<T>, 'read'>,
+  source: () => readonly T[],
   labelNames: readonly L[],
 ) {
   const labelsOf = (item: T): LabelValues<L> =>
     Object.fromEntries(labelNames.map((name) => [name, item[name]])) as Record<L, T[L]>;
   return (name: string, help: string, value: (item: T) => number, type?: 'counter'): void => {
-    const read = (): Sample<L>[] => source.read().map((item) => ({ labels: labelsOf(item), value: value(item) }));
+    const read = (): Sample<L>[] => source().map((item) => ({ labels: labelsOf(item), value: value(item) }));
     registry.derived(name, help, labelNames, read, type);
   };
 }
 
-function addQueueMetrics(registry: MetricRegistry, queues: SourceSet<QueueSnapshot>): void {
+function addQueueMetrics(registry: MetricRegistry, queues: MetricSources['queues']): void {
   const add = itemMetrics(registry, queues, ['queue']);
   add('keyferry_queue_depth', 'Keys waiting in a queue.', ({ depth }) => depth);
   add('keyferry_queue_oldest_age_seconds', 'Waiting time of the oldest key of a queue.', (q) => q.oldestAgeSeconds);
   add('keyferry_queue_retries_total', 'Keys put back into a queue after a failure.', (q) => q.retries, 'counter');
 }
 
-function addWatchMetrics(registry: MetricRegistry, watches: SourceSet<WatchSnapshot>): void {
+function addWatchMetrics(registry: MetricRegistry, watches: MetricSources['watches']): void {
   const add = itemMetrics(registry, watches, ['cluster', 'kind', 'watch']);
   const lastActivity = 'Seconds since the API server last sent something on a watch.';
   add('keyferry_watch_last_activity_seconds', lastActivity, ({ idleSeconds }) => idleSeconds);
-  const state = itemMetrics(
-    registry,
-    { read: () => watches.read().filter(({ connected }) => connected !== undefined) },
-    ['cluster', 'kind', 'watch'],
-  );
+  const needed = (): WatchSnapshot[] => watches().filter(({ connected }) => connected !== undefined);
+  const state = itemMetrics(registry, needed, ['cluster', 'kind', 'watch']);
   const connected = '1 while a watch is open; watches that need not be are missing.';
   state('keyferry_watch_connected', connected, (watch) => (watch.connected === true ? 1 : 0));
   add('keyferry_watch_synced', '1 once the first list of a watch is complete.', ({ synced }) => (synced ? 1 : 0));
 }
 
-function addClaimMetrics(registry: MetricRegistry, claims: SourceSet<ClaimSnapshot>): void {
+function addClaimMetrics(registry: MetricRegistry, claims: MetricSources['claims']): void {
   itemMetrics(registry, claims, ['system', 'state'])('keyferry_claims', 'Claims, by state.', ({ count }) => count);
   const conflicts = 'Claims on a target that Keyferry does not manage, or that another rule claims.';
   const add = itemMetrics(registry, claims, ['system']);
   add('keyferry_conflicts', conflicts, ({ state, count }) => (state === 'conflict' ? count : 0));
 }
 
-function addLeaseMetrics(registry: MetricRegistry, leases: SourceSet<LeaseSnapshot>): void {
+function addLeaseMetrics(registry: MetricRegistry, leases: MetricSources['leases']): void {
   const names = ['vault', 'state', 'age'] as const;
   registry.derived('keyferry_vault_leases', 'Vault leases of dynamic credentials, by age.', names, () => {
     const servers = new BoundedLabel(MAX_VAULTS);
-    return leases
-      .read()
-      .map(({ vault, state, age }) => ({ labels: { vault: servers.of(vault), state, age }, value: 1 }));
+    return leases().map(({ vault, state, age }) => ({ labels: { vault: servers.of(vault), state, age }, value: 1 }));
   });
 }
 
@@ -239,13 +225,13 @@ const ORDER = { operator: 0, user: 1, none: 2 } as const;
  * Users make rules, and servers name reasons. So only the first `MAX_RULES` have series of their own, those that are not ready before the others,
  * and only the first `MAX_REASONS` reasons have their names.
  */
-function addRuleMetrics(registry: MetricRegistry, rules: SourceSet<RuleSnapshot>): void {
+function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules']): void {
   // Read once for the three metrics, as there may be thousands. A registry collects in the order of registration, without a pause.
   let scraped: readonly RuleSnapshot[] = [];
   const byReason = ['system', 'fault', 'reason'] as const;
   registry.derived('keyferry_rules', 'Rules, by what keeps them from being ready.', byReason, () => {
     const reasons = new BoundedLabel(MAX_REASONS);
-    scraped = rules.read();
+    scraped = rules();
     return scraped.map(({ system, problem = READY }) => {
       return { labels: { system, fault: problem.fault, reason: reasons.of(problem.reason) }, value: 1 };
     });

@@ -14,7 +14,15 @@ const THEIRS = { reason: 'NoSecret', fault: 'user' } as const;
 
 async function scrape(rules: readonly RuleSnapshot[]): Promise<string> {
   const metrics = createMetrics('1');
-  metrics.rules.add(() => rules);
+  const none = (): [] => [];
+  metrics.readFrom({
+    queues: none,
+    watches: none,
+    claims: none,
+    leases: none,
+    payloadCacheBytes: () => 0,
+    rules: () => rules,
+  });
   return await metrics.text();
 }
 
