@@ -4,17 +4,18 @@ import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import {
   type CliContext,
-  type ClusterOptions,
   type DemoOptions,
   EXIT_DONE,
   EXIT_USAGE,
+  type ExplainOptions,
+  type MigrateOptions,
   type Outcome,
   type PlanOptions,
   type StatusOptions,
 } from '../commands/actions.ts';
-import type { Flag } from '../config/flags/flags.ts';
+import { type Flag, flagsOf } from '../config/flags/flags.ts';
 import { UsageError } from '../config/usage-error.ts';
-import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/flags/controller-flags.ts';
+import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
 import { completionScript, SHELLS, type Shell, commandTree } from './completion.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import {
@@ -23,6 +24,7 @@ import {
   MIGRATE_EXAMPLES,
   PLAN_EXAMPLES,
   PROGRAM_EXAMPLES,
+  READING_EXAMPLES,
   STATUS_EXAMPLES,
 } from './examples.ts';
 import { versionText } from './version-report.ts';
@@ -120,12 +122,19 @@ export function addShortCommands(
   { actions, build, operator, stdout }: Pick<CliContext, 'actions' | 'build' | 'operator' | 'stdout'>,
   finish: (outcome: Outcome) => Promise<void>,
 ): void {
-  /** The options with the settings of the operator beside this process, unless one of the flags for them is given. */
-  const reading = <Options extends ReadingFlags>(flags: Options, target: Command) => {
-    const { config, ...others } = withReadingConfig(flags);
-    const isGiven = Object.keys(readingFlags).some((key) => target.getOptionValueSource(key) === 'cli');
-    if (operator === undefined || isGiven) return { ...others, config };
-    return { ...others, config: { ...operator, namespaces: operator.kube.namespaces } };
+  /** The options, with the settings that their flags give. */
+  const withFlags = <Options extends object>(options: Options, target: Command) => {
+    const config = readingConfig((name) => target.getOptionValue(attributeOf(name)));
+    const flags = new Set(READING_FLAGS.map(({ name }) => attributeOf(name)));
+    const others = Object.entries(options).filter(([key]) => !flags.has(key));
+    return { ...(Object.fromEntries(others) as Options), config };
+  };
+  /** As `withFlags`, but with the settings of the operator beside this process, unless one of the flags is given. */
+  const reading = <Options extends object>(options: Options, target: Command) => {
+    const isGiven = READING_FLAGS.some(({ name }) => target.getOptionValueSource(attributeOf(name)) === 'cli');
+    const found = withFlags(options, target);
+    if (operator === undefined || isGiven) return found;
+    return { ...found, config: { ...operator, namespaces: operator.kube.namespaces } };
   };
   /** An action without a cluster. */
   const print = async (text: string): Promise<void> => {
@@ -201,18 +210,19 @@ export function addShortCommands(
       'after',
       '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',
     )
-    .action(({ from, apply, deleteLeftovers, ...flags }: MigrateFlags) => {
+    .action(({ from, ...flags }: MigrateFlags, target: Command) => {
+      const { apply, deleteLeftovers } = flags;
       if (apply && from === undefined)
         throw new UsageError('--apply needs --from: changes are written for one program at a time');
       if (deleteLeftovers && !apply) throw new UsageError('--delete-leftovers needs --apply');
-      return finish(actions.migrate({ ...withReadingConfig(flags), from, apply, deleteLeftovers }));
+      return finish(actions.migrate({ ...withFlags(flags, target), from }));
     });
   withOutput(
     command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
       'keyferry version',
       'keyferry version -o json',
     ]),
-  ).action(({ output }: Pick<OutputFlags, 'output'>) => print(versionText(build, output)));
+  ).action(({ output }: Pick<PlanOptions, 'output'>) => print(versionText(build, output)));
   command(program, 'completion', 'print a script that completes command lines in a shell', COMPLETION_EXAMPLES)
     .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
     .action((shell: Shell) => print(completionScript(commandTree(program), shell)));
@@ -228,31 +238,22 @@ export function addShortCommands(
     .action((options: DemoOptions) => finish(actions.demo(options)));
 }
 
-interface OutputFlags<Output = PlanOptions['output']> extends ClusterOptions, ReadingFlags {
-  readonly output: Output;
-}
+/** The options of an action, as the library gives them to the command: without what the command makes of them. */
+type Given<Options, Made extends keyof Options> = Omit<Options, Made | 'config'>;
 
-interface PlanFlags extends OutputFlags {
-  readonly recursive: boolean;
-  readonly all: boolean;
-  readonly filename?: readonly string[];
-}
-
-interface ExplainFlags extends OutputFlags {
-  readonly namespace?: string;
-}
-
-interface StatusFlags extends OutputFlags<StatusOptions['output']> {
+type StatusFlags = Given<StatusOptions, 'namespace' | 'lease'> & {
   readonly namespace?: string;
   readonly allNamespaces?: boolean;
-  readonly failed: boolean;
-  readonly watch: boolean;
-}
+};
+type PlanFlags = Given<PlanOptions, 'files'> & { readonly filename?: readonly string[] };
+type ExplainFlags = Given<ExplainOptions, 'kind' | 'place'> & { readonly namespace?: string };
+type MigrateFlags = Given<MigrateOptions, 'from'> & { readonly from?: MigratedProgram };
 
-interface MigrateFlags extends OutputFlags {
-  readonly from?: MigratedProgram;
-  readonly apply: boolean;
-  readonly deleteLeftovers: boolean;
+const READING_FLAGS = flagsOf(readingFlags);
+
+/** The name under which the library gives the value of a flag: in camel case. */
+function attributeOf(name: string): string {
+  return new Option(`--${name}`).attributeName();
 }
 
 /** A command that evaluates rules as the operator does. */
@@ -263,17 +264,15 @@ function readingCommand(
   examples: readonly string[],
   formats?: readonly string[],
 ): Command {
-  return withOutput(withReading(withCluster(command(program, name, summary, examples))), formats);
+  const [first = ''] = examples;
+  const all = [...examples, ...READING_EXAMPLES.map((flags) => `${first} ${flags}`)];
+  const target = withOutput(withCluster(command(program, name, summary, all)), formats);
+  for (const flag of READING_FLAGS) target.addOption(readingOption(flag));
+  return target;
 }
 
 function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {
   return target.addOption(new Option('-o, --output <format>', 'output format').choices(formats).default('table'));
-}
-
-/** The options that define how rules are read. */
-function withReading(target: Command): Command {
-  for (const flag of Object.values(readingFlags)) target.addOption(readingOption(flag));
-  return target;
 }
 
 function readingOption({ name, isBool, hint, help, initial, choices, parse, isList }: Flag<unknown>): Option {

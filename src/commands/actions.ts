@@ -9,13 +9,14 @@ export interface ClusterOptions {
   readonly context?: string;
 }
 
-export interface ReadingOptions {
+/** The options of every command that reads rules. */
+interface ReadingOptions<Output = 'table' | 'json' | 'yaml'> extends ClusterOptions {
   readonly config: ReadingConfig;
+  readonly output: Output;
 }
 
-export interface StatusOptions extends ClusterOptions, ReadingOptions {
-  /** `wide`: a table with more columns, and all failing targets. */
-  readonly output: 'table' | 'wide' | 'json' | 'yaml';
+/** The output `wide` is a table with more columns, and all failing targets. */
+export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' | 'yaml'> {
   /** `undefined`: all. */
   readonly namespace: string | undefined;
   /** Show only rules with problems. */
@@ -26,8 +27,7 @@ export interface StatusOptions extends ClusterOptions, ReadingOptions {
   readonly lease?: LeaderElectConfig;
 }
 
-export interface PlanOptions extends ClusterOptions, ReadingOptions {
-  readonly output: 'table' | 'json' | 'yaml';
+export interface PlanOptions extends ReadingOptions {
   /** Paths of manifests and folders; `-` is standard input. */
   readonly files: readonly string[];
   /** Read folders recursively. */
@@ -36,16 +36,14 @@ export interface PlanOptions extends ClusterOptions, ReadingOptions {
   readonly all: boolean;
 }
 
-export interface ExplainOptions extends ClusterOptions, ReadingOptions {
-  readonly output: 'table' | 'json' | 'yaml';
+export interface ExplainOptions extends ReadingOptions {
   /** As the user gave it: `secret`, `Secrets`. */
   readonly kind: string;
   /** `NAMESPACE/NAME` */
   readonly place: string;
 }
 
-export interface MigrateOptions extends ClusterOptions, ReadingOptions {
-  readonly output: 'table' | 'json' | 'yaml';
+export interface MigrateOptions extends ReadingOptions {
   /** `undefined`: all. */
   readonly from: MigratedProgram | undefined;
   /** Write the changes. */

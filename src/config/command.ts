@@ -1,5 +1,5 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
-import { type CommonValues, leaderElectConfig, type namespacesFlag } from './flags/common-flags.ts';
+import { type CommonValues, leaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
 import { type Config, type ControllerName, deepFreeze, type ProcessInfo } from './config.ts';
 import { generatorFlags, mirrorsFlags, replicatorFlags, vaultConfig, vaultFlags } from './flags/controller-flags.ts';
 import {
@@ -12,7 +12,7 @@ import {
   parseFlags,
 } from './flags/flags.ts';
 import { limitsConfig, type LimitValues } from './flags/limit-flags.ts';
-import { type managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
+import { managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { vaultEnvironment } from './vault-environment.ts';
 
@@ -47,29 +47,33 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
     ...description,
     flags: flagsOf(sections),
     configure: (argv, processInfo) => {
-      const parsed = parseFlags(sections, argv);
+      const parsed = parseFlags(sections, argv, processInfo.env);
       return parsed === undefined ? undefined : deepFreeze(toConfig(parsed, processInfo));
     },
   };
 }
 
-type Values = CommonValues & {
-  readonly scope?: FlagValues<typeof namespacesFlag>;
-  readonly limits?: LimitValues;
-  readonly vault?: FlagValues<typeof vaultFlags>;
-  readonly mirrors?: Config['mirrors'];
-  readonly replicator?: Config['replicator'];
-  readonly manager?: FlagValues<ReturnType<typeof managerFlags>>;
-  readonly travel?: FlagValues<typeof travelFlags>;
-  readonly generator?: Config['generator'];
+/** The values of the sections that a command may lack, without flags. */
+const INITIAL = {
+  scope: initialValues(namespacesFlag),
+  mirrors: initialValues(mirrorsFlags),
+  replicator: initialValues(replicatorFlags),
+  manager: initialValues(managerFlags()),
+  travel: initialValues(travelFlags),
+  generator: initialValues(generatorFlags),
 };
+
+type Values = CommonValues &
+  Partial<typeof INITIAL> & { readonly limits?: LimitValues; readonly vault?: FlagValues<typeof vaultFlags> };
 
 /** The settings of the flags that the command has, and everything else at its default. */
 export function base(
-  { common, kube, deletion, election, scope, ...values }: Values,
+  values: Values,
   given: ReadonlySet<string>,
   processInfo: ProcessInfo,
 ): Omit<Config, 'controllers'> {
+  const { common, kube, deletion, election, limits, vault, ...parts } = values;
+  const { scope, mirrors, replicator, manager, travel, generator } = { ...INITIAL, ...parts };
   return {
     controllersNamed: true,
     ...common,
@@ -78,21 +82,16 @@ export function base(
     metricsAddress: undefined,
     healthAddress: undefined,
     leaderElect: leaderElectConfig(election, processInfo),
-    kube: { ...kube, namespaces: scope?.namespaces ?? [] },
-    limits: limitsConfig(values.limits, given, processInfo.env, scope?.namespaces),
+    kube: { ...kube, namespaces: scope.namespaces },
+    limits: limitsConfig(limits, scope.namespaces),
     vault:
-      values.vault === undefined
+      vault === undefined
         ? vaultConfig(initialValues(vaultFlags))
-        : vaultConfig(values.vault, vaultEnvironment(processInfo.env), given),
-    mirrors: values.mirrors ?? initialValues(mirrorsFlags),
-    replicator: values.replicator ?? initialValues(replicatorFlags),
-    syncsecret: {
-      managementNamespace: undefined,
-      servedNamespaces: [],
-      ...values.manager,
-      ...(values.travel ?? initialValues(travelFlags)),
-    },
-    generator: values.generator ?? initialValues(generatorFlags),
+        : vaultConfig(vault, vaultEnvironment(processInfo.env), given),
+    mirrors,
+    replicator,
+    syncsecret: { managementNamespace: undefined, ...manager, ...travel },
+    generator,
     notes: [],
   };
 }

@@ -17,7 +17,6 @@ import {
   mirrorsFlags,
   mirrorsNotes,
   replicatorFlags,
-  vaultConfig,
   vaultFlags,
 } from './flags/controller-flags.ts';
 import { flag, type FlagTable, prefixed } from './flags/flags.ts';
@@ -114,7 +113,7 @@ function runCommand(): ControllerCommand {
       if (namespaces.length > 0 && wide !== undefined) {
         throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
       }
-      const { vault, ...others } = values;
+      const { vault: _, ...others } = values;
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
       const config = base(usesVault ? values : others, given, processInfo);
       if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
@@ -123,7 +122,6 @@ function runCommand(): ControllerCommand {
         ...config,
         controllers,
         controllersNamed,
-        vault: usesVault ? config.vault : vaultConfig(vault),
         generator: values.generator.namespaces.length > 0 ? values.generator : { ...values.generator, namespaces },
         syncsecret: { ...config.syncsecret, managementNamespace: ccm?.managementNamespace },
         management: ccm?.management,

@@ -5,7 +5,16 @@ import type { MirrorsConfig, ReadingConfig, ReplicatedKind, ReplicatorConfig, Va
 import { NO_VAULT_ENVIRONMENT } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, pushFlag } from './limit-flags.ts';
-import { flag, type Flag, type FlagTable, type FlagValues, prefixed } from './flags.ts';
+import {
+  flag,
+  type Flag,
+  type FlagSections,
+  type FlagTable,
+  type FlagValues,
+  mapValues,
+  prefixed,
+  type SectionValues,
+} from './flags.ts';
 import { travelFlags } from './syncsecret-flags.ts';
 import { parseLabels, parseList } from './values.ts';
 
@@ -132,59 +141,25 @@ export function vaultConfig(
   return { addresses, timeoutMs: fromEnvironment ?? timeoutMs, environment };
 }
 
-const replicator = prefixed('replicator-', replicatorFlags);
-const travel = prefixed('syncsecret-', travelFlags);
+const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = replicatorFlags;
+const replicatorReading = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
 
-/**
- * The flags of `status` and `plan` that define how rules are read. Their values must be those of the operator. The keys are the names of the
- * flags in camel case, as the command-line library returns them.
- */
+/** The flags of the commands that read a cluster as the operator does, by the parts of a ReadingConfig. Their values must be those of the operator. */
 export const readingFlags = {
-  namespaces: sameAsFor('operator', namespacesFlag.namespaces),
-  sourceNamespaces: sameAsFor('operator', limitFlags.sourceNamespaces),
-  destinationNamespaces: sameAsFor('operator', limitFlags.destinationNamespaces),
-  excludedNamespaces: sameAsFor('operator', limitFlags.excludedNamespaces),
-  requireConsent: sameAsFor('operator', limitFlags.requireConsent),
-  replicatorPush: sameAsFor('operator', pushFlag.replicatorPush),
-  mirrorsRegex: { ...sameAsFor('operator', mirrorsFlags.regexMode), hint: 'mode' },
-  replicatorAnnotationsPrefix: sameAsFor('replicator', replicator.annotationsPrefix),
-  replicatorAllowAll: sameAsFor('replicator', replicator.allowAll),
-  replicatorIgnoreUnknown: sameAsFor('replicator', replicator.ignoreUnknown),
-  replicatorRunReplicators: sameAsFor('replicator', replicator.runReplicators),
-  syncsecretPropagateLabels: sameAsFor('CCM and manager', travel.propagateLabels),
-  syncsecretPropagateAnnotations: sameAsFor('CCM and manager', travel.propagateAnnotations),
-} satisfies FlagTable;
+  scope: sameAsFor('operator', namespacesFlag),
+  limits: sameAsFor('operator', { ...limitFlags, ...pushFlag }),
+  mirrors: sameAsFor('operator', { regexMode: { ...mirrorsFlags.regexMode, hint: 'mode' } }),
+  replicator: sameAsFor('replicator', prefixed('replicator-', replicatorReading)),
+  syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
+} satisfies FlagSections;
 
-export type ReadingFlags = FlagValues<typeof readingFlags>;
-
-function sameAsFor<T>(runner: string, flag: Flag<T>): Flag<T> {
-  return { ...flag, help: `same as for the ${runner}: ${flag.help}` };
+function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table {
+  return mapValues(table, (one) => ({ ...one, help: `same as for the ${runner}: ${one.help}` })) as Table;
 }
 
-/** The options of a command, with the settings in place of these flags. */
-export function withReadingConfig<Options extends ReadingFlags>(options: Options) {
-  const {
-    namespaces,
-    sourceNamespaces,
-    destinationNamespaces,
-    excludedNamespaces,
-    requireConsent,
-    replicatorPush,
-    mirrorsRegex: regexMode,
-    replicatorAnnotationsPrefix: annotationsPrefix,
-    replicatorAllowAll: allowAll,
-    replicatorIgnoreUnknown: ignoreUnknown,
-    replicatorRunReplicators: runReplicators,
-    syncsecretPropagateLabels: propagateLabels,
-    syncsecretPropagateAnnotations: propagateAnnotations,
-    ...others
-  } = options;
-  const config: ReadingConfig = {
-    namespaces,
-    limits: { sourceNamespaces, destinationNamespaces, excludedNamespaces, requireConsent, replicatorPush },
-    mirrors: { regexMode },
-    replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators },
-    syncsecret: { propagateLabels, propagateAnnotations },
-  };
-  return { ...others, config };
+/** @param valueOf the value of a flag, by its name */
+export function readingConfig(valueOf: (name: string) => unknown): ReadingConfig {
+  const values = mapValues(readingFlags, (table: FlagTable) => mapValues(table, ({ name }) => valueOf(name)));
+  const { scope, ...parts } = values as SectionValues<typeof readingFlags>;
+  return { ...scope, ...parts };
 }

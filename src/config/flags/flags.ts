@@ -27,6 +27,8 @@ export interface Flag<T> {
   readonly isList?: boolean;
   /** All valid values, if they are few. */
   readonly choices?: readonly string[];
+  /** The variable of the environment that counts where the flag is not given. An empty one counts as absent. */
+  readonly variable?: string;
 }
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
@@ -51,13 +53,14 @@ export interface ParsedFlags<Sections extends FlagSections> {
 }
 
 /**
- * Reads a command line.
+ * Reads a command line, and the variables of the flags that are not given.
  * @returns `undefined` if help is requested
- * @throws UsageError naming the flag and its bad value
+ * @throws UsageError naming the flag or variable and its bad value
  */
 export function parseFlags<Sections extends FlagSections>(
   sections: Sections,
   argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = {},
 ): ParsedFlags<Sections> | undefined {
   const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
   const split = splitGoFlags(argv, flags);
@@ -68,9 +71,14 @@ export function parseFlags<Sections extends FlagSections>(
     const earlier = flag.isList === true ? lists.get(flag.name) : undefined;
     const all = earlier === undefined ? text : `${earlier},${text}`;
     lists.set(flag.name, all);
-    given.set(flag.name, parseOne(flag, all));
+    given.set(flag.name, parseOne(flag, all, `--${flag.name}`));
   }
-  const valueOf = ({ name, initial }: Flag<unknown>): unknown => (given.has(name) ? given.get(name) : initial);
+  const valueOf = (flag: Flag<unknown>): unknown => {
+    if (given.has(flag.name)) return given.get(flag.name);
+    const { variable = '' } = flag;
+    const text = env[variable] ?? '';
+    return text === '' ? flag.initial : parseOne(flag, text, `$${variable}`);
+  };
   const values = mapValues(sections, (table) => mapValues(table, valueOf)) as SectionValues<Sections>;
   return { values, given: new Set(given.keys()), rest: split.rest };
 }
@@ -90,7 +98,7 @@ export function prefixed<Table extends FlagTable>(prefix: string, table: Table):
   return mapValues(table, (flag) => ({ ...flag, name: `${prefix}${flag.name}` })) as Table;
 }
 
-function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
+export function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 }
 
@@ -129,12 +137,13 @@ function splitGoFlags(
   return { flags, rest: [] };
 }
 
-function parseOne(flag: Flag<unknown>, text: string): unknown {
+/** @param from the flag or variable, for the error */
+function parseOne(flag: Flag<unknown>, text: string, from: string): unknown {
   try {
     return flag.parse(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new UsageError(`--${flag.name}: bad value ${quoted(text)}: ${error.message}`, { cause: error });
+    throw new UsageError(`${from}: bad value ${quoted(text)}: ${error.message}`, { cause: error });
   }
 }
 

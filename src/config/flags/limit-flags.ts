@@ -1,8 +1,7 @@
 /** The limits of an administrator for the rules of all systems, as flags and as variables of the environment. */
 import { parseSelector } from '../../runtime/text/label-selector.ts';
-import { parseBool } from '../../runtime/text/go-bool.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
-import type { LimitsConfig, NamespaceLimit, ProcessInfo } from '../config.ts';
+import type { LimitsConfig, NamespaceLimit } from '../config.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, initialValues } from './flags.ts';
 import { parseList } from './values.ts';
@@ -60,7 +59,17 @@ function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined>
     initialText: '',
     parse: parseLimit,
     isList: true,
+    variable: variableOf(name),
   };
+}
+
+/** `KEYFERRY_SOURCE_NAMESPACES` */
+function variableOf(name: string): string {
+  return `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+function limitSwitch(name: string, help: string, initial: boolean): Flag<boolean> {
+  return { ...flag.bool(name, help, initial), variable: variableOf(name) };
 }
 
 /** For every command whose controllers copy. */
@@ -68,68 +77,33 @@ export const limitFlags = {
   sourceNamespaces: limitFlag('source-namespaces', 'the only namespaces that rules may copy from'),
   destinationNamespaces: limitFlag('destination-namespaces', 'the only namespaces that rules may copy into'),
   excludedNamespaces: limitFlag('excluded-namespaces', 'namespaces that no rule copies into'),
-  requireConsent: flag.bool(
+  requireConsent: limitSwitch(
     'require-consent',
     'copy only into namespaces whose annotation keyferry.dev/accept-from names the namespace of the rule',
+    false,
   ),
 } satisfies FlagTable;
 
 /** Where the replicator can run. */
 export const pushFlag = {
-  replicatorPush: flag.bool('replicator-push', 'false: annotations can pull copies, and not push them', true),
+  replicatorPush: limitSwitch('replicator-push', 'false: annotations can pull copies, and not push them', true),
 } satisfies FlagTable;
 
 const FLAGS = { ...limitFlags, ...pushFlag } satisfies { [Key in keyof LimitsConfig]: Flag<LimitsConfig[Key]> };
 
 export type LimitValues = FlagValues<typeof limitFlags> & Partial<FlagValues<typeof pushFlag>>;
 
-/** `KEYFERRY_SOURCE_NAMESPACES` */
-export function limitVariable(name: string): string {
-  return `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
-}
-
 /**
- * The limits of flags and environment. Flags take precedence.
+ * The limits of a command, with those that it has no flag for at their defaults.
  * @param values `undefined`: the command copies nothing
- * @param given the names of the flags on the command line
  * @param namespaces the only namespaces that are served; empty for all
- * @throws UsageError naming a variable and its bad value, or a limit that needs what Keyferry does not read
+ * @throws UsageError naming a limit that needs what Keyferry does not read
  */
-export function limitsConfig(
-  values: LimitValues | undefined,
-  given: ReadonlySet<string>,
-  env: ProcessInfo['env'],
-  namespaces: readonly string[] = [],
-): LimitsConfig {
-  const initial: LimitsConfig = initialValues(FLAGS);
-  if (values === undefined) return initial;
-  const valueOf = <T>(one: Flag<T>, value: T, parse: (text: string) => T): T => {
-    const variable = limitVariable(one.name);
-    const text = given.has(one.name) ? '' : (env[variable] ?? '');
-    if (text === '') return value;
-    try {
-      return parse(text);
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      throw new UsageError(`$${variable}: bad value ${quoted(text)}: ${why}`, { cause: error });
-    }
-  };
-  const push = values.replicatorPush ?? initial.replicatorPush;
-  const limits: LimitsConfig = {
-    sourceNamespaces: valueOf(FLAGS.sourceNamespaces, values.sourceNamespaces, parseLimit),
-    destinationNamespaces: valueOf(FLAGS.destinationNamespaces, values.destinationNamespaces, parseLimit),
-    excludedNamespaces: valueOf(FLAGS.excludedNamespaces, values.excludedNamespaces, parseLimit),
-    requireConsent: valueOf(FLAGS.requireConsent, values.requireConsent, parseBool),
-    replicatorPush: valueOf(FLAGS.replicatorPush, push, parseBool),
-  };
-  if (namespaces.length > 0) refuseUnread(limits);
-  return limits;
-}
-
-/** With --namespaces, Keyferry reads no object of a namespace, so it does not know labels and consents. */
-function refuseUnread(limits: LimitsConfig): void {
+export function limitsConfig(values: LimitValues | undefined, namespaces: readonly string[] = []): LimitsConfig {
+  const limits: LimitsConfig = { ...initialValues(FLAGS), ...values };
+  if (namespaces.length === 0) return limits;
   refuseSelectors(limits, '--namespaces reads no labels of namespaces');
-  if (!limits.requireConsent) return;
+  if (!limits.requireConsent) return limits;
   throw new UsageError(`--${FLAGS.requireConsent.name}: --namespaces reads no annotations of namespaces`);
 }
 
