@@ -13,7 +13,7 @@ import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { RuleEvent } from '../common/rules/rule-statuses.ts';
 import { apiInstalled, CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
-import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import {
   MIRRORS_API_PATH,
   MIRRORS_API_VERSION,

@@ -12,7 +12,7 @@ import { SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
-import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type {
   ControllerReader,

@@ -7,7 +7,7 @@ import { jsonReply, type Reply } from '../../observe/routes.ts';
 import type { Timer } from '../../runtime/clock.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
-import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import {
   annotationNames,

@@ -3,7 +3,7 @@ import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type Rul
 import type { Cause } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';

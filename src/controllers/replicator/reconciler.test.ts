@@ -7,7 +7,7 @@ import { SECRET } from '../../copy/model/kind.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
-import { PatternCache } from '../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { finish } from '../../runtime/queue/slices.ts';
 import { annotationNames } from './rules/annotations.ts';
 import { ruleVersion } from './rules/rule.ts';

@@ -1,7 +1,7 @@
 /** Reports a consent with a mistake, which accepts nobody: one Warning event on its Namespace. */
 import { ACCEPT_FROM_ANNOTATION, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EventInput } from '../../../kube/event-recorder.ts';
-import { PatternCache } from './namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { readConsent } from './reach.ts';
 
 export class ConsentWatch {

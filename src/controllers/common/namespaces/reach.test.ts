@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { LimitsConfig, NamespaceLimit } from '../../../config/config.ts';
 import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import { type NamespacePattern, PatternCache } from './namespace-patterns.ts';
+import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut, Reach, reachOf, readConsent } from './reach.ts';
 
 const NO_LIMITS: LimitsConfig = {
@@ -84,7 +84,7 @@ describe('reach', () => {
     const facts = new Map(['closed', 'hidden-1', 'hidden-2'].map((name) => [name, { labels: {}, acceptFrom: '' }]));
     const namespaces = { names: () => there, has: () => true, factsOf: (name: string) => facts.get(name) };
     const leftOut = new LeftOut('home');
-    const all = new PatternCache('full').get('.*') as NamespacePattern;
+    const all = new PatternCache('full').get('.*') as NamePattern;
     const selection = { names: new Set(['closed']), patterns: [all] };
     assert.deepEqual(finish(reach.reachedBy(selection, namespaces, leftOut, 'home')), ['a']);
     assert.equal(

@@ -23,7 +23,7 @@ import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
-import { type NamespacePattern, PatternCache, RulePatterns } from './namespace-patterns.ts';
+import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { type NamespaceSelection, reachedIn } from './selection.ts';
 
 /** Some namespaces, by their names or by their labels. */
@@ -211,7 +211,7 @@ function textOf(refusal: Refusal, home: string, places: string, count: number): 
 }
 
 /** The consent of a namespace. One pattern with a mistake is enough: then nobody is accepted. */
-export type Consent = { readonly patterns: readonly NamespacePattern[] } | { readonly problem: string };
+export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
 
 /** Longest part of a consent in a message. */
 const MAX_SHOWN = 100;
@@ -221,7 +221,7 @@ export function readConsent(text: string, cache: PatternCache): Consent {
   if (text.length > MAX_CONSENT) return { problem: `is longer than ${MAX_CONSENT} characters` };
   if (text.trim() === '') return { patterns: [] };
   const rulePatterns = new RulePatterns(cache);
-  const patterns: NamespacePattern[] = [];
+  const patterns: NamePattern[] = [];
   for (const item of text.split(',').map((part) => part.trim())) {
     if (item === '') return { problem: 'has an empty pattern beside a comma' };
     const pattern = rulePatterns.add(item);

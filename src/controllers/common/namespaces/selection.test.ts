@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PatternCache } from './namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { misreadPatterns, type SuspectPattern, suspectPattern } from './selection.ts';
 
 const NAMESPACES = ['default', 'team-a', 'team-b', 'db1'];

@@ -10,20 +10,20 @@ import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
-import type { NamespacePattern } from './namespace-patterns.ts';
+import type { NamePattern } from '../../../runtime/text/name-patterns.ts';
 
 /** The namespaces that a rule selects. */
 export interface NamespaceSelection {
   readonly names: ReadonlySet<string>;
-  readonly patterns: readonly NamespacePattern[];
+  readonly patterns: readonly NamePattern[];
   /** Never selected, whatever else is said. */
-  readonly excluded?: readonly NamespacePattern[] | undefined;
+  readonly excluded?: readonly NamePattern[] | undefined;
   /** Only namespaces with these labels are selected. */
   readonly labels?: LabelMatcher | undefined;
 }
 
 /** Patterns that are plain names become names, which need only a lookup. */
-export function selectionOf(patterns: readonly NamespacePattern[]): NamespaceSelection {
+export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelection {
   return {
     names: new Set(patterns.flatMap(({ literal }) => literal ?? [])),
     patterns: [...new Set(patterns.filter(({ literal }) => literal === undefined))],
@@ -86,7 +86,7 @@ export function occursIn({ names, patterns }: NamespaceSelection, namespace: str
 export interface SuspectPattern {
   /** Path of the field or name of the annotation, pattern and advice. */
   readonly message: string;
-  readonly pattern: NamespacePattern;
+  readonly pattern: NamePattern;
 }
 
 /** Maximum number of reported patterns of one rule. */
@@ -102,7 +102,7 @@ const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
 const GLOB = /(?<=[a-z0-9-])[*?]/g;
 
 /** @returns `undefined` if the text looks like a regular expression */
-export function suspectPattern(field: string, text: string, pattern: NamespacePattern): SuspectPattern | undefined {
+export function suspectPattern(field: string, text: string, pattern: NamePattern): SuspectPattern | undefined {
   const literal = text.replaceAll(NOT_LITERAL, '!');
   const shown = clipped(text, MAX_SHOWN);
   const advice = adviceFor(literal, shown);
@@ -113,7 +113,7 @@ export function suspectPattern(field: string, text: string, pattern: NamespacePa
 /** @returns `undefined` if the pattern is no name, or the name of a namespace that is served */
 export function unservedNamespace(
   field: string,
-  pattern: NamespacePattern,
+  pattern: NamePattern,
   served: readonly string[] | undefined,
 ): SuspectPattern | undefined {
   const { literal } = pattern;

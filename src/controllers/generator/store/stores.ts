@@ -8,7 +8,7 @@ import type { KubeObject } from '../../../kube/api.ts';
 import { parseJson } from '../../../kube/json.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { ControllerContext } from '../../common/context.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
 import type { SecretStore } from '../api.ts';
 import type { EsoRights } from '../eso-api.ts';
@@ -90,7 +90,7 @@ export class Stores {
       matches: (expression, text) => {
         const pattern = this.#patterns.get(expression);
         // ESO refuses such a store.
-        return !('error' in pattern) && pattern.matchesName(text);
+        return !('error' in pattern) && pattern.occursIn(text);
       },
       mayGetApiTokens: (addr) => this.#context.vault.addresses.isNamedAddress(addr),
     };

@@ -7,7 +7,7 @@ import { userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING } from '../../../copy/model/claim.ts';
 import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from '../api.ts';

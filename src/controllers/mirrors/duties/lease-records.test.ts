@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import { userCause } from '../../../copy/model/cause.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { VaultBlock } from '../api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus } from './lease-records.ts';
 import { type EffectiveSpec, effectiveSpec } from '../rules/spec.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../api.ts';
 import { MirrorLeases, type MirrorVaultOptions } from './mirror-vault.ts';
 import { effectiveSpec } from '../rules/spec.ts';

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Reach } from '../../common/namespaces/reach.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { resourceKey } from '../../../copy/model/keys.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore } from '../rules/mirror-store.ts';

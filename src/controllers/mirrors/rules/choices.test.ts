@@ -1,12 +1,14 @@
 /** The choices of a SecretMirror, as an object that is older than the schema may have them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { DestinationType, SecretMirrorDestination, SourceType } from '../api.ts';
 import { type Choices, choicesOf } from './choices.ts';
 
 function read(destination: unknown, from: SourceType = 'secret', to: DestinationType = 'namespaces') {
   const problems: string[] = [];
-  const choices: Choices = choicesOf(destination as SecretMirrorDestination, { from, to }, problems);
+  const types = { from, to };
+  const choices: Choices = choicesOf(destination as SecretMirrorDestination, types, new PatternCache('full'), problems);
   return { choices, problems };
 }
 

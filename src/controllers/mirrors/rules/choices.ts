@@ -10,7 +10,7 @@ import { clipped } from '../../../runtime/text/clipped.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
 import { isDataKey, isMetadataKey, isLabelValue, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { isMark } from '../../common/excluded-metadata.ts';
-import { type NamespacePattern, PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, type SourceType } from '../api.ts';
 
 type Texts = Readonly<Record<string, string>>;
@@ -32,9 +32,6 @@ export interface Choices {
 
 export type Travels = (key: string) => boolean;
 
-/** Compiled patterns of keys of labels and annotations: one cache of limited size for all mirrors. */
-const KEY_PATTERNS = new PatternCache('full');
-
 /** One object for all mirrors without a choice. */
 const NOTHING_CHOSEN: Choices = {
   id: undefined,
@@ -51,10 +48,14 @@ const MAX_KEYS = 100;
 const MAX_NAMED = 5;
 const MAX_SHOWN = 100;
 
-/** @param problems gets one text for each mistake, which begins with the path of its field */
+/**
+ * @param patterns for the keys of labels and annotations
+ * @param problems gets one text for each mistake, which begins with the path of its field
+ */
 export function choicesOf(
   destination: SecretMirrorDestination,
   { from, to }: { readonly from: SourceType; readonly to: DestinationType },
+  patterns: PatternCache,
   problems: string[],
 ): Choices {
   const { name, keys, secretType = '', labels, annotations, copyLabels, copyAnnotations } = destination;
@@ -86,8 +87,8 @@ export function choicesOf(
     type,
     labels: added('labels', labels, refuse),
     annotations: added('annotations', annotations, refuse),
-    copiesLabel: travels('copyLabels', copyLabels, refuse),
-    copiesAnnotation: travels('copyAnnotations', copyAnnotations, refuse),
+    copiesLabel: travels('copyLabels', copyLabels, patterns, refuse),
+    copiesAnnotation: travels('copyAnnotations', copyAnnotations, patterns, refuse),
   };
 }
 
@@ -128,10 +129,15 @@ function added(field: 'labels' | 'annotations', map: unknown, refuse: Refuse): T
   return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]));
 }
 
-function travels(field: 'copyLabels' | 'copyAnnotations', list: unknown, refuse: Refuse): Travels | undefined {
+function travels(
+  field: 'copyLabels' | 'copyAnnotations',
+  list: unknown,
+  cache: PatternCache,
+  refuse: Refuse,
+): Travels | undefined {
   if (list === undefined) return undefined;
-  const patterns: NamespacePattern[] = [];
-  const compiled = new RulePatterns(KEY_PATTERNS);
+  const patterns: NamePattern[] = [];
+  const compiled = new RulePatterns(cache);
   for (const [index, text] of (Array.isArray(list) ? list : [list]).entries()) {
     const pattern = typeof text === 'string' ? compiled.add(text) : { error: 'not a text' };
     if (!('error' in pattern)) patterns.push(pattern);
@@ -140,7 +146,7 @@ function travels(field: 'copyLabels' | 'copyAnnotations', list: unknown, refuse:
       if (compiled.isFull) break;
     }
   }
-  return (key) => !isMark(key) && patterns.some((pattern) => pattern.matchesName(key));
+  return (key) => !isMark(key) && patterns.some((pattern) => pattern.matchesWhole(key));
 }
 
 function shown(text: unknown): string {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { reachedIn } from '../../common/namespaces/selection.ts';
 import type { SecretMirrorDestination } from '../api.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';

@@ -1,6 +1,6 @@
 /** The namespaces that a SecretMirror selects: by patterns, by labels, or by both, without those that it excludes. */
 import { type LabelMatcher, readSelector } from '../../../runtime/text/label-selector.ts';
-import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import {
   type NamespaceSelection,
   selectionOf,
@@ -34,7 +34,7 @@ export function readDestinations(
   if (list.length === 0 && namespaceSelector === undefined) {
     problems.push('spec.destination.namespaces: destination namespaces are empty');
   }
-  const matchers: NamespacePattern[] = [];
+  const matchers: NamePattern[] = [];
   const suspects: SuspectPattern[] = [];
   const rulePatterns = new RulePatterns(cache);
   for (const [index, text] of list.entries()) {
@@ -84,8 +84,8 @@ function readExcluded(
   list: readonly string[],
   rulePatterns: RulePatterns,
   problems: string[],
-): NamespacePattern[] | undefined {
-  const excluded: NamespacePattern[] = [];
+): NamePattern[] | undefined {
+  const excluded: NamePattern[] = [];
   for (const [index, text] of list.entries()) {
     const pattern = text === '' ? { error: 'is empty' } : rulePatterns.add(text);
     if ('error' in pattern) problems.push(`spec.destination.excludedNamespaces[${index}]: ${pattern.error}`);

@@ -9,7 +9,7 @@ import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';

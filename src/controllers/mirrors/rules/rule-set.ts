@@ -9,7 +9,7 @@ import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
-import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesReaching } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';

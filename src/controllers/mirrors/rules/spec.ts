@@ -17,7 +17,7 @@ import { type Choices, choicesOf } from './choices.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { nameProblems } from '../../../runtime/text/dns-names.ts';
 import { type NamespaceSelection, selectionOf, type SuspectPattern } from '../../common/namespaces/selection.ts';
-import type { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
 
 export interface EffectiveSpec {
@@ -76,7 +76,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     : { namespaces: selectionOf([]), suspects: [] };
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const mistakes: string[] = [];
-  const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, mistakes);
+  const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, patterns, mistakes);
   problems.push(...mistakes);
   const common = blockContext(mirror, options);
   // Where the keys are chosen, an entry may have others that are not valid in a Secret, and the choice gives the type.

@@ -6,7 +6,7 @@ import type { ObjectMeta } from '../../../kube/api.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { type Outcome, type Owner, PENDING, RELEASED, type SourceView, SYNCED } from '../../../copy/model/claim.ts';
 import type { SecretMirror, SecretMirrorStatus } from '../api.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { MirrorShape } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
 import { nextStatus, sameStatus, type StatusOutput } from './status.ts';

@@ -10,7 +10,7 @@ import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts'
 import type { Observed } from '../../../copy/model/observed.ts';
 import { leftoverOf } from '../../common/snapshot/status-report.ts';
 import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../../common/migration.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { permission } from '../rules/permission.ts';
 import {
   type Foreign,

@@ -7,7 +7,7 @@ import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../.
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
 import type { ProgramReader, FindingVerdict } from '../../common/migration.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 
 /** What one object requests of the other program. */
 export interface ForeignSource {
@@ -159,7 +159,7 @@ export function isListed(items: readonly string[], namespace: string): boolean {
   return items.some((item) => {
     if (isName(item)) return item === namespace;
     const pattern = patterns.get(item);
-    return 'matchesName' in pattern && pattern.matchesName(namespace);
+    return !('error' in pattern) && pattern.matchesWhole(namespace);
   });
 }
 

@@ -1,6 +1,6 @@
 /** Whether a source may be copied by `replicate-from`, and the permission that a copy passes on to its own copies. */
 import { userCause } from '../../../copy/model/cause.ts';
-import { type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -127,8 +127,7 @@ function intersection(patterns: PatternCache, left: readonly string[], right: re
 
 function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
   const pattern = patterns.get(item);
-  // Not cached: the name may not be an existing namespace, whose deletion would drop the cached result.
-  return !('error' in pattern) && pattern.matchesName(namespace);
+  return !('error' in pattern) && pattern.matchesWhole(namespace);
 }
 
 function denied(message: string): Denial {

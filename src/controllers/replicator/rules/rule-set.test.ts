@@ -9,7 +9,7 @@ import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { annotationNames } from './annotations.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
 

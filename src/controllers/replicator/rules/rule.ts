@@ -3,7 +3,7 @@ import { userCause } from '../../../copy/model/cause.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import { type NamespacePattern, type PatternCache, RulePatterns } from '../../common/namespaces/namespace-patterns.ts';
+import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../../common/namespaces/selection.ts';
 import type { LeftOut, Reach } from '../../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
@@ -197,7 +197,7 @@ export function readTargets(
 
 interface MutableSelection extends NamespaceSelection {
   readonly names: Set<string>;
-  readonly patterns: NamespacePattern[];
+  readonly patterns: NamePattern[];
 }
 
 /**

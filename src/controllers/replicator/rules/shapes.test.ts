@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
 import { observe } from '../../../copy/model/observed.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames } from './annotations.ts';
 import { PullShape } from './shapes.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LeftOut, Reach } from '../../common/namespaces/reach.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
 import { isFrozen } from './shapes.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';

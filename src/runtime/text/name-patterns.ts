@@ -1,30 +1,30 @@
 /**
- * Patterns of namespace names in RE2 syntax, as in the originals. RE2 matches in linear time.
+ * Patterns of names in RE2 syntax, as in the originals: of namespaces, and of the keys of labels. RE2 matches in linear time.
  *
- * `full` (default): a pattern must match the whole name. `search`: it may match any part, as in the original mirrors operator, where
- * `project-a-.+` matches `evil-project-a-x`.
+ * `full`: a pattern must match the whole name. `search`: it may match any part, as in the original mirrors operator, where `project-a-.+`
+ * matches `evil-project-a-x`.
  */
 import { RE2JS } from 're2js';
-import { ByteCache } from '../../../runtime/byte-cache.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
+import { ByteCache } from '../byte-cache.ts';
+import type { Steps } from '../queue/slices.ts';
 
 export type RegexMode = 'full' | 'search';
 
 /** A valid pattern. */
-export interface NamespacePattern {
+export interface NamePattern {
   /** Number of instructions. The cost of compiling and matching is proportional to it. */
   readonly size: number;
   /** The only name that matches, if the pattern is a plain name. */
   readonly literal: string | undefined;
-  /** Whether the namespace matches, in the regex mode. The result is cached. */
+  /** Whether a namespace matches in the regex mode. The result is cached, so it is only for names of existing namespaces. */
   matches(namespace: string): boolean;
-  /** As `matches`, for a name that may not be an existing namespace. Not cached. */
-  matchesName(name: string): boolean;
-  /** Whether the pattern matches any part of the name, as in the original mirrors operator. Not cached. */
-  occursIn(namespace: string): boolean;
+  /** Whether the pattern matches the whole name, in any mode. Not cached. */
+  matchesWhole(name: string): boolean;
+  /** Whether the pattern matches any part of the name, in any mode. Not cached. */
+  occursIn(name: string): boolean;
 }
 
-export type Pattern = NamespacePattern | { readonly error: string };
+export type Pattern = NamePattern | { readonly error: string };
 
 /**
  * Maximum number of instructions of all patterns of one rule. RE2 is linear in the product of name and pattern, and repetitions
@@ -236,26 +236,30 @@ export class PatternCache {
   #compile(source: string): Pattern {
     if (this.#mode === 'full' && LITERAL.test(source)) {
       const matches = (name: string): boolean => name === source;
-      const occursIn = (name: string): boolean => name.includes(source);
-      return { size: 1, literal: source, matches, matchesName: matches, occursIn };
+      return {
+        size: 1,
+        literal: source,
+        matches,
+        matchesWhole: matches,
+        occursIn: (name) => name.includes(source),
+      };
     }
     if (MATCH_ALL.has(source)) {
-      return { size: 1, literal: undefined, matches: always, matchesName: always, occursIn: always };
+      return { size: 1, literal: undefined, matches: always, matchesWhole: always, occursIn: always };
     }
     if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'too complex' };
     try {
       const size = this.#program(source).programSize();
-      const prefix = this.#mode === 'full' ? prefixOf(source) : '';
+      const prefix = prefixOf(source);
+      const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);
-      const test = this.#mode === 'full' ? (name: string) => this.#program(source).testExact(name) : occursIn;
-      return {
-        size,
-        literal: undefined,
-        // The prefix comes first: most pairs end there, and need no memory for a result.
-        matches: (name) => name.startsWith(prefix) && this.#matches.of(source, name, test),
-        matchesName: (name) => name.startsWith(prefix) && test(name),
-        occursIn,
-      };
+      const remembered = (name: string, match: (name: string) => boolean) => this.#matches.of(source, name, match);
+      // The prefix comes first: most pairs end there, and need no memory for a result.
+      const matches =
+        this.#mode === 'full'
+          ? (name: string) => name.startsWith(prefix) && remembered(name, matchesWhole)
+          : (name: string) => remembered(name, occursIn);
+      return { size, literal: undefined, matches, matchesWhole, occursIn };
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { RE2JS } from 're2js';
-import type { SecretMirror } from '../api.ts';
-import { PatternCache } from '../../common/namespaces/namespace-patterns.ts';
-import { reaches } from '../../common/namespaces/selection.ts';
-import { effectiveSpec } from './spec.ts';
-import { withinCpu } from '../../../../test/support/yardstick.ts';
+import { PatternCache } from './name-patterns.ts';
 
 function matches(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
   const compiled = new PatternCache(mode).get(pattern);
@@ -41,6 +37,24 @@ test('a pattern matches the whole name; with regex mode search any part of it', 
   }
 });
 
+test('whole names and parts of names can be matched in any mode', () => {
+  for (const mode of ['full', 'search'] as const) {
+    for (const source of ['team', 'team|x', 't[e]am']) {
+      const pattern = new PatternCache(mode).get(source);
+      assert.ok('matches' in pattern);
+      const results = ['team', 'my-team'].map((name) => [pattern.matchesWhole(name), pattern.occursIn(name)]);
+      assert.deepEqual(
+        results,
+        [
+          [true, true],
+          [false, true],
+        ],
+        `${mode} ${source}`,
+      );
+    }
+  }
+});
+
 test('a pattern that is not valid in RE2 is an error, not an exception', () => {
   for (const pattern of ['(', 'a(?=b)', '(a)\\1', '[', 'a{2000}', '*']) {
     assert.ok('error' in new PatternCache('full').get(pattern), pattern);
@@ -50,36 +64,6 @@ test('a pattern that is not valid in RE2 is an error, not an exception', () => {
 test('patterns with catastrophic backtracking in other engines are fast', () => {
   assert.equal(matches('full', '(a+)+', `${'a'.repeat(62)}!`), false);
   assert.equal(matches('search', '(a|a)*$', 'a'.repeat(63)), true);
-});
-
-function mirrorWith(namespaces: readonly string[]): SecretMirror {
-  const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
-  return { metadata, spec: { destination: { namespaces } } };
-}
-
-test('patterns that are too complex together are ignored and reported, the patterns before them apply', () => {
-  const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
-  const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
-  const left = spec.namespaces.patterns.length;
-  assert.ok(left > 0 && left < large.length && reaches(spec.namespaces, 'good'), `${left} are left`);
-  assert.match(spec.problems.join(), /from #\d+ on are ignored: the patterns are too complex/);
-});
-
-test('a single pattern that is too complex is rejected before it is compiled', () => {
-  const monsters = [
-    '(a|b){1,1000}'.repeat(150),
-    '((a|b){1,30}c){1,33}'.repeat(100),
-    '[a-z]{1000}'.repeat(30),
-    '(?:(?:x{100}){10}y){30}',
-    `${'('.repeat(3)}${'a{1,1000}'.repeat(30)}${')'.repeat(3)}`,
-  ];
-  for (const monster of monsters) {
-    const spec = withinCpu(100, monster.slice(0, 30), () =>
-      effectiveSpec(mirrorWith(['good', monster, 'late']), new PatternCache('full')),
-    );
-    assert.deepEqual([...spec.namespaces.names], ['good', 'late']);
-    assert.match(spec.problems.join(), /namespaces\[1\].*too complex/);
-  }
 });
 
 test('a pattern that is not complex is not rejected', () => {
@@ -98,13 +82,6 @@ test('a pattern that is not complex is not rejected', () => {
     const found = cache.get(pattern);
     assert.ok('matches' in found, `${pattern.slice(0, 30)}: ${'error' in found ? found.error : ''}`);
   }
-});
-
-test('an invalid pattern does not affect the others, and each is reported', () => {
-  const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
-  assert.ok(reaches(spec.namespaces, 'ok') && reaches(spec.namespaces, 'fine-1'));
-  assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
-  assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
 });
 
 test('the caches of patterns and of match results are bounded', () => {
@@ -146,16 +123,6 @@ test('the cached match results stay right when the cache has dropped the namespa
     }
   }
   assert.ok(cache.matchBytes > 0 && cache.matchBytes <= 2 * (8192 + 200), `${cache.matchBytes} bytes`);
-});
-
-test('an invalid source name is a problem, and never part of a path', () => {
-  for (const name of ['A_b', '../c', 'a/b', 'a b', 'x'.repeat(254), '.', 'a..b']) {
-    const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
-    const mirror: SecretMirror = { metadata, spec: { source: { name }, destination: { namespaces: ['a'] } } };
-    const spec = effectiveSpec(mirror, new PatternCache('full'));
-    assert.equal(spec.sourceName, undefined, name);
-    assert.match(spec.problems.join(), /spec\.source\.name/, name);
-  }
 });
 
 test('the cache of compiled programs is bounded, and an evicted program gives the same results again', () => {
