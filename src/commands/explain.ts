@@ -5,9 +5,9 @@ import {
   type CommandContext,
   type CommandResult,
   lacksNamespace,
-  reachNotes,
+  coverageNotes,
   readSnapshot,
-  requireSomeReach,
+  requireSomeCoverage,
   ruleCollections,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
@@ -44,7 +44,7 @@ export async function explain(
     readStored(context.api, subject, context.signal),
     readSnapshot(context, { config, namespace: subject.namespace }),
   ]);
-  requireSomeReach(snapshot);
+  requireSomeCoverage(snapshot);
   const explanation = await explanationOf(snapshot, context, subject, stored);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
   return { text, code: EXIT_DONE };
@@ -221,7 +221,7 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
 /** What could not be read, and remarks on the object as a rule. */
 function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
   const { namespace } = parseResourceKey(key);
-  const notes = reachNotes(snapshot);
+  const notes = coverageNotes(snapshot);
   if (stored.state === 'refused') notes.push(stored.message);
   if (lacksNamespace(snapshot, namespace)) notes.push(`namespace ${namespace} does not exist, or is being deleted`);
   const rule = snapshot.ruleOf(key);

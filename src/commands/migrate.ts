@@ -20,7 +20,7 @@ import {
   migrationText,
 } from './migrate/report.ts';
 import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/writes.ts';
-import { type CommandContext, type CommandResult, readSnapshot, requireReach } from './output/reading.ts';
+import { type CommandContext, type CommandResult, readSnapshot, requireCoverage } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import type { Decision } from '../copy/plan/decide.ts';
 import { type PlannedTarget, rowsOn } from './plan/rows.ts';
@@ -148,7 +148,7 @@ class Migration {
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
-    requireReach(snapshot, '', '; the command reads the whole cluster');
+    requireCoverage(snapshot, '', '; the command reads the whole cluster');
     return snapshot;
   }
 

@@ -7,9 +7,9 @@ import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts'
 import {
   type CommandContext,
   type CommandResult,
-  reachNotes,
+  coverageNotes,
   readSnapshot,
-  requireReach,
+  requireCoverage,
   ruleCollections,
 } from './output/reading.ts';
 import type { Cell, Paint } from './output/terminal.ts';
@@ -36,14 +36,14 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
   const given = givenOf(manifests, collections, api.cluster, home);
   const snapshot = await readSnapshot(context, { config, changes: changesBy(given, now()) });
-  requireReach(snapshot, 'ConfigMap');
+  requireCoverage(snapshot, 'ConfigMap');
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
   const problems = given.flatMap((one) => problemsOf(snapshot, one));
   const lacking = collections.filter(({ kind }) => {
     const isGiven = given.some((one) => one.kind === kind);
-    return isGiven && snapshot.inventory.reaches.get(kind)?.extent === 'not installed';
+    return isGiven && snapshot.inventory.coverage.get(kind)?.extent === 'not installed';
   });
   const unused = [...affected.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
@@ -59,7 +59,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     problems,
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
-      ...reachNotes(snapshot).map((note) => ({ rule: 'rights', note })),
+      ...coverageNotes(snapshot).map((note) => ({ rule: 'rights', note })),
       ...elsewhere,
       ...notesOn(snapshot, affected),
     ],

@@ -10,7 +10,7 @@ import {
   type CommandContext,
   type CommandResult,
   readSnapshot,
-  requireSomeReach,
+  requireSomeCoverage,
   ruleCollections,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
@@ -36,7 +36,7 @@ export async function status(context: CommandContext, options: StatusOptions): P
     // Only the first report is awaited by somebody.
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
-    requireSomeReach(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
+    requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
     // Who asks for one namespace may have rights in that alone.
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
     return await statusReport(snapshot, cluster, namespace, leaders);

@@ -45,17 +45,17 @@ export async function readSnapshot(
 }
 
 /** Which parts of a cluster could not be listed with the permissions of the caller. */
-export function reachNotes({ inventory: { reaches, served }, readers }: Snapshot): string[] {
+export function coverageNotes({ inventory: { coverage, served }, readers }: Snapshot): string[] {
   const notes = served ? [`Only the namespaces that Keyferry serves are included: ${served.join(', ')}`] : [];
   const partly: string[] = [];
   // Where no rules are annotated objects, no ConfigMap is a rule or a copy.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
-  for (const [kind, reach] of reaches) {
+  for (const [kind, found] of coverage) {
     const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
-    if (reach.extent === 'namespace') partly.push(plural);
-    else if (reach.extent === 'refused' && kind !== 'Namespace' && (kind !== CONFIG_MAP.kind || hasAnnotated)) {
+    if (found.extent === 'namespace') partly.push(plural);
+    else if (found.extent === 'refused' && kind !== 'Namespace' && (kind !== CONFIG_MAP.kind || hasAnnotated)) {
       const lost = kind === SECRET.kind ? ', so neither copies nor problems of single copies are shown' : '';
-      notes.push(`${plural} are not included${lost}: ${reach.message}`);
+      notes.push(`${plural} are not included${lost}: ${found.message}`);
     }
   }
   if (partly.length > 0) {
@@ -73,12 +73,12 @@ export function lacksNamespace({ inventory }: Snapshot, namespace: string): bool
  * Without any Secret, rules of their own kinds are known by their own status.
  * @throws Error if neither Secrets nor any kind of rules could be listed
  */
-export function requireSomeReach({ inventory: { reaches } }: Snapshot, hint = ''): void {
+export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint = ''): void {
   const plain = new Set(['Namespace', ...KINDS.map(({ kind }) => kind)]);
-  const isKnown = [...reaches].some(([kind, { extent }]) => {
+  const isKnown = [...coverage].some(([kind, { extent }]) => {
     return !plain.has(kind) && (extent === 'cluster' || extent === 'namespace');
   });
-  const secrets = reaches.get(SECRET.kind);
+  const secrets = coverage.get(SECRET.kind);
   if (!isKnown && secrets?.extent === 'refused') throw new Error(`${secrets.message}${hint}`);
 }
 
@@ -86,10 +86,10 @@ export function requireSomeReach({ inventory: { reaches } }: Snapshot, hint = ''
  * @param optional a kind that need not be listed, besides those of optional rules
  * @throws Error if another kind could not be listed at all
  */
-export function requireReach({ inventory, readers }: Snapshot, optional = '', hint = ''): void {
+export function requireCoverage({ inventory, readers }: Snapshot, optional = '', hint = ''): void {
   const isOptional = new Set([optional]);
   for (const { collection } of readers.values()) if (collection?.isOptional === true) isOptional.add(collection.kind);
-  for (const [kind, reach] of inventory.reaches) {
-    if (reach.extent === 'refused' && !isOptional.has(kind)) throw new Error(`${reach.message}${hint}`);
+  for (const [kind, found] of inventory.coverage) {
+    if (found.extent === 'refused' && !isOptional.has(kind)) throw new Error(`${found.message}${hint}`);
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import { lacksNamespace, reachNotes } from '../output/reading.ts';
+import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 import { TextParts } from '../output/text.ts';
@@ -60,8 +60,8 @@ export async function statusReport(
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const systems = readers
     .map(({ system, collection }) => {
-      const reach = collection && inventory.reaches.get(collection.kind);
-      return { system, installed: reach?.extent !== 'not installed', isRare: collection?.isRare };
+      const coverage = collection && inventory.coverage.get(collection.kind);
+      return { system, installed: coverage?.extent !== 'not installed', isRare: collection?.isRare };
     })
     .filter(({ installed, isRare }) => installed || isRare !== true);
   const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
@@ -77,7 +77,7 @@ export async function statusReport(
     cluster,
     systems: systems.map(({ system, installed }) => ({ system, installed })),
     leaders,
-    notes: [...reachNotes(snapshot), ...missing, ...(note === undefined ? [] : [note])],
+    notes: [...coverageNotes(snapshot), ...missing, ...(note === undefined ? [] : [note])],
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };

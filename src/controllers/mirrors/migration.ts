@@ -2,7 +2,7 @@
 import type { TargetPlace } from '../common/snapshot/status-report.ts';
 import { someOf } from '../../runtime/text/some-of.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
-import { occursIn, reaches } from '../common/namespaces/selection.ts';
+import { occursIn, selects } from '../common/namespaces/selection.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -104,7 +104,7 @@ function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: re
   const object: TargetPlace = { kind: SECRET_MIRROR_KIND, namespace, name };
   const { namespaces: selection, problems } = effectiveSpec(mirror, patterns);
   const findings: Finding[] = problems.map((text) => ({ verdict: 'manual', object, text }));
-  const partly = namespaces.filter((one) => !reaches(selection, one) && occursIn(selection, one));
+  const partly = namespaces.filter((one) => !selects(selection, one) && occursIn(selection, one));
   if (partly.length > 0) {
     const text = `its patterns match only a part of ${someOf(partly, MOST_NAMED)}: write .* around them, or set --mirrors-regex=search`;
     findings.push({ verdict: 'difference', object, text });

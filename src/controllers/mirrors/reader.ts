@@ -36,7 +36,7 @@ import {
   type SecretMirror,
   type VaultBlock,
 } from './api.ts';
-import { misreadPatterns, occursIn, reaches } from '../common/namespaces/selection.ts';
+import { misreadPatterns, occursIn, selects } from '../common/namespaces/selection.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { kindOf, MirrorRules, SUSPENDED } from './rules/rule-set.ts';
@@ -192,7 +192,7 @@ class MirrorReader implements RuleReader {
     if (kind !== kindOf(spec.sourceType)) return `the copies of its SecretMirror are now ${kindOf(spec.sourceType)}s`;
     if (spec.copyName !== name) return `the copies of its SecretMirror are now named ${spec.copyName}`;
     const { names, patterns } = spec.namespaces;
-    if (occursIn(spec.namespaces, namespace) && !reaches({ names, patterns }, namespace)) {
+    if (occursIn(spec.namespaces, namespace) && !selects({ names, patterns }, namespace)) {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
     const refused = this.ruleSet.sourceRefusal(mirror) ?? this.ruleSet.leftOutOf(owner)?.cause;

@@ -24,7 +24,7 @@ import { type Labels, parseSelector } from '../../../runtime/text/label-selector
 import { someOf } from '../../../runtime/text/some-of.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
-import { type NamespaceSelection, reachedIn } from './selection.ts';
+import { type NamespaceSelection, selectedIn } from './selection.ts';
 
 /** Some namespaces, by their names or by their labels. */
 export interface NamespaceFilter {
@@ -95,7 +95,7 @@ export class Reach {
     own?: string,
   ): Steps<readonly string[]> {
     const reached: string[] = [];
-    for (const namespace of yield* reachedIn(selection, there)) {
+    for (const namespace of yield* selectedIn(selection, there)) {
       yield;
       if (namespace === own) continue;
       const refusal = this.#refusalTo(leftOut.home, namespace, there.factsOf(namespace));

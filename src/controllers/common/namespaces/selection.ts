@@ -1,6 +1,7 @@
 /**
- * Which namespaces a rule selects: the one answer for all who ask. Whether the rule may copy into them is a question for `reach.ts`. Copying, deletion, `plan` and `explain` get it from the claims of an evaluation
- * (`reachedIn`), and the search for the rules that a new namespace concerns from `rulesReaching`. Both ask `reaches`. Pure.
+ * Which namespaces a rule selects. Copying, deletion, `plan` and `explain` know that from the claims of an evaluation (`selectedIn`), and the
+ * search for the rules that a changed namespace concerns from `rulesSelecting`. Both ask `selects`, so they cannot differ. Whether a rule may
+ * copy into what it selects is a question for `reach.ts`. Pure.
  *
  * A pattern that is a glob (`team-*`) or a list (`a,b`) instead of a regular expression matches no namespace. Such patterns are still regular
  * expressions, as in the originals; conditions and events report them (`misreadPatterns`).
@@ -38,40 +39,40 @@ export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSel
   };
 }
 
-/** Whether a rule with this selection may have copies in the namespace, whatever the labels of the namespace are. */
-export function reaches({ names, patterns, excluded }: NamespaceSelection, namespace: string): boolean {
+/** Whether the selection has the namespace, apart from the labels of the namespace. */
+export function selects({ names, patterns, excluded }: NamespaceSelection, namespace: string): boolean {
   const isFound = names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
   return isFound && excluded?.some((pattern) => pattern.matches(namespace)) !== true;
 }
 
-/** The existing namespaces that the selection reaches. One step for each name or namespace, because there may be thousands. */
-export function* reachedIn(
+/** The existing namespaces of the selection. One step for each name or namespace, because there may be thousands. */
+export function* selectedIn(
   selection: NamespaceSelection,
   there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
 ): Steps<readonly string[]> {
   const candidates = selection.patterns.length === 0 ? selection.names : there.names();
   const { labels } = selection;
-  const reached: string[] = [];
+  const selected: string[] = [];
   for (const namespace of candidates) {
-    const isSelected = there.has(namespace) && reaches(selection, namespace);
-    if (isSelected && labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false) reached.push(namespace);
+    const isSelected = there.has(namespace) && selects(selection, namespace);
+    if (isSelected && labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false) selected.push(namespace);
     yield;
   }
-  return reached;
+  return selected;
 }
 
 /**
- * The rules that reach a namespace. One step for each rule.
+ * The rules that a change of a namespace concerns: their selections have its name. One step for each rule.
  * @param atHome also those that are in the namespace: whether they may copy from there depends on its labels
  */
-export function* rulesReaching(
+export function* rulesSelecting(
   namespace: string,
   rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
   atHome: boolean,
 ): Steps<readonly RuleKey[]> {
   const found: RuleKey[] = [];
   for (const [rule, selection] of rules) {
-    if (reaches(selection, namespace) || (atHome && namespaceOf(rule) === namespace)) found.push(rule);
+    if (selects(selection, namespace) || (atHome && namespaceOf(rule) === namespace)) found.push(rule);
     yield;
   }
   return found;

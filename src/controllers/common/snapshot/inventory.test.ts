@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { Listed } from '../../../kube/list-each.ts';
-import { Inventory, type Lister, type Reach } from './inventory.ts';
+import { Inventory, type Lister, type Coverage } from './inventory.ts';
 
 const namespace = (name: string): Listed => ({
   metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' },
@@ -12,7 +12,7 @@ const namespace = (name: string): Listed => ({
 /** @param namespaces those that the caller can list; `undefined`: it may not list them */
 async function inventoryOf(namespaces: readonly string[] | undefined): Promise<Inventory> {
   const lister: Lister = async ({ kind }, _home, take) => {
-    if (kind !== 'Namespace') return await Promise.resolve<Reach>({ extent: 'cluster' });
+    if (kind !== 'Namespace') return await Promise.resolve<Coverage>({ extent: 'cluster' });
     for (const name of namespaces ?? []) take(namespace(name));
     return namespaces === undefined ? { extent: 'refused', message: 'no' } : { extent: 'cluster' };
   };

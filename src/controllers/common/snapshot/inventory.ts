@@ -20,7 +20,7 @@ export interface Collection {
 }
 
 /** How much of a collection could be listed. */
-export type Reach =
+export type Coverage =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed' }
   | { readonly extent: 'refused'; readonly message: string };
 
@@ -33,7 +33,7 @@ export type Lister = (
   namespace: Place,
   take: (item: Listed) => void,
   options?: ListOptions,
-) => Promise<Reach>;
+) => Promise<Coverage>;
 
 /** Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace. */
 export function listerOf(api: KubeApi): Lister {
@@ -49,7 +49,7 @@ export async function tryPermitted(
   { groupPath, olderGroupPaths = [], ...collection }: Collection,
   namespace: Place,
   attempt: (path: string) => Promise<void>,
-): Promise<Reach> {
+): Promise<Coverage> {
   const { plural } = collection;
   const served = typeof namespace === 'object' ? namespace : undefined;
   const pathIn = (name: string): string => `${groupPath}/namespaces/${encodeURIComponent(name)}/${plural}`;
@@ -91,7 +91,7 @@ export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly namespaces = new Namespaces('all');
   /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
-  readonly reaches = new Map<string, Reach>();
+  readonly coverage = new Map<string, Coverage>();
   /** The only namespaces that Keyferry reads and writes, and so the only ones that are listed; `undefined`: all. */
   readonly served: readonly string[] | undefined;
   readonly #home: string | undefined;
@@ -111,7 +111,7 @@ export class Inventory {
   /**
    * @param cluster its name in the keys of resources
    * @param changes only for a whole cluster
-   * @throws the errors of `api.request`, except for a missing permission (see `reaches`)
+   * @throws the errors of `api.request`, except for a missing permission (see `coverage`)
    */
   async list(cluster: string, lister: Lister, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
     const metadata = { metadataOnly: true, signal };
@@ -127,17 +127,17 @@ export class Inventory {
         take(changes.get(key)?.(item) ?? item);
       };
       // Before the answers, which come in any order.
-      this.reaches.set(kind, { extent: 'cluster' });
-      const reach = await lister(collection, this.served ?? this.#home, changes.size === 0 ? take : change, options);
-      this.reaches.set(kind, reach);
-      if (reach.extent === 'refused') return;
+      this.coverage.set(kind, { extent: 'cluster' });
+      const found = await lister(collection, this.served ?? this.#home, changes.size === 0 ? take : change, options);
+      this.coverage.set(kind, found);
+      if (found.extent === 'refused') return;
       for (const [key, create] of changes) {
         const created = parseResourceKey(key).kind === kind && !listed.has(key) ? create(undefined) : undefined;
         if (created !== undefined) take(created);
       }
     };
     for (const name of this.served ?? []) this.#assume(name);
-    if (this.served) this.reaches.set(NAMESPACES.kind, { extent: 'cluster' });
+    if (this.served) this.coverage.set(NAMESPACES.kind, { extent: 'cluster' });
     await Promise.all([
       this.served === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
       ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal })),
@@ -154,13 +154,13 @@ export class Inventory {
 
   /** Whether all objects of a kind are known. */
   isWhole(kind: string): boolean {
-    const extent = this.reaches.get(kind)?.extent;
+    const extent = this.coverage.get(kind)?.extent;
     return extent === 'cluster' || extent === 'not installed';
   }
 
   /** Whether the permissions of the caller allow no list of a kind. */
   isRefused(kind: string): boolean {
-    return this.reaches.get(kind)?.extent === 'refused';
+    return this.coverage.get(kind)?.extent === 'refused';
   }
 
   /** Whether all objects of a kind in a namespace are known. */

@@ -83,7 +83,7 @@ export class Snapshot {
 
   /**
    * Lists the objects of the cluster and makes the claims of every rule.
-   * @throws the errors of `api.request`, except for a missing permission (see `Inventory.reaches`)
+   * @throws the errors of `api.request`, except for a missing permission (see `Inventory.coverage`)
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
@@ -237,6 +237,6 @@ export function factsFrom(
 
 /** Whether the rule would be listed if it existed. Where its own kind cannot be listed, its reader reports no orphans. */
 function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
-  const kinds = [...inventory.reaches.keys()].filter((kind) => kind !== 'Namespace');
+  const kinds = [...inventory.coverage.keys()].filter((kind) => kind !== 'Namespace');
   return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));
 }

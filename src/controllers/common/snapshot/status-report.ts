@@ -255,7 +255,7 @@ export function leftoverOf(
 /** The rule that makes, fills or uses an object, of Keyferry or of another program; also that none may be known. */
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   const { claims, inventory, readers } = snapshot;
-  const hidden = [...inventory.reaches.keys()].find((kind) => !inventory.isWhole(kind));
+  const hidden = [...inventory.coverage.keys()].find((kind) => !inventory.isWhole(kind));
   if (hidden !== undefined) return `the ${hidden}s that may use it cannot all be read`;
   if (inventory.objects.get(object)?.trimmed === true) return 'its labels and annotations are too long to be read';
   const [claimed] = claims.book.on(object);

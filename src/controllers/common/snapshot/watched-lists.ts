@@ -10,11 +10,11 @@ import type { Listed } from '../../../kube/list-each.ts';
 import { WatchGroup } from '../../../kube/watch/watch-group.ts';
 import { objectKey, type WatchSink } from '../../../kube/watch/watcher.ts';
 import { orAborted } from '../../../runtime/abort.ts';
-import { type Collection, type Lister, type Place, type Reach, tryPermitted } from './inventory.ts';
+import { type Collection, type Lister, type Place, type Coverage, tryPermitted } from './inventory.ts';
 
 interface WatchedList {
   /** When the watch was opened. */
-  readonly reach: Reach;
+  readonly coverage: Coverage;
   /** By namespace and name. */
   readonly items: Map<string, Listed>;
   /** `undefined`: the permissions of the caller do not allow it. */
@@ -40,8 +40,8 @@ export class WatchedLists {
     const list = this.#lists.get(kind) ?? (await this.#open(collection, namespace, metadataOnly, signal));
     for (const item of list.items.values()) take(item);
     // The API may have been installed since.
-    const isInstalled = list.reach.extent === 'not installed' && list.watcher?.isSynced === true;
-    return isInstalled ? { extent: 'cluster' } : list.reach;
+    const isInstalled = list.coverage.extent === 'not installed' && list.watcher?.isSynced === true;
+    return isInstalled ? { extent: 'cluster' } : list.coverage;
   };
 
   /** Why the objects are perhaps not up to date; `undefined`: they are. */
@@ -66,14 +66,14 @@ export class WatchedLists {
   ): Promise<WatchedList> {
     const served = typeof namespace === 'object' ? namespace : undefined;
     let path = `${collection.groupPath}/${collection.plural}`;
-    const reach = await tryPermitted(collection, namespace, async (tried) => {
+    const coverage = await tryPermitted(collection, namespace, async (tried) => {
       const accept = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
       await this.#api.request({ method: 'GET', path: tried, query: { limit: 1 }, accept, signal });
       path = served === undefined ? tried : tried.replace(/\/namespaces\/[^/]+/, '');
     });
     const items = new Map<string, Listed>();
     const watcher =
-      reach.extent === 'refused'
+      coverage.extent === 'refused'
         ? undefined
         : new WatchGroup(
             {
@@ -88,9 +88,9 @@ export class WatchedLists {
             },
             served,
           ).start();
-    const list = { reach, items, watcher };
+    const list = { coverage, items, watcher };
     this.#lists.set(collection.kind, list);
-    if (reach.extent === 'cluster' || reach.extent === 'namespace') {
+    if (coverage.extent === 'cluster' || coverage.extent === 'namespace') {
       await orAborted(watcher?.synced ?? Promise.resolve(), signal, `the list of ${collection.kind}s`);
     }
     return list;

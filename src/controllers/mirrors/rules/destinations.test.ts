@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { reachedIn } from '../../common/namespaces/selection.ts';
+import { selectedIn } from '../../common/namespaces/selection.ts';
 import type { SecretMirrorDestination } from '../api.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
 
@@ -24,7 +24,7 @@ function read(destination: SecretMirrorDestination, served?: readonly string[]):
   }
   const problems: string[] = [];
   const { namespaces: selection } = readDestinations(destination, new PatternCache('full'), served, problems);
-  return [finish(reachedIn(selection, namespaces)).join(' '), problems];
+  return [finish(selectedIn(selection, namespaces)).join(' '), problems];
 }
 
 test('patterns and labels must both match, exclusions win, and a selector alone decides', () => {

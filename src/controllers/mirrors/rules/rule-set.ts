@@ -11,7 +11,7 @@ import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, rulesReaching } from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, rulesSelecting } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
@@ -78,9 +78,9 @@ export class MirrorRules implements RuleSet {
     return spec;
   }
 
-  /** The mirrors that reach a namespace. */
+  /** The mirrors that a change of a namespace concerns. */
   rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    return rulesReaching(namespace, this.#selections(), this.#options.reach.labelKeys.length > 0);
+    return rulesSelecting(namespace, this.#selections(), this.#options.reach.labelKeys.length > 0);
   }
 
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {

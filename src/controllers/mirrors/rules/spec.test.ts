@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withinCpu } from '../../../../test/support/yardstick.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { reaches } from '../../common/namespaces/selection.ts';
+import { selects } from '../../common/namespaces/selection.ts';
 import type { SecretMirror } from '../api.ts';
 import { effectiveSpec } from './spec.ts';
 
@@ -15,7 +15,7 @@ test('patterns that are too complex together are ignored and reported, the patte
   const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
   const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
   const left = spec.namespaces.patterns.length;
-  assert.ok(left > 0 && left < large.length && reaches(spec.namespaces, 'good'), `${left} are left`);
+  assert.ok(left > 0 && left < large.length && selects(spec.namespaces, 'good'), `${left} are left`);
   assert.match(spec.problems.join(), /from #\d+ on are ignored: the patterns are too complex/);
 });
 
@@ -38,7 +38,7 @@ test('a single pattern that is too complex is rejected before it is compiled', (
 
 test('an invalid pattern does not affect the others, and each is reported', () => {
   const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
-  assert.ok(reaches(spec.namespaces, 'ok') && reaches(spec.namespaces, 'fine-1'));
+  assert.ok(selects(spec.namespaces, 'ok') && selects(spec.namespaces, 'fine-1'));
   assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
   assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
 });

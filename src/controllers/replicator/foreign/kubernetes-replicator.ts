@@ -128,7 +128,7 @@ export async function otherKinds(
   const notes: string[] = [];
   const lister = listerOf(api);
   for (const collection of COLLECTIONS) {
-    const reach = await lister(
+    const coverage = await lister(
       collection,
       undefined,
       ({ metadata: { namespace = '', name, annotations = {} } }) => {
@@ -139,7 +139,7 @@ export async function otherKinds(
       },
       { metadataOnly: true, signal },
     );
-    if (reach.extent === 'refused') notes.push(`${collection.kind}s are not included: ${reach.message}`);
+    if (coverage.extent === 'refused') notes.push(`${collection.kind}s are not included: ${coverage.message}`);
   }
   return { findings, notes };
 }

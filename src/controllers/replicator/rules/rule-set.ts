@@ -23,7 +23,7 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, rulesReaching, unionOf } from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, rulesSelecting, unionOf } from '../../common/namespaces/selection.ts';
 import type { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
@@ -82,9 +82,9 @@ export class ReplicatorRules implements RuleSet {
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
   }
 
-  /** The rules that reach a namespace. */
+  /** The rules that a change of a namespace concerns. */
   rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    return rulesReaching(namespace, this.#selections, this.#options.reach.labelKeys.length > 0);
+    return rulesSelecting(namespace, this.#selections, this.#options.reach.labelKeys.length > 0);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
