@@ -85,8 +85,7 @@ export class Backends implements SourceProvider, SelectingReader {
 
   async load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined> {
     const content = await this.of(source).sourcesOf(source).load(source, signal);
-    const chosen = content === undefined || selection === undefined ? content : selection.select(content);
-    return chosen === undefined || 'digest' in chosen ? chosen : undefined;
+    return content === undefined || selection === undefined ? content : selection.select(content).chosen;
   }
 
   copied(source: ResourceKey): void {

@@ -13,6 +13,14 @@ export interface ChosenKey {
   readonly optional: boolean;
 }
 
+/** What a source has of a choice, either of both. */
+interface Selected<C> {
+  /** The content that copies get. */
+  readonly chosen?: C;
+  /** Why they get none. */
+  readonly missing?: Cause;
+}
+
 /** Choices that are remembered of one content, so that all copies of a source with the same keys send the same bytes. */
 const MAX_SHARED = 8;
 
@@ -25,7 +33,7 @@ export class KeySelection {
   readonly #keys: readonly ChosenKey[];
   readonly #missing: (keys: readonly string[]) => Cause;
   /** The result for the last content of the source. */
-  #last: { readonly of: string; readonly result: Fingerprint | Cause } | undefined;
+  #last: { readonly of: string; readonly result: Selected<Fingerprint> } | undefined;
 
   /** @param missing the cause for a source without these keys */
   constructor(keys: readonly ChosenKey[], missing: (keys: readonly string[]) => Cause) {
@@ -34,8 +42,8 @@ export class KeySelection {
     this.id = JSON.stringify(keys.map(({ from, to, optional }) => [from, to, optional]));
   }
 
-  /** The part of the content that the copies get. @returns the cause if a key is missing */
-  select(content: Content): Content | Cause {
+  /** The part of the content that the copies get. */
+  select(content: Content): Selected<Content> {
     const made = getOrCreate(shared, content, () => new Map<string, Content>());
     let chosen = made.get(this.id);
     if (chosen === undefined) {
@@ -45,13 +53,14 @@ export class KeySelection {
     }
     const present = chosen.names;
     const missing = this.#keys.filter(({ to, optional }) => !optional && !present.has(to)).map(({ from }) => from);
-    const result = missing.length === 0 ? chosen : this.#missing(missing);
-    this.#last = { of: identity(content.fingerprint), result: 'digest' in result ? result.fingerprint : result };
-    return result;
+    const cause = missing.length === 0 ? undefined : this.#missing(missing);
+    const result = cause === undefined ? { chosen: chosen.fingerprint } : { missing: cause };
+    this.#last = { of: identity(content.fingerprint), result };
+    return cause === undefined ? { chosen } : { missing: cause };
   }
 
   /** The same without the values, for the content that was selected from last. @returns `undefined`: the content must be read */
-  known(whole: Fingerprint | undefined): Fingerprint | Cause | undefined {
+  known(whole: Fingerprint | undefined): Selected<Fingerprint> | undefined {
     return whole !== undefined && this.#last?.of === identity(whole) ? this.#last.result : undefined;
   }
 }

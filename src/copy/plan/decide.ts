@@ -140,13 +140,11 @@ type KnownSources = Pick<FactSource['sources'], 'view' | 'fingerprint'>;
 function viewFor({ source, shape }: Claim, sources: KnownSources): SourceView {
   const view = sources.view(source);
   if (shape.selection === undefined || view.state !== 'present') return view;
-  const known = shape.selection.known(sources.fingerprint(source));
-  return known === undefined || 'digest' in known ? view : { state: 'failed', ...known };
+  const missing = shape.selection.known(sources.fingerprint(source))?.missing;
+  return missing === undefined ? view : { state: 'failed', ...missing };
 }
 
 function fingerprintFor({ source, shape }: Claim, sources: KnownSources): Fingerprint | undefined {
   const whole = sources.fingerprint(source);
-  if (shape.selection === undefined) return whole;
-  const known = shape.selection.known(whole);
-  return known !== undefined && 'digest' in known ? known : undefined;
+  return shape.selection === undefined ? whole : shape.selection.known(whole)?.chosen;
 }
