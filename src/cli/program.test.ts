@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import type { Config } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
-import type { Actions, CliContext, Outcome, StatusOptions } from '../commands/actions.ts';
+import type { Actions, CliContext, ExitCode, StatusOptions } from '../commands/actions.ts';
 import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 
@@ -42,7 +42,7 @@ function recorder(code = 0): Recorder {
   const called: unknown[] = [];
   const record =
     (name: string) =>
-    async (options?: unknown): Outcome => {
+    async (options?: unknown): Promise<ExitCode> => {
       called.push(name, options);
       return await Promise.resolve(code);
     };

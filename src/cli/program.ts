@@ -9,7 +9,7 @@ import {
   EXIT_USAGE,
   type ExplainOptions,
   type MigrateOptions,
-  type Outcome,
+  type ExitCode,
   type PlanOptions,
   type StatusOptions,
 } from '../commands/actions.ts';
@@ -65,7 +65,7 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision.',
   );
   quiet(program, context);
-  const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);
+  const finish = async (outcome: Promise<ExitCode>): Promise<void> => onExitCode(await outcome);
   for (const controllerCommand of CONTROLLER_COMMANDS) {
     program.addCommand(runnerCommand(controllerCommand, context, finish));
   }
@@ -99,7 +99,7 @@ class RunnerCommand extends Command {
 function runnerCommand(
   { name, summary, examples, flags, configure }: ControllerCommand,
   context: CliContext,
-  finish: (outcome: Outcome) => Promise<void>,
+  finish: (outcome: Promise<ExitCode>) => Promise<void>,
 ): Command {
   const target = new RunnerCommand(name);
   describe(target, summary, examples);
@@ -120,7 +120,7 @@ function runnerCommand(
 export function addShortCommands(
   program: Command,
   { actions, build, operator, stdout }: Pick<CliContext, 'actions' | 'build' | 'operator' | 'stdout'>,
-  finish: (outcome: Outcome) => Promise<void>,
+  finish: (outcome: Promise<ExitCode>) => Promise<void>,
 ): void {
   /** The options, with the settings that their flags give. */
   const withFlags = <Options extends object>(options: Options, target: Command) => {

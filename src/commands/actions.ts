@@ -60,17 +60,17 @@ export interface DemoOptions extends ClusterOptions {
 }
 
 /** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) a copy would be lost or refused, or (`migrate`) something needs a decision. An error is printed and gives 1, a UsageError 2. */
-export type Outcome = Promise<number>;
+export type ExitCode = number;
 
 export interface Actions {
   /** Of every command that runs controllers. */
-  readonly run: (config: Config) => Outcome;
-  readonly crds: () => Outcome;
-  readonly status: (options: StatusOptions) => Outcome;
-  readonly plan: (options: PlanOptions) => Outcome;
-  readonly explain: (options: ExplainOptions) => Outcome;
-  readonly migrate: (options: MigrateOptions) => Outcome;
-  readonly demo: (options: DemoOptions) => Outcome;
+  readonly run: (config: Config) => Promise<ExitCode>;
+  readonly crds: () => Promise<ExitCode>;
+  readonly status: (options: StatusOptions) => Promise<ExitCode>;
+  readonly plan: (options: PlanOptions) => Promise<ExitCode>;
+  readonly explain: (options: ExplainOptions) => Promise<ExitCode>;
+  readonly migrate: (options: MigrateOptions) => Promise<ExitCode>;
+  readonly demo: (options: DemoOptions) => Promise<ExitCode>;
 }
 
 export interface CliContext {
