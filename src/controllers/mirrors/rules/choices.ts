@@ -33,7 +33,7 @@ export interface Choices {
 export type Travels = (key: string) => boolean;
 
 /** One object for all mirrors without a choice. */
-const NOTHING_CHOSEN: Choices = {
+export const NOTHING_CHOSEN: Choices = {
   id: undefined,
   name: undefined,
   keys: undefined,

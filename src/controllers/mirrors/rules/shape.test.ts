@@ -1,10 +1,11 @@
 /** What of a source's labels and annotations its copies carry. */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { COPY_LABEL, isCopied } from '../../common/excluded-metadata.ts';
 import { annotationNames } from '../../replicator/rules/annotations.ts';
 import { observe } from '../../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from '../api.ts';
+import { NOTHING_CHOSEN } from './choices.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {
@@ -29,6 +30,21 @@ describe('a copy of a SecretMirror', () => {
       assert.equal(isCopied(key), true, key);
     }
   });
+});
+
+test('shapes of mirrors that differ have different ids, whatever their users have written', () => {
+  const path = 'secret/data/a b';
+  const options = [
+    { retain: true },
+    { retain: false },
+    { retain: false, vaultPath: '' },
+    { retain: false, vaultPath: path },
+    { retain: false, vaultPath: 'secret/data/a', choices: { ...NOTHING_CHOSEN, id: 'b' } },
+    { retain: false, vaultPath: path, choices: { ...NOTHING_CHOSEN, id: 'b' } },
+  ];
+  const ids = options.map((one) => new MirrorShape({ owner: 'default/m', ...one }).id);
+  assert.equal(new Set(ids).size, options.length, ids.join('\n'));
+  assert.equal(new MirrorShape({ owner: 'default/m', retain: false, vaultPath: path }).id, ids[3]);
 });
 
 describe('a retained copy', () => {

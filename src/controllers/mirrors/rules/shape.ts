@@ -59,8 +59,8 @@ export class MirrorShape implements Shape {
     const what = [choices?.keys?.id ?? null, choices?.type ?? null];
     const isChosen = what.some((part) => part !== null);
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
-    const place = vaultPath === undefined ? '' : ` ${vaultPath}`;
-    this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${place}${choices?.id === undefined ? '' : ` ${choices.id}`}`;
+    // As JSON, because a path of Vault may have spaces.
+    this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
