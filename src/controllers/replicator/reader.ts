@@ -10,7 +10,7 @@ import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted 
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
 import { type AnnotationNames, annotationNames, listItems } from './rules/annotations.ts';
-import { isFilled } from './rules/shapes.ts';
+import { isFilled } from './rules/bookkeeping.ts';
 import { FOREIGN } from './foreign/programs.ts';
 import { ForeignRequests } from './foreign/requests.ts';
 import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';

@@ -2,7 +2,7 @@
  * A claim is data: the owner desires that a target holds the content of a source, in a given shape. Controllers make claims from rules;
  * the engine reconciles the targets and records the outcomes.
  */
-import { type Cause, nobodyCause, sameCause, userCause } from './cause.ts';
+import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import type { KeySelection } from './key-selection.ts';
@@ -100,6 +100,18 @@ export type DesiredState =
 /** What a target has to be. */
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 
+/** Targets stay unchanged until a watch or GET has shown their source. */
+export const UNREAD: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  ...nobodyCause('Pending', 'the source has not been read yet'),
+};
+
+/** A target stays unchanged, because of a failure. */
+export function failing(cause: Cause): DesiredState {
+  return { kind: 'fail', ...causeOf(cause) };
+}
+
 /** A controller's pure function for the desired state of targets. Claims of a rule with the same shape share one object. */
 export interface Shape {
   /** Shapes with the same id desire the same state. */
@@ -166,7 +178,7 @@ export class LeaveShape implements Shape {
 
   constructor(cause: Cause) {
     this.id = `leave ${cause.reason} ${cause.message}`;
-    this.#desired = { kind: 'fail', ...cause };
+    this.#desired = failing(cause);
   }
 
   desiredState(): DesiredState {

@@ -3,7 +3,15 @@ import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import type { Choices } from './choices.ts';
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
-import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../../copy/model/claim.ts';
+import {
+  type DesiredState,
+  failing,
+  type FieldPatch,
+  type Shape,
+  type SourceLease,
+  type SourceView,
+  UNREAD,
+} from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
@@ -67,11 +75,11 @@ export class MirrorShape implements Shape {
     if (observed?.trimmed === true) return TOO_LARGE;
     switch (source.state) {
       case 'unknown':
-        return { kind: 'wait', for: 'watch', ...nobodyCause('Pending', 'the source has not been read yet') };
+        return UNREAD;
       case 'missing':
         return { kind: 'wait', for: 'source', ...causeOf(source) };
       case 'failed':
-        return { kind: 'fail', ...causeOf(source) };
+        return failing(source);
       case 'present':
         break;
       default:

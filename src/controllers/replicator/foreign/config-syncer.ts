@@ -1,5 +1,6 @@
 /** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
-import { EVERYWHERE, type Foreign, type ForeignSource, type Remark } from './requests.ts';
+import { EVERYWHERE } from '../rules/namespace-lists.ts';
+import type { Foreign, ForeignSource, Remark } from './requests.ts';
 import { selectorText } from './selectors.ts';
 
 const PREFIX = 'kubed.appscode.com/';

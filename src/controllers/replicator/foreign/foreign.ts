@@ -10,14 +10,13 @@ import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts'
 import type { Observed } from '../../../copy/model/observed.ts';
 import { leftoverOf } from '../../common/snapshot/status-report.ts';
 import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../../common/migration.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { isListed } from '../rules/namespace-lists.ts';
 import { permission } from '../rules/permission.ts';
 import {
   type Foreign,
   type ForeignCopy,
   ForeignRequests,
   type ForeignSource,
-  isListed,
   keyOf,
   kindAndName,
   nameOf,
@@ -37,7 +36,6 @@ class Analysis {
   /** The annotations that Keyferry reads here. */
   readonly #names: AnnotationNames;
   readonly #requests: ForeignRequests;
-  readonly #patterns = new PatternCache('full');
   readonly #findings: Finding[] = [];
   readonly #changes: Change[] = [];
 
@@ -106,7 +104,7 @@ class Analysis {
     const candidates = copy.source === undefined ? this.#requests.reaching(key) : (keyOf(key, copy.source) ?? []);
     // A user can write any mark. The replicator pushes under the name of the source alone.
     const pushers = [candidates].flat().filter((one) => {
-      return kindAndName(one) === kindAndName(key) && isListed(this.#pushesTo(one), namespace);
+      return kindAndName(one) === kindAndName(key) && isListed(this.#requests.patterns, this.#pushesTo(one), namespace);
     });
     const [source] = pushers;
     const marked = this.#annotationsOf(key)[names.by];
@@ -154,9 +152,10 @@ class Analysis {
       return manual(`waits for ${named}, which does not exist; once it does, ${allowIt}`);
     const place = parseResourceKey(key);
     const allows = this.#requests.sources.get(source)?.allows ?? [];
-    const rules = { names, allowAll: this.#context.config.replicator.allowAll, patterns: this.#patterns };
+    const { patterns } = this.#requests;
+    const rules = { names, allowAll: this.#context.config.replicator.allowAll, patterns };
     const denial = permission(rules, place, parseResourceKey(source), this.#annotationsOf(source));
-    if (allows === 'all' || isListed(allows, place.namespace) || denial === undefined) {
+    if (allows === 'all' || isListed(patterns, allows, place.namespace) || denial === undefined) {
       return this.#change(key, { [names.from]: nameOf(source) }, `is filled from ${nameOf(source)}`, source);
     }
     return manual(

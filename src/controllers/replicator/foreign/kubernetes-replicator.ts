@@ -1,5 +1,6 @@
 /** The annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
 import type { Annotations } from '../rules/annotations.ts';
+import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { foreignReader } from './foreign.ts';
 import type { Finding, ProgramReader } from '../../common/migration.ts';
@@ -24,11 +25,11 @@ const NAMES = {
 export const mittwald: Foreign = {
   program: 'kubernetes-replicator',
   image: /^kubernetes-replicator$/,
-  sourceOf: ({ annotations, labels }) => {
+  sourceOf: ({ annotations, labels }, patterns) => {
     // An object that is filled is not pushed.
     const pushes = !(NAMES.from in annotations) && (NAMES.to in annotations || NAMES.toMatching in annotations);
     if (!pushes && !(NAMES.allowed in annotations)) return undefined;
-    return sourceBy(annotations, pushes, Object.keys(labels).length > 0);
+    return sourceBy(annotations, patterns, pushes, Object.keys(labels).length > 0);
   },
   copyOf: ({ annotations }) => {
     const source = annotations[NAMES.from];
@@ -48,11 +49,16 @@ export const kubernetesReplicator: ProgramReader = {
   },
 };
 
-function sourceBy(annotations: Annotations, pushes: boolean, hasLabels: boolean): ForeignSource {
+function sourceBy(
+  annotations: Annotations,
+  patterns: PatternCache,
+  pushes: boolean,
+  hasLabels: boolean,
+): ForeignSource {
   const remarks: Remark[] = [];
   const remark = (verdict: Remark['verdict'], text: string): number => remarks.push({ verdict, text });
   const list = (name: string, answer: Remark['answer'] & string): readonly string[] => {
-    const { items, invalid } = namespaceList(withoutLeadingStar(annotations[name] ?? ''));
+    const { items, invalid } = namespaceList(withoutLeadingStar(annotations[name] ?? ''), patterns);
     for (const why of invalid) remarks.push({ verdict: 'manual', text: `${name}: ${why}`, answer });
     for (const item of items.filter((one) => isPartlyAnchored(one)))
       remarks.push({ verdict: 'difference', text: partlyAnchored(name, item), answer });

@@ -1,6 +1,8 @@
 /** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
 import type { Annotations } from '../rules/annotations.ts';
-import { EVERYWHERE, type Foreign, type ForeignSource, intersection, namespaceList, type Remark } from './requests.ts';
+import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { EVERYWHERE, intersection } from '../rules/namespace-lists.ts';
+import { type Foreign, type ForeignSource, namespaceList, type Remark } from './requests.ts';
 import { selectorText } from './selectors.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';
@@ -20,11 +22,11 @@ const NAMES = {
 export const reflector: Foreign = {
   program: 'reflector',
   image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
-  sourceOf: ({ annotations }) => {
+  sourceOf: ({ annotations }, patterns) => {
     const isMirror = isSet(annotations[NAMES.reflects]);
     // Reflector pushes no mirror on. Other objects may be filled from a mirror that a user made.
     if (!isTrue(annotations[NAMES.allowed]) || (isMirror && isTrue(annotations[NAMES.autoReflects]))) return undefined;
-    return sourceBy(annotations, !isMirror && isTrue(annotations[NAMES.auto]));
+    return sourceBy(annotations, patterns, !isMirror && isTrue(annotations[NAMES.auto]));
   },
   copyOf: ({ annotations }) => {
     const source = annotations[NAMES.reflects];
@@ -33,10 +35,18 @@ export const reflector: Foreign = {
   },
 };
 
-function sourceBy(annotations: Annotations, isAuto: boolean): ForeignSource {
+function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: boolean): ForeignSource {
   const remarks: Remark[] = [];
   const answer = isAuto ? 'toNamespaces' : 'allowedNamespaces';
-  const allowed = listIn(annotations, NAMES.allowedNamespaces, answer, remarks);
+  /** Without the annotation, or with an empty one, every namespace. */
+  const listIn = (name: string): readonly string[] => {
+    const text = annotations[name];
+    if (!isSet(text)) return [EVERYWHERE];
+    const { items, invalid } = namespaceList(text, patterns);
+    remarks.push(...invalid.map((why) => ({ verdict: 'manual', text: `${name}: ${why}`, answer }) as const));
+    return items;
+  };
+  const allowed = listIn(NAMES.allowedNamespaces);
   const names = isAuto ? [NAMES.allowedSelector, NAMES.autoSelector] : [NAMES.allowedSelector];
   const [name, ...others] = names.filter((one) => isSet(annotations[one]));
   if (name !== undefined) {
@@ -49,24 +59,22 @@ function sourceBy(annotations: Annotations, isAuto: boolean): ForeignSource {
   }
   const allows = allowed.includes(EVERYWHERE) ? 'all' : allowed;
   if (!isAuto) return { allows, remarks };
-  const pushesTo = intersection(listIn(annotations, NAMES.autoNamespaces, answer, remarks), allowed);
+  const pushesTo = common(patterns, listIn(NAMES.autoNamespaces), allowed);
   if (pushesTo !== undefined) return { allows, pushesTo, remarks };
   const text = `${NAMES.autoNamespaces} and ${NAMES.allowedNamespaces} are different expressions, which have no common one`;
   return { allows, pushesTo: [], remarks: [...remarks, { verdict: 'manual', text, answer }] };
 }
 
-/** Without the annotation, or with an empty one, every namespace. */
-function listIn(
-  annotations: Annotations,
-  name: string,
-  answer: Remark['answer'] & string,
-  remarks: Remark[],
-): readonly string[] {
-  const text = annotations[name];
-  if (!isSet(text)) return [EVERYWHERE];
-  const { items, invalid } = namespaceList(text);
-  remarks.push(...invalid.map((why) => ({ verdict: 'manual', text: `${name}: ${why}`, answer }) as const));
-  return items;
+/** The namespaces in both lists; `undefined` if no list can say it. */
+export function common(
+  patterns: PatternCache,
+  first: readonly string[],
+  second: readonly string[],
+): readonly string[] | undefined {
+  if (first.includes(EVERYWHERE)) return second;
+  if (second.includes(EVERYWHERE)) return first;
+  const { items, isWhole } = intersection(patterns, first, second);
+  return isWhole ? items : undefined;
 }
 
 function isSet(text: string | undefined): text is string {

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { array, assert as check, constantFrom, property } from 'fast-check';
-import { intersection, isListed, namespaceList } from './requests.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { isListed } from '../rules/namespace-lists.ts';
+import { common } from './reflector.ts';
+import { namespaceList } from './requests.ts';
+
+const PATTERNS = new PatternCache('full');
 
 describe('lists of namespaces of other copiers', () => {
   it('are read as regular expressions of the replicator', () => {
@@ -14,13 +19,13 @@ describe('lists of namespaces of other copiers', () => {
       ['team.', ['(?:team.)']],
       ['ns-[0-9]*,prod', ['ns-[0-9]*', 'prod']],
     ] as const) {
-      assert.deepEqual(namespaceList(text), { items, invalid: [] }, text);
+      assert.deepEqual(namespaceList(text, PATTERNS), { items, invalid: [] }, text);
     }
-    assert.ok(isListed(namespaceList('team.').items, 'team1'));
+    assert.ok(isListed(PATTERNS, namespaceList('team.', PATTERNS).items, 'team1'));
   });
 
   it('name the items that RE2 refuses', () => {
-    const { items, invalid } = namespaceList('ok,(?!kube-).*');
+    const { items, invalid } = namespaceList('ok,(?!kube-).*', PATTERNS);
     assert.deepEqual(items, ['ok']);
     assert.equal(invalid.length, 1);
     assert.match(invalid[0] ?? '', /^"\(\?!kube-\)\.\*" is not a valid RE2 expression: /);
@@ -37,7 +42,7 @@ describe('lists of namespaces of other copiers', () => {
       [[], 'a', false],
     ];
     for (const [items, name, expected] of cases)
-      assert.equal(isListed(items, name), expected, `${items.join()} ${name}`);
+      assert.equal(isListed(PATTERNS, items, name), expected, `${items.join()} ${name}`);
   });
 });
 
@@ -55,12 +60,12 @@ describe('the namespaces in two lists', () => {
       ],
       [['a'], ['b'], []],
     ] as const) {
-      assert.deepEqual(intersection(one, other), both);
+      assert.deepEqual(common(PATTERNS, one, other), both);
     }
   });
 
   it('are no list where two expressions differ', () => {
-    assert.equal(intersection(['team-.*'], ['.*-a']), undefined);
+    assert.equal(common(PATTERNS, ['team-.*'], ['.*-a']), undefined);
   });
 
   it('never have a namespace that only one of the lists has', () => {
@@ -68,9 +73,12 @@ describe('the namespaces in two lists', () => {
     const name = constantFrom('a', 'b', 'c', 'team-a', 'team-b', 'team-c', 'tx');
     check(
       property(array(item), array(item), name, (one, other, namespace) => {
-        const both = intersection(one, other);
+        const both = common(PATTERNS, one, other);
         if (both === undefined) return;
-        assert.equal(isListed(both, namespace), isListed(one, namespace) && isListed(other, namespace));
+        assert.equal(
+          isListed(PATTERNS, both, namespace),
+          isListed(PATTERNS, one, namespace) && isListed(PATTERNS, other, namespace),
+        );
       }),
     );
   });

@@ -1,8 +1,9 @@
 /**
- * What the objects of one other copier request, and which objects its rules reach or use; and its lists of namespaces as lists of the
+ * What the objects of one other copier request, which objects its rules reach or use, and its lists of namespaces as lists of the
  * replicator. Pure.
  */
 import { type AnnotationNames, isName } from '../rules/annotations.ts';
+import { isListed } from '../rules/namespace-lists.ts';
 import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
@@ -37,11 +38,14 @@ export type ForeignCopy =
 
 /** How the objects of one program are read. */
 export interface Foreign extends Pick<ProgramReader, 'program' | 'image'> {
-  readonly sourceOf: (observed: Observed) => ForeignSource | undefined;
+  /** @param patterns for its lists of namespaces */
+  readonly sourceOf: (observed: Observed, patterns: PatternCache) => ForeignSource | undefined;
   readonly copyOf: (observed: Observed) => ForeignCopy | undefined;
 }
 
 export class ForeignRequests {
+  /** Of the lists of namespaces that the program's objects have. */
+  readonly patterns = new PatternCache('full');
   readonly sources = new Map<ResourceKey, ForeignSource>();
   /** An object that requests copies is no copy, whatever its marks say: config-syncer and kubernetes-replicator stamp sources, too. */
   readonly copies = new Map<ResourceKey, ForeignCopy>();
@@ -58,7 +62,7 @@ export class ForeignRequests {
     for (const [key, observed] of objects) {
       const copy = copyOf(observed);
       if (copy !== undefined) marked.push([key, copy]);
-      const source = sourceOf(observed);
+      const source = sourceOf(observed, this.patterns);
       if (source === undefined) continue;
       this.sources.set(key, tooLong(observed) ?? source);
       const name = kindAndName(key);
@@ -80,7 +84,7 @@ export class ForeignRequests {
     return (this.#byName.get(kindAndName(key)) ?? []).filter((source) => {
       const { pushesTo = [], remarks = [] } = this.sources.get(source) ?? {};
       const isOpen = remarks.some(({ answer }) => answer === 'toNamespaces');
-      return source !== key && (isOpen || isListed(pushesTo, namespace));
+      return source !== key && (isOpen || isListed(this.patterns, pushesTo, namespace));
     });
   }
 
@@ -127,9 +131,6 @@ function tooLong({ annotations }: Observed): ForeignSource | undefined {
   return undefined;
 }
 
-/** Every namespace. */
-export const EVERYWHERE = '.*';
-
 export interface NamespaceList {
   /** As the replicator reads them. */
   readonly items: readonly string[];
@@ -137,10 +138,8 @@ export interface NamespaceList {
   readonly invalid: readonly string[];
 }
 
-const patterns = new PatternCache('full');
-
 /** Reads the list of another copier. An item that is a name only because of its dots stays a regular expression. */
-export function namespaceList(text: string): NamespaceList {
+export function namespaceList(text: string, patterns: PatternCache): NamespaceList {
   const items: string[] = [];
   const invalid: string[] = [];
   for (const part of text.split(',')) {
@@ -152,32 +151,4 @@ export function namespaceList(text: string): NamespaceList {
     else if (!items.includes(own)) items.push(own);
   }
   return { items, invalid };
-}
-
-/** Whether a namespace is in a list of the replicator. */
-export function isListed(items: readonly string[], namespace: string): boolean {
-  return items.some((item) => {
-    if (isName(item)) return item === namespace;
-    const pattern = patterns.get(item);
-    return !('error' in pattern) && pattern.matchesWhole(namespace);
-  });
-}
-
-/**
- * The namespaces that are in both lists, as one list.
- * @returns `undefined` if no list can say it: two different regular expressions have no common one
- */
-export function intersection(first: readonly string[], second: readonly string[]): readonly string[] | undefined {
-  if (first.includes(EVERYWHERE)) return second;
-  if (second.includes(EVERYWHERE)) return first;
-  const common = new Set(first.filter((item) => second.includes(item)));
-  for (const [one, other] of [
-    [first, second],
-    [second, first],
-  ] as const) {
-    for (const item of one) if (isName(item) && isListed(other, item)) common.add(item);
-  }
-  const expressions = (list: readonly string[]): string[] => list.filter((item) => !isName(item) && !common.has(item));
-  if (expressions(first).length > 0 && expressions(second).length > 0) return undefined;
-  return [...common];
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 
 import { configSyncer } from './config-syncer.ts';
 import { mittwald } from './kubernetes-replicator.ts';
@@ -12,7 +13,7 @@ const ALLOWED = { [`${REFLECTOR}reflection-allowed`]: 'true' };
 const AUTO = { ...ALLOWED, [`${REFLECTOR}reflection-auto-enabled`]: 'true' };
 
 function textOf(program: Foreign, annotations: Readonly<Record<string, string>>): string {
-  const [remark] = program.sourceOf({ annotations, labels: {} } as never)?.remarks ?? [];
+  const [remark] = program.sourceOf({ annotations, labels: {} } as never, new PatternCache('full'))?.remarks ?? [];
   assert.equal(remark?.verdict, 'unsupported');
   return remark.text;
 }

@@ -11,6 +11,7 @@ import {
   readBool,
   type Refusal,
 } from './annotations.ts';
+import { EVERYWHERE, intersection } from './namespace-lists.ts';
 
 export interface PermissionRules {
   readonly names: AnnotationNames;
@@ -24,9 +25,8 @@ export interface Denial {
   readonly refusal: Refusal;
 }
 
-/** Inherited permissions: for all namespaces, and for none. */
-export const EVERYWHERE = '.*';
-export const NOWHERE = '-';
+/** An inherited permission for no namespace. */
+const NOWHERE = '-';
 
 /** Why `target` must not have the data of `source`; `undefined`: it may. @param annotations of the source */
 export function permission(
@@ -72,9 +72,6 @@ function inheritedPermission(
   return undefined;
 }
 
-/** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
-const MAX_TRIALS = 2500;
-
 /** Tries the items of a list in order: an invalid pattern after a match has no effect. */
 function listedPermission(
   { patterns: cache }: PermissionRules,
@@ -95,7 +92,13 @@ function listedPermission(
   return denied(`annotation ${annotation} of ${where} does not include namespace ${namespace}`);
 }
 
-/** The permission that a copy of this source passes on: `replicated-from-allowed`. */
+/** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
+const MAX_TRIALS = 2500;
+
+/**
+ * The permission that a copy of this source passes on: `replicated-from-allowed`. Where two lists have no exact intersection, a copy passes on
+ * less, never more.
+ */
 export function inheritance({ names, patterns }: PermissionRules, annotations: Annotations): string {
   const own = annotations[names.allowedNamespaces];
   if (!(names.from in annotations)) return own ?? EVERYWHERE;
@@ -103,31 +106,8 @@ export function inheritance({ names, patterns }: PermissionRules, annotations: A
   if (inherited === undefined) return NOWHERE;
   if (own === undefined || own === EVERYWHERE) return inherited;
   if (inherited === EVERYWHERE) return own;
-  return intersection(patterns, listItems(own), listItems(inherited));
-}
-
-/**
- * The items in both lists, and the names of one list that match a pattern of the other. Two different patterns have no
- * intersection. For lists that are too long to match, only the items in both: a copy then passes on less, never more.
- */
-function intersection(patterns: PatternCache, left: readonly string[], right: readonly string[]): string {
-  const inRight = new Set(right);
-  const both = new Set(left.filter((item) => inRight.has(item)));
-  for (const [items, others] of [
-    [left, right],
-    [right, left],
-  ] as const) {
-    const names = new Set(items.filter((item) => isName(item) && !both.has(item)));
-    const tried = [...new Set(others.filter((item) => !isName(item)))];
-    if (names.size * tried.length > MAX_TRIALS) continue;
-    for (const name of names) if (tried.some((other) => matchesPattern(patterns, other, name))) both.add(name);
-  }
-  return both.size === 0 ? NOWHERE : [...both].join(',');
-}
-
-function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
-  const pattern = patterns.get(item);
-  return !('error' in pattern) && pattern.matchesWhole(namespace);
+  const { items } = intersection(patterns, listItems(own), listItems(inherited), MAX_TRIALS);
+  return items.length === 0 ? NOWHERE : items.join(',');
 }
 
 function denied(message: string): Denial {

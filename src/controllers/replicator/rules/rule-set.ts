@@ -38,7 +38,8 @@ import {
   targetsIn,
   unknownOn,
 } from './rule.ts';
-import { PullShape, PushShape } from './shapes.ts';
+import { PullShape } from './pull-shape.ts';
+import { PushShape } from './push-shape.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { LeftOut, Reach } from '../../common/namespaces/reach.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
-import { isFrozen } from './shapes.ts';
+import { isFrozen } from './bookkeeping.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';
 import { pushedBy, readRule, readTargets, targetsIn } from './rule.ts';
 import { finish } from '../../../runtime/queue/slices.ts';

@@ -6,7 +6,7 @@ import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
 import { observe } from '../../../copy/model/observed.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames } from './annotations.ts';
-import { PullShape } from './shapes.ts';
+import { PullShape } from './pull-shape.ts';
 
 const names = annotationNames('k8s-replicator');
 const settings = {

@@ -1,0 +1,41 @@
+/** Lists of namespaces as the annotations of the replicator have them: names, and patterns of whole names. Pure. */
+import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { isName } from './annotations.ts';
+
+/** The pattern of every namespace. */
+export const EVERYWHERE = '.*';
+
+/** Whether a namespace is in the list. Nothing matches an invalid pattern. */
+export function isListed(patterns: PatternCache, items: readonly string[], namespace: string): boolean {
+  return items.some((item) => {
+    if (isName(item)) return item === namespace;
+    const pattern = patterns.get(item);
+    return !('error' in pattern) && pattern.matchesWhole(namespace);
+  });
+}
+
+/**
+ * The namespaces in both lists, as a list: the items in both, and the names of one list that match a pattern of the other.
+ * @param maxTrials pairs of a name and a pattern to match; instead of more, only the items in both
+ * @returns `isWhole`: the list has all of them. Two different patterns have no common pattern
+ */
+export function intersection(
+  patterns: PatternCache,
+  left: readonly string[],
+  right: readonly string[],
+  maxTrials = Infinity,
+): { readonly items: readonly string[]; readonly isWhole: boolean } {
+  const inRight = new Set(right);
+  const both = new Set(left.filter((item) => inRight.has(item)));
+  for (const [items, others] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    const names = new Set(items.filter((item) => isName(item) && !both.has(item)));
+    const tried = [...new Set(others.filter((item) => !isName(item)))];
+    if (names.size * tried.length > maxTrials) continue;
+    for (const name of names) if (isListed(patterns, tried, name)) both.add(name);
+  }
+  const hasOthers = (list: readonly string[]): boolean => list.some((item) => !isName(item) && !both.has(item));
+  return { items: [...both], isWhole: !(hasOthers(left) && hasOthers(right)) };
+}

@@ -1,0 +1,149 @@
+/**
+ * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows that. Otherwise the object
+ * is cleared, if it was filled before. Its labels, type and other annotations do not change.
+ */
+import { type Cause, causeOf, userCause } from '../../../copy/model/cause.ts';
+import {
+  type DesiredState,
+  type Failed,
+  failing,
+  type FieldPatch,
+  type Shape,
+  type SourceView,
+  UNREAD,
+  type Waiting,
+} from '../../../copy/model/claim.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
+import { type Annotations, type Place, readBool, sourcePath } from './annotations.ts';
+import { cleared, isFilled, isFrozen, versionPatch } from './bookkeeping.ts';
+import { inheritance, permission } from './permission.ts';
+import { type RuleSettings, unknownOn } from './rule.ts';
+
+export class PullShape implements Shape {
+  readonly id: string;
+  readonly #settings: RuleSettings;
+  readonly #target: Place & { readonly kind: string };
+  readonly #source: Place;
+
+  constructor(settings: RuleSettings, target: Place & { readonly kind: string }, source: Place) {
+    this.#settings = settings;
+    this.#target = target;
+    this.#source = source;
+    this.id = `pull ${source.namespace}/${source.name}`;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    if (observed === undefined || !this.#isCurrent(observed)) return UNREAD;
+    const refusal = unknownOn(this.#settings, 'the object', observed.annotations) ?? this.#keptByMirror(observed);
+    if (refusal !== undefined) return failing(refusal);
+    switch (source.state) {
+      case 'unknown':
+        return UNREAD;
+      case 'failed':
+        return failing(source);
+      case 'missing':
+        return this.#cleared(this.#withoutDetails({ ...source, state: 'waiting', for: 'source' }), observed, now);
+      case 'present':
+        return this.#from(source.annotations, source.version, observed, now);
+      default:
+        return source satisfies never;
+    }
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[this.#settings.names.version];
+  }
+
+  /** A SecretMirror that owns the target, perhaps in another process, would overwrite the data, and both would write again and again. */
+  #keptByMirror({ annotations }: Observed): Cause | undefined {
+    if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
+    const mirror = annotations[MIRROR_OWNER];
+    if (mirror === undefined) return undefined;
+    const { from } = this.#settings.names;
+    const message = `annotation ${from} is ignored: the object is a copy of SecretMirror ${mirror} (annotation ${MIRROR_OWNER})`;
+    return userCause('Conflict', message);
+  }
+
+  /** Whether the target still refers to the source of this shape. If not, its rule is evaluated soon. */
+  #isCurrent({ annotations }: Observed): boolean {
+    const { names } = this.#settings;
+    const value = annotations[names.from];
+    if (value === undefined) return false;
+    return sourcePath(names, this.#target, value) === `${this.#source.namespace}/${this.#source.name}`;
+  }
+
+  #from(source: Annotations, version: string, observed: Observed, now: number): DesiredState {
+    const { names } = this.#settings;
+    const where = `source ${this.#source.namespace}/${this.#source.name}`;
+    const refusal = unknownOn(this.#settings, where, source);
+    const denial = permission(this.#settings, this.#target, this.#source, source);
+    const cancelled = refusal ?? (denial?.result === 'cancelled' ? denial.refusal : undefined);
+    if (cancelled !== undefined) {
+      // A loop is detected only after all lists allow the target.
+      const isAllowedByLists = denial === undefined || denial.refusal.reason === 'Loop';
+      return failing(isAllowedByLists ? cancelled : this.#withoutDetails({ state: 'error', ...cancelled }));
+    }
+    if (denial !== undefined)
+      return this.#cleared(this.#withoutDetails({ state: 'error', ...denial.refusal }), observed, now);
+    if (names.from in source && !(names.version in source)) {
+      const message = `${where} has no data`;
+      return this.#cleared({ state: 'waiting', for: 'content', ...userCause('SourceEmpty', message) }, observed, now);
+    }
+    const once = readBool(observed.annotations, names.once);
+    if (typeof once === 'object') return failing(once);
+    const bySource = readBool(source, names.once);
+    if (typeof bySource === 'object') return failing(bySource);
+    const frozen = isFrozen(names, source, observed.annotations);
+    if (typeof frozen === 'object') return failing(frozen);
+    const passedOn: FieldPatch = {
+      [names.inherited]: inheritance(this.#settings, source),
+      [names.origin]: once ? null : this.#originOf(source),
+    };
+    const at = { [names.at]: rfc3339(now) };
+    // Labels and type belong to the user.
+    const unchanged = { kind: 'be', labels: {}, type: '' } as const;
+    if (frozen) return { ...unchanged, annotations: passedOn, bookkeeping: at, data: 'keep' };
+    const mark = versionPatch(names, observed, version);
+    return {
+      ...unchanged,
+      annotations: { ...passedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
+      bookkeeping: { ...mark.bookkeeping, ...at },
+      data: 'source',
+    };
+  }
+
+  /**
+   * The same message for a source that does not exist and for one that does not allow the target. Otherwise users could find out
+   * the names of objects in other namespaces. Within the namespace of the target the exact message is used.
+   */
+  #withoutDetails(remark: Waiting | Failed): Waiting | Failed {
+    const { namespace, name } = this.#source;
+    if (namespace === this.#target.namespace) return remark;
+    const { allowed, allowedNamespaces } = this.#settings.names;
+    const message =
+      `source ${namespace}/${name} does not exist or does not allow namespace ${this.#target.namespace} ` +
+      `(annotations ${allowed} and ${allowedNamespaces})`;
+    return { state: 'error', ...userCause('Denied', message) };
+  }
+
+  /** The first source of the chain. */
+  #originOf(source: Annotations): string {
+    const { names } = this.#settings;
+    const origin = names.from in source ? source[names.origin] : undefined;
+    return origin ?? `${this.#source.namespace}/${this.#source.name}`;
+  }
+
+  /** The desired state without data of the source. A target that was never filled keeps the data of its user. */
+  #cleared(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
+    const { names } = this.#settings;
+    if (!isFilled(names, observed)) {
+      return remark.state === 'error' ? failing(remark) : { kind: 'wait', for: remark.for, ...causeOf(remark) };
+    }
+    const bookkeeping = { [names.at]: rfc3339(now) };
+    return { kind: 'be', labels: {}, annotations: cleared(names), bookkeeping, data: 'minimal', remark };
+  }
+}

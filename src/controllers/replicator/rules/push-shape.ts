@@ -1,0 +1,159 @@
+/**
+ * The desired state of the target of a `replicate-to`: a copy of its source or, if the source has a `replicate-from`, an empty object with the
+ * same `replicate-from`. The annotations of the source are read for each desired state, so a change of them changes the desired state and not
+ * the claim.
+ */
+import { nobodyCause } from '../../../copy/model/cause.ts';
+import {
+  type DesiredObject,
+  type DesiredState,
+  failing,
+  type FieldPatch,
+  type Shape,
+  type SourceView,
+} from '../../../copy/model/claim.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { COPY_LABEL } from '../../common/excluded-metadata.ts';
+import type { Annotations, Place } from './annotations.ts';
+import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';
+import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
+
+const COPY_LABELS: FieldPatch = { [COPY_LABEL]: 'replicator' };
+const CHANGING: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  ...nobodyCause('Pending', 'the source is being evaluated again'),
+};
+
+export class PushShape implements Shape {
+  readonly id: string;
+  readonly #settings: RuleSettings;
+  readonly #source: Place;
+  readonly #owner: string;
+  /** The rule of the last annotations: the same for all copies. */
+  #last: { readonly annotations: Annotations; readonly rule: ReplicationRule | undefined } | undefined;
+
+  constructor(settings: RuleSettings, source: Place) {
+    this.#settings = settings;
+    this.#source = source;
+    this.#owner = `${source.namespace}/${source.name}`;
+    this.id = `push ${this.#owner}`;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    if (source.state === 'failed') return failing(source);
+    if (source.state !== 'present') return CHANGING;
+    const rule = this.#rule(source.annotations);
+    if (rule?.kind === 'broken') return failing(rule.refusal);
+    if (rule?.kind !== 'push') return CHANGING;
+    const refusal = observed && unknownOn(this.#settings, 'the target', observed.annotations);
+    if (refusal !== undefined) return failing(refusal);
+    return rule.from === undefined
+      ? this.#copy(source.annotations, source.version, observed, now)
+      : this.#emptyCopy(source.annotations, rule.from, observed, now);
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[this.#settings.names.version];
+  }
+
+  #rule(annotations: Annotations): ReplicationRule | undefined {
+    if (this.#last?.annotations !== annotations) {
+      this.#last = { annotations, rule: readRule(this.#settings, this.#source, annotations) };
+    }
+    return this.#last.rule;
+  }
+
+  #isOwnCopy(observed: Observed | undefined): observed is Observed {
+    return observed?.annotations[this.#settings.names.by] === this.#owner;
+  }
+
+  /** A copy with the data of the source. */
+  #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): DesiredState {
+    const { names } = this.#settings;
+    const common = this.#common(source, observed);
+    if (this.#isOwnCopy(observed) && !(names.from in observed.annotations)) {
+      const frozen = isFrozen(names, source, this.#ownOnce(source, observed));
+      if (typeof frozen === 'object') return failing(frozen);
+      if (frozen) {
+        const annotations = { ...kept(names, observed), ...common.annotations };
+        return { ...common, annotations, bookkeeping: {}, data: 'keep' };
+      }
+    }
+    const mark = versionPatch(names, observed, version);
+    return {
+      ...common,
+      annotations: {
+        ...common.annotations,
+        ...mark.annotations,
+        [names.from]: null,
+        [names.inherited]: null,
+        [names.origin]: null,
+        [names.onceVersion]: source[names.onceVersion] ?? null,
+      },
+      bookkeeping: { ...mark.bookkeeping, [names.at]: rfc3339(now) },
+      data: 'source',
+    };
+  }
+
+  /** A target that is filled by its own `replicate-from`. */
+  #emptyCopy(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
+    const { names } = this.#settings;
+    const common = this.#common(source, observed);
+    const annotations: FieldPatch = { ...common.annotations, [names.from]: from };
+    if (observed === undefined) {
+      return { ...common, annotations, bookkeeping: { [names.at]: rfc3339(now) }, data: 'minimal' };
+    }
+    const isOwnCopy = this.#isOwnCopy(observed);
+    const isChanged =
+      !isOwnCopy ||
+      observed.annotations[names.from] !== from ||
+      (annotations[names.once] !== undefined && (observed.annotations[names.once] ?? null) !== annotations[names.once]);
+    if (!isChanged) {
+      return { ...common, annotations: { ...kept(names, observed), ...annotations }, bookkeeping: {}, data: 'keep' };
+    }
+    // The data stay until the new source is copied.
+    return {
+      ...common,
+      annotations: { ...annotations, ...cleared(names) },
+      bookkeeping: { [names.at]: rfc3339(now) },
+      data: isOwnCopy ? 'keep' : 'minimal',
+    };
+  }
+
+  /** Labels are set only at creation. The label of all copies comes with any write, so that no copy is written for the label alone. */
+  #common(
+    source: Annotations,
+    observed: Observed | undefined,
+  ): Pick<DesiredObject, 'kind' | 'labels' | 'annotations' | 'bookkeepingLabels'> {
+    const { names, createWithLabels } = this.#settings;
+    const labels: Record<string, string> = observed === undefined ? { ...createWithLabels } : {};
+    for (const key of observed?.ownLabels ?? []) {
+      const value = observed?.labels[key];
+      if (value !== undefined) labels[key] = value;
+    }
+    const annotations: Record<string, string | null> = {
+      [names.by]: this.#owner,
+      [names.allowed]: source[names.allowed] ?? null,
+      [names.allowedNamespaces]: source[names.allowedNamespaces] ?? null,
+    };
+    const once = source[names.once];
+    if (once !== undefined) annotations[names.once] = once;
+    else if (observed !== undefined && !this.#isUsersOnce(observed)) annotations[names.once] = null;
+    return { kind: 'be', labels, annotations, bookkeepingLabels: COPY_LABELS };
+  }
+
+  /** The annotations of the target, without a replicate-once that was copied from the source before. */
+  #ownOnce(source: Annotations, observed: Observed): Annotations {
+    const { names } = this.#settings;
+    if (names.once in source || this.#isUsersOnce(observed)) return observed.annotations;
+    const { [names.once]: _, ...rest } = observed.annotations;
+    return rest;
+  }
+
+  #isUsersOnce(observed: Observed): boolean {
+    const { names } = this.#settings;
+    return names.once in observed.annotations && !observed.ownAnnotations.includes(names.once);
+  }
+}
