@@ -9,8 +9,8 @@ import {
   ruleName,
 } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { Observed } from '../../copy/model/observed.ts';
-import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
+import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';

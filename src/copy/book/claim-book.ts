@@ -26,6 +26,51 @@ export interface Entry {
   outcome: Outcome;
 }
 
+/** A claim, and its own entry. Claims of a rule that differ in their targets alone share the rest, because there are tens of thousands. */
+class BookedClaim implements Claim, Entry {
+  readonly target: ResourceKey;
+  outcome = PENDING;
+  readonly #alike: Claim;
+
+  /** @param alike the same but for the target */
+  constructor({ target }: Claim, alike: Claim) {
+    this.target = target;
+    this.#alike = alike;
+  }
+
+  get claim(): Claim {
+    return this;
+  }
+
+  get owner(): Owner {
+    return this.#alike.owner;
+  }
+
+  get mode(): Claim['mode'] {
+    return this.#alike.mode;
+  }
+
+  get source(): Claim['source'] {
+    return this.#alike.source;
+  }
+
+  get sourcePlace(): Claim['sourcePlace'] {
+    return this.#alike.sourcePlace;
+  }
+
+  get isRuleSource(): Claim['isRuleSource'] {
+    return this.#alike.isRuleSource;
+  }
+
+  get sourceGeneration(): Claim['sourceGeneration'] {
+    return this.#alike.sourceGeneration;
+  }
+
+  get shape(): Claim['shape'] {
+    return this.#alike.shape;
+  }
+}
+
 /** The result of a change of a rule's claims or sources. */
 export interface BookChange {
   /** Targets on which a claim was added, removed or changed. */
@@ -61,6 +106,7 @@ export class ClaimBook {
     for (const entry of old) before.set(idOf(entry.claim), entry);
     const after = new Map<ClaimId, Entry>();
     const targets: ResourceKey[] = [];
+    let last: Claim | undefined;
     for (const claim of claims) {
       const id = idOf(claim);
       if (after.has(id)) continue;
@@ -69,7 +115,8 @@ export class ClaimBook {
         after.set(id, known);
         continue;
       }
-      const entry: Entry = { claim, outcome: PENDING };
+      if (last === undefined || !areAlike(last, claim)) last = claim;
+      const entry = new BookedClaim(claim, last);
       after.set(id, entry);
       this.#insert(entry);
       targets.push(claim.target);
@@ -244,6 +291,14 @@ function idOf({ mode, target }: Pick<Claim, 'mode' | 'target'>): ClaimId {
   return mode === 'own' ? target : `${mode} ${target}`;
 }
 
+/** Whether two claims of a rule differ in their targets alone. */
+function areAlike(a: Claim, b: Claim): boolean {
+  return (
+    same(a, b) && a.owner === b.owner && a.shape === b.shape && a.mode === b.mode && a.isRuleSource === b.isRuleSource
+  );
+}
+
+/** Whether two claims of a rule, of one mode and on one target, request the same. */
 function same(a: Claim, b: Claim): boolean {
   return (
     a.source === b.source &&

@@ -23,13 +23,18 @@ const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Pa
   ...more,
 });
 
+/** The same for a claim and for its entry in a book, which is another object. */
+function nameOf({ owner, mode, source, target }: Claim): string {
+  return [owner.key, mode, source, target].join(' ');
+}
+
 /** A book and its cycles. Targets are decided again as the engine does: after a change of their claims, or of their object. */
 class World {
   readonly book = new ClaimBook();
-  /** Claims that carry nothing. */
-  readonly stopped = new Set<Claim>();
-  /** Claims whose source is not known yet. */
-  readonly unknown = new Set<Claim>();
+  /** Names of claims that carry nothing. */
+  readonly stopped = new Set<string>();
+  /** Names of claims whose source is not known yet. */
+  readonly unknown = new Set<string>();
   /** Targets that were decided since the last look. */
   readonly decided = new Set<ResourceKey>();
   readonly #queue = new Set<ResourceKey>();
@@ -40,8 +45,8 @@ class World {
       this.queries += 1;
       const flows = new Map<Claim, 'active' | 'unknown'>();
       for (const { claim: one } of this.book.on(target)) {
-        if (!this.stopped.has(one) && one.mode !== 'release')
-          flows.set(one, this.unknown.has(one) ? 'unknown' : 'active');
+        if (!this.stopped.has(nameOf(one)) && one.mode !== 'release')
+          flows.set(one, this.unknown.has(nameOf(one)) ? 'unknown' : 'active');
       }
       return flows;
     },
@@ -69,7 +74,8 @@ class World {
   }
 
   of(one: Claim): ReturnType<ReturnType<Cycles['viewsOn']>> {
-    return this.cycles.viewsOn(one.target)(one);
+    const booked = this.book.on(one.target).find(({ claim }) => nameOf(claim) === nameOf(one));
+    return this.cycles.viewsOn(one.target)(booked?.claim ?? one);
   }
 
   /** The message or state of each claim in a cycle. */
@@ -89,7 +95,7 @@ class World {
 /** By the definition: a claim is in a cycle if there is a path from its target to its source. Cycles of `fill` claims alone do not count. */
 function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claim> {
   const claims = [...rules].flatMap((rule) => [...world.book.of(rule)].map((entry) => entry.claim));
-  const edges = claims.filter((one) => targetKeyOfSource(one) !== undefined && !world.stopped.has(one));
+  const edges = claims.filter((one) => targetKeyOfSource(one) !== undefined && !world.stopped.has(nameOf(one)));
   const reach = (from: ResourceKey): Set<ResourceKey> => {
     const reached = new Set([from]);
     for (const place of reached)
@@ -146,7 +152,7 @@ test('after any history the cycles are those of the definition, their targets we
         } else if (step.do === 'flow') {
           const entry = [...world.book.of(step.rule)][step.nth];
           if (entry === undefined) continue;
-          if (!world.stopped.delete(entry.claim)) world.stopped.add(entry.claim);
+          if (!world.stopped.delete(nameOf(entry.claim))) world.stopped.add(nameOf(entry.claim));
           world.objectChanged(entry.claim.target);
         } else {
           world.decided.clear();
@@ -165,8 +171,9 @@ test('after any history the cycles are those of the definition, their targets we
           const fresh = new World();
           for (const one of world.stopped) fresh.stopped.add(one);
           for (const key of RULES) fresh.set(key, ...[...world.book.of(key)].map((entry) => entry.claim));
-          const again = fresh.views(RULES);
-          assert.deepEqual(again, views, 'a fresh start finds other cycles');
+          const named = (all: Map<Claim, string>) =>
+            new Map(Array.from(all, ([one, message]) => [nameOf(one), message]));
+          assert.deepEqual(named(fresh.views(RULES)), named(views), 'a fresh start finds other cycles');
         }
       }
     }),
@@ -210,7 +217,10 @@ describe('a ring of rules', () => {
       claim(asKey('r1'), asKey('a'), asKey('b'), { shape }),
       claim(asKey('r2'), asKey('b'), asKey('a'), { shape }),
     ];
-    const states = () => [there, back].map((one) => cycles.viewsOn(one.target)(one)?.state);
+    const states = () =>
+      [there, back].flatMap(({ owner, target }) =>
+        Array.from(book.of(owner.key), (entry) => cycles.viewsOn(target)(entry.claim)?.state),
+      );
     set(asKey('r1'), there);
     set(asKey('r2'), back);
     assert.deepEqual(states(), ['failed', 'failed']);
@@ -357,21 +367,21 @@ test('a claim waits while it is not known whether another one closes its cycle',
   const world = new World();
   const there = claim(asKey('r1'), asKey('a'), asKey('b'));
   const back = claim(asKey('r2'), asKey('b'), asKey('a'));
-  world.unknown.add(back);
+  world.unknown.add(nameOf(back));
   world.set(asKey('r1'), there);
   world.set(asKey('r2'), back);
   assert.deepEqual(world.of(there), { state: 'unknown' });
 
   world.settle();
   world.decided.clear();
-  world.unknown.delete(back);
+  world.unknown.delete(nameOf(back));
   world.objectChanged(asKey('a'));
   world.settle();
   assert.equal(world.of(there)?.state, 'failed');
   assert.deepEqual(world.decided, new Set(['a', 'b']));
 
   world.decided.clear();
-  world.stopped.add(back);
+  world.stopped.add(nameOf(back));
   world.objectChanged(asKey('a'));
   world.settle();
   assert.equal(world.of(there), undefined);

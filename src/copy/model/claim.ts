@@ -31,7 +31,7 @@ export interface Claim {
   /** The key that the source has as a target, if it is a different one (Vault). */
   readonly sourcePlace?: ResourceKey | undefined;
   /** The source is the object of the rule itself. Its deletion ends the claim, so the claim does not keep it from being deleted. */
-  readonly isRuleSource?: true;
+  readonly isRuleSource?: true | undefined;
   /**
    * The generation of such a source, if the status of the rule has it. With another generation the claim is another one, so that its outcome
    * is of this generation.

@@ -10,11 +10,14 @@
  */
 import { createHash } from 'node:crypto';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
-import { flatText } from '../../runtime/text/flat-text.ts';
-
 import { ByteCache } from '../../runtime/byte-cache.ts';
+import { flatText } from '../../runtime/text/flat-text.ts';
+import type { ObjectName } from './keys.ts';
+
 /** Our name in `metadata.managedFields`. */
 export const FIELD_MANAGER = 'keyferry';
+/** On every copy, written along with the mark of its owner: `<namespace>/<name>` of the copy itself. */
+export const PLACE_ANNOTATION = 'keyferry.dev/target';
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export interface Observed {
@@ -70,34 +73,74 @@ const MAX_OWNERS = 4096;
 /** Data keys that are longer together are replaced by their digest. */
 const MAX_KEYS = 1024;
 
-/** An object of an index, with the bits of the feeds that confirm it: one object, because there are tens of thousands. */
-export type Slot = Observed & { feeds: number };
+type Place = Pick<ObjectName, 'namespace' | 'name'>;
 
-/** The stored part of an object's metadata. No feed confirms it yet. */
-export function observe(meta: ObjectMeta, { lists, isRead, isCustom = false }: ObserveOptions = {}): Slot {
-  const { ownKeys, ownLabels, ownAnnotations, ownImmutable } = ownFields(meta.managedFields);
-  const { ownerReferences = [] } = meta;
-  const labels = keptOf(meta.labels ?? NONE, isRead && (() => false), lists);
-  const annotations = keptOf(meta.annotations ?? NONE, isRead, lists);
-  // One literal, and the rare fields after it: with spreads in it, or with one more usual field after it, the object takes a third more memory.
-  const slot: { -readonly [Field in keyof Slot]: Slot[Field] } = {
-    uid: meta.uid,
-    resourceVersion: meta.resourceVersion,
-    created: lists?.text(meta.creationTimestamp) ?? meta.creationTimestamp,
-    deleting: meta.deletionTimestamp !== undefined,
-    labels: lists?.map(labels.kept) ?? labels.kept,
-    annotations: annotations.kept,
-    ownKeys: ownKeys === undefined ? undefined : (lists?.text(ownKeys) ?? ownKeys),
-    ownLabels: lists?.share(ownLabels) ?? ownLabels,
-    ownAnnotations: lists?.share(ownAnnotations) ?? ownAnnotations,
-    feeds: 0,
-  };
-  if (isCustom) slot.generation = meta.generation ?? 0;
-  if (ownerReferences.length > 0) slot.owners = ownersText(ownerReferences);
-  if (ownImmutable === true) slot.ownImmutable = true;
-  if (labels.trimmed || annotations.trimmed) slot.trimmed = true;
-  if (isFull(meta.annotations ?? NONE)) slot.full = true;
-  return slot;
+/** The value of `PLACE_ANNOTATION`. */
+export function placeText({ namespace, name }: Place): string {
+  return `${namespace}/${name}`;
+}
+
+/**
+ * An object of an index, with the bits of the feeds that confirm it.
+ *
+ * There are tens of thousands, so all copies of a source share their labels and annotations. Of these, the place is another one on each copy:
+ * where it is the copy's own, it is left out, and made again for each reader.
+ */
+export class Slot implements Observed {
+  feeds = 0;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly created: string;
+  readonly deleting: boolean;
+  readonly labels: Texts;
+  readonly ownKeys: string | undefined;
+  readonly ownLabels: readonly string[];
+  readonly ownAnnotations: readonly string[];
+  readonly #annotations: Texts;
+  readonly #namespace: string | undefined;
+  readonly #name: string | undefined;
+  // Rare: with `declare`, an object without them has no room for them.
+  declare readonly generation?: number;
+  declare readonly owners?: string;
+  declare readonly ownImmutable?: true;
+  declare readonly trimmed?: true;
+  declare readonly full?: true;
+
+  /** @param place of an object that is kept: the strings that its index has anyway */
+  constructor(meta: ObjectMeta, { lists, isRead, isCustom = false }: ObserveOptions, place: Place | undefined) {
+    const { annotations: all = NONE, ownerReferences = [] } = meta;
+    const { ownKeys, ownLabels, ownAnnotations, ownImmutable } = ownFields(meta.managedFields);
+    const isPlaced = place !== undefined && all[PLACE_ANNOTATION] === placeText(place);
+    const labels = keptOf(meta.labels ?? NONE, isRead && (() => false), lists);
+    const annotations = keptOf(all, isRead, lists, isPlaced ? PLACE_ANNOTATION : undefined);
+    this.uid = meta.uid;
+    this.resourceVersion = meta.resourceVersion;
+    this.created = lists?.text(meta.creationTimestamp) ?? meta.creationTimestamp;
+    this.deleting = meta.deletionTimestamp !== undefined;
+    this.labels = labels.kept;
+    this.ownKeys = ownKeys === undefined ? undefined : (lists?.text(ownKeys) ?? ownKeys);
+    this.ownLabels = lists?.share(ownLabels) ?? ownLabels;
+    this.ownAnnotations = lists?.share(ownAnnotations) ?? ownAnnotations;
+    this.#annotations = annotations.kept;
+    this.#namespace = isPlaced ? place.namespace : undefined;
+    this.#name = isPlaced ? place.name : undefined;
+    if (isCustom) this.generation = meta.generation ?? 0;
+    if (ownerReferences.length > 0) this.owners = ownersText(ownerReferences);
+    if (ownImmutable === true) this.ownImmutable = true;
+    if (labels.trimmed || annotations.trimmed) this.trimmed = true;
+    if (isFull(all)) this.full = true;
+  }
+
+  get annotations(): Texts {
+    const [namespace, name] = [this.#namespace, this.#name];
+    if (namespace === undefined || name === undefined) return this.#annotations;
+    return { ...this.#annotations, [PLACE_ANNOTATION]: placeText({ namespace, name }) };
+  }
+}
+
+/** The stored part of an object's metadata. */
+export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observed {
+  return new Slot(meta, options, undefined);
 }
 
 /**
@@ -147,20 +190,24 @@ function isFull(annotations: Texts): boolean {
   return bytes > MOST_ANNOTATIONS - LEAST_ROOM;
 }
 
-/** Keeps at least one key of a map that is not empty: the JSON patch for an empty map differs (`changes` in `object-writer.ts`). */
+/**
+ * Keeps at least one key of a map that is not empty: the JSON patch for an empty map differs (`changes` in `object-writer.ts`).
+ * @param except a key that the caller keeps
+ */
 function keptOf(
   map: Texts,
   isRead: IsRead | undefined,
   lists: KeyLists | undefined,
+  except?: string,
 ): { readonly kept: Texts; readonly trimmed: boolean } {
   const kept: Record<string, string> = {};
   let room = MAX_KEPT;
   let trimmed = false;
-  let some = false;
+  let some = except !== undefined;
   let first: string | undefined;
   for (const key in map) {
     const value = map[key];
-    if (value === undefined || key === LAST_APPLIED) continue;
+    if (value === undefined || key === LAST_APPLIED || key === except) continue;
     const read = isRead === undefined || isRead(key);
     if (read !== true) {
       first ??= key;
@@ -175,7 +222,8 @@ function keptOf(
     some = true;
   }
   if (!some && first !== undefined) kept[first] = tooLong(map[first] ?? '');
-  return { kept: some || first !== undefined ? kept : NONE, trimmed };
+  if (!some && first === undefined) return { kept: NONE, trimmed };
+  return { kept: lists?.map(kept) ?? kept, trimmed };
 }
 
 /** Prefix of a replaced value. No usual value starts with this character. */

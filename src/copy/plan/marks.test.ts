@@ -6,8 +6,8 @@ import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode } from '../model/claim.ts';
 import { ClaimBook } from '../book/claim-book.ts';
-import { ownerByMark, PLACE_ANNOTATION, placedOwner } from './marks.ts';
-import type { Observed } from '../model/observed.ts';
+import { ownerByMark, placedOwner } from './marks.ts';
+import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
 

@@ -9,18 +9,11 @@
  */
 import type { ClaimBook } from '../book/claim-book.ts';
 import { type ResourceKey, type ObjectName, parseResourceKey, type RuleKey } from '../model/keys.ts';
-import type { Observed } from '../model/observed.ts';
+import { type Observed, PLACE_ANNOTATION, placeText } from '../model/observed.ts';
 import type { RuleSet } from '../model/rule-set.ts';
-
-/** On every copy, written along with the mark: `<namespace>/<name>` of the copy itself. */
-export const PLACE_ANNOTATION = 'keyferry.dev/target';
 
 type NameInNamespace = Pick<ObjectName, 'namespace' | 'name'>;
 type MarkReader = Pick<RuleSet, 'ownerOf'>;
-
-export function placeText({ namespace, name }: NameInNamespace): string {
-  return `${namespace}/${name}`;
-}
 
 /** Whether the marks were written for another object. */
 export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>, place: NameInNamespace): boolean {

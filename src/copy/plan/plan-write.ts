@@ -2,13 +2,12 @@
 import { causeOf, userCause } from '../model/cause.ts';
 import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
-import { contentVersion, type Observed, ownersText } from '../model/observed.ts';
+import { contentVersion, type Observed, ownersText, PLACE_ANNOTATION, placeText } from '../model/observed.ts';
 import { fillerOf, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 
 import type { OwnerReference } from '../../kube/api.ts';
 import { parseResourceKey } from '../model/keys.ts';
-import { PLACE_ANNOTATION, placeText } from './marks.ts';
 /** @param observed the target; `undefined`: it does not exist */
 export function planWrite(
   facts: Facts,

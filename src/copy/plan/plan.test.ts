@@ -15,8 +15,7 @@ import {
   type DesiredObject,
 } from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
-import { PLACE_ANNOTATION } from './marks.ts';
-import { type Observed, ownersText } from '../model/observed.ts';
+import { type Observed, ownersText, PLACE_ANNOTATION } from '../model/observed.ts';
 import type { Facts, OrphanAction, Plan } from './facts.ts';
 import type { Fingerprint } from '../model/content.ts';
 import { OVERWRITTEN_MARK } from './plan-write.ts';

@@ -14,11 +14,11 @@ export interface Repairs {
 
 /** The memory of a target's repairs. */
 export interface RepairMemory {
-  repairs?: Repairs;
+  repairs?: Repairs | undefined;
   /** Writes in a row after which the server stored something else. */
-  overwritten?: Repairs;
+  overwritten?: Repairs | undefined;
   /** By mode of the claim: the version of the source in the last write. */
-  wrote?: Partial<Record<Claim['mode'], string>>;
+  wrote?: Partial<Record<Claim['mode'], string>> | undefined;
 }
 
 /** Number of repairs without a pause. */

@@ -11,7 +11,7 @@ import { Manager } from '../../../src/copy/engine/manager.ts';
 import type { Claim, Outcome, Shape } from '../../../src/copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../../src/copy/model/keys.ts';
 import { SECRET } from '../../../src/copy/model/kind.ts';
-import { placeText, PLACE_ANNOTATION } from '../../../src/copy/plan/marks.ts';
+import { placeText, PLACE_ANNOTATION } from '../../../src/copy/model/observed.ts';
 import type { KubeApi } from '../../../src/kube/api.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { HttpKubeApi } from '../../../src/kube/http.ts';

@@ -4,14 +4,13 @@
  */
 import type { Claim, Outcome } from '../../../copy/model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
+import { type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Condition } from '../rules/rule-statuses.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { ListedRule, RuleReader, Unwanted } from './reader.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { MigratedProgram } from '../../../config/migrated-programs.ts';
-import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 
 /** A rule and its state. */
 export interface RuleStatus extends TargetPlace {

@@ -3,8 +3,7 @@
  * the original can read each other's annotations.
  */
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
-import { lengthProblem } from '../../../copy/model/observed.ts';
+import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { OWN_PREFIX, REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 

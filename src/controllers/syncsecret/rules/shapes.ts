@@ -3,9 +3,8 @@ import { COPY_LABEL, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { causeOf, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../../copy/model/claim.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
-import { LAST_APPLIED, type Observed } from '../../../copy/model/observed.ts';
+import { LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/flat-text.ts';
-import { PLACE_ANNOTATION } from '../../../copy/plan/marks.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import {
   COPY_OF_SYNC_SECRET,

@@ -176,3 +176,31 @@ describe('a list', () => {
     }
   });
 });
+
+describe('the place that the annotations of an object name', () => {
+  const PLACE = 'keyferry.dev/target';
+  const placed = (namespace: string, place: string): ObjectMeta => ({
+    ...meta('5'),
+    namespace,
+    annotations: { note: 'x', [PLACE]: place },
+  });
+
+  it('is there if it is its own, or that of another object, also after a change', () => {
+    const { index, sink } = setUp();
+    const places = { a: 'a/n', b: 'b/n', clone: 'a/n', odd: '' };
+    for (const version of ['5', '6']) {
+      for (const [namespace, place] of Object.entries(places)) {
+        sink.upsert({ metadata: { ...placed(namespace, place), resourceVersion: version } }, false);
+        assert.deepEqual(index.get(namespace, 'n')?.annotations, { note: 'x', [PLACE]: place });
+      }
+    }
+    sink.upsert({ metadata: { ...placed('a', 'other/n'), resourceVersion: '7' } }, false);
+    assert.equal(index.get('a', 'n')?.annotations[PLACE], 'other/n');
+  });
+
+  it('alone makes no other annotation appear', () => {
+    const index = new ObjectIndex('c', 'Secret', () => undefined, { isRead: (key) => key === PLACE || undefined });
+    index.feed().sink.upsert({ metadata: placed('a', 'a/n') }, false);
+    assert.deepEqual(index.get('a', 'n')?.annotations, { [PLACE]: 'a/n' });
+  });
+});

@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { OnObjectChange } from '../../engine/backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
-import { KeyLists, observe, type Observed, type ObserveOptions, type Slot } from '../../model/observed.ts';
+import { KeyLists, observe, type Observed, type ObserveOptions, Slot } from '../../model/observed.ts';
 
 /** The bit of one feed. */
 type FeedBit = number;
@@ -38,7 +38,7 @@ export class ObjectIndex {
   readonly cluster: string;
   readonly kind: string;
   readonly #onChange: OnObjectChange;
-  readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #namespaces = new Map<string, Namespace>();
   readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
   readonly #onRollback: (key: ObjectKey) => void;
@@ -62,7 +62,7 @@ export class ObjectIndex {
   }
 
   get(namespace: string, name: string): Observed | undefined {
-    return this.#slots.get(namespace)?.get(name);
+    return this.#namespaces.get(namespace)?.slots.get(name);
   }
 
   /** As `get`, by key. */
@@ -72,8 +72,8 @@ export class ObjectIndex {
   }
 
   *keys(): Iterable<ObjectKey> {
-    for (const [namespace, names] of this.#slots) {
-      for (const name of names.keys()) yield resourceKey(this.cluster, this.kind, namespace, name);
+    for (const [namespace, { slots }] of this.#namespaces) {
+      for (const name of slots.keys()) yield resourceKey(this.cluster, this.kind, namespace, name);
     }
   }
 
@@ -139,9 +139,9 @@ export class ObjectIndex {
         const isListed = (key: string): boolean => only === undefined || key.startsWith(`${only}/`);
         for (const key of this.#running.keys())
           if (isListed(key) && !keys.has(key)) this.#noteDeletion(key, resourceVersion);
-        for (const [namespace, names] of this.#slots) {
+        for (const [namespace, { slots }] of this.#namespaces) {
           if (only !== undefined && namespace !== only) continue;
-          for (const [name, slot] of names) {
+          for (const [name, slot] of slots) {
             if (keys.has(`${namespace}/${name}`)) continue;
             if (isOlder(resourceVersion, slot.resourceVersion))
               this.#awaitConfirmation(bit, slot, `${namespace}/${name}`);
@@ -192,12 +192,14 @@ export class ObjectIndex {
   }
 
   #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {
-    const namespace = meta.namespace ?? '';
+    const { namespace = '' } = meta;
     const path = `${namespace}/${meta.name}`;
-    const names = this.#slots.get(namespace);
-    const before = names?.get(meta.name);
-    if (names === undefined || before === undefined) {
-      this.#add(bit, namespace, meta, initial, own);
+    const there = getOrCreate(this.#namespaces, namespace, () => ({ name: namespace, slots: new Map() }));
+    const before = there.slots.get(meta.name);
+    if (before === undefined) {
+      const slot = this.#set(there, meta, bit);
+      if (bit === OWN_WRITES) this.#pendingWrites.expect(path);
+      this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, own);
       return;
     }
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
@@ -214,22 +216,15 @@ export class ObjectIndex {
     }
     if (!isNew) return;
     // Other feeds have only confirmed the earlier object of this name.
-    const after = this.#slotOf(meta, before.uid === meta.uid ? before.feeds : bit);
-    names.set(meta.name, after);
+    const after = this.#set(there, meta, before.uid === meta.uid ? before.feeds : bit);
     this.#onChange(this.#key(namespace, meta.name), before, after, initial, own);
   }
 
-  #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean, own: boolean): void {
-    const slot = this.#slotOf(meta, bit);
-    const names = getOrCreate(this.#slots, namespace, () => new Map());
-    names.set(this.#observing.lists.text(meta.name), slot);
-    if (bit === OWN_WRITES) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
-    this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, own);
-  }
-
-  #slotOf(meta: ObjectMeta, feeds: FeedBit): Slot {
-    const slot = observe(meta, this.#observing);
+  #set({ name: namespace, slots }: Namespace, meta: ObjectMeta, feeds: FeedBit): Slot {
+    const name = this.#observing.lists.text(meta.name);
+    const slot = new Slot(meta, this.#observing, { namespace, name });
     slot.feeds = feeds;
+    slots.set(name, slot);
     return slot;
   }
 
@@ -255,21 +250,27 @@ export class ObjectIndex {
    * @param gone the deletion is newer than our own writes
    */
   #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, isGone = false): void {
-    const names = this.#slots.get(namespace);
-    const slot = names?.get(name);
-    if (names === undefined || slot === undefined) return;
+    const slots = this.#namespaces.get(namespace)?.slots;
+    const slot = slots?.get(name);
+    if (slots === undefined || slot === undefined) return;
     if (uid !== undefined && slot.uid !== uid) return;
     slot.feeds &= ~bit;
     if (isGone) this.#settle(slot, `${namespace}/${name}`);
     if (slot.feeds !== 0) return;
-    names.delete(name);
-    if (names.size === 0) this.#slots.delete(namespace);
+    slots.delete(name);
+    if (slots.size === 0) this.#namespaces.delete(namespace);
     this.#onChange(this.#key(namespace, name), slot, undefined, false);
   }
 
   #key(namespace: string, name: string): ObjectKey {
     return resourceKey(this.cluster, this.kind, namespace, name);
   }
+}
+
+/** The objects of a namespace, by name. */
+interface Namespace {
+  readonly name: string;
+  readonly slots: Map<string, Slot>;
 }
 
 /** The version in which a watch reported that the object was deleted or no longer matches, if any. */

@@ -157,7 +157,7 @@ export class TargetActions {
       // Before the memory is changed: if another object has the name now, this clears the memory of the old one.
       const kept = request.storeResponse(meta, true);
       const memory = this.#memory.edit(target);
-      delete memory.cleared;
+      memory.cleared &&= false;
       recordWrite(attempt, memory, now());
       const { held } = facts;
       const version = contentVersion(kept);
@@ -187,7 +187,7 @@ export class TargetActions {
   #written({ facts, plan: { claim, remarks }, run }: Action, kept: Observed, overwritten: boolean): ActionResult {
     const memory = this.#memory.edit(run.target);
     if (!overwritten) {
-      delete memory.overwritten;
+      memory.overwritten &&= undefined;
       const settle = { outcome: undefined, wroteFor: claim, remarks };
       const isDone = facts.entries.length === 1 && claim.mode === 'own' && !isMarkedOverwritten(kept);
       return isDone ? { settle } : { settle, requeueAfterMs: 0 };
@@ -268,11 +268,11 @@ export class TargetActions {
     }
     onWrite(target, 'delete', true, claim);
     const memory = this.#memory.edit(target);
-    delete memory.held;
+    memory.held = undefined;
     if (store.index.find(target) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the response.
       run.lastRead = null;
-      delete memory.deleted;
+      memory.deleted &&= undefined;
       memory.cleared = true;
       return 'again';
     }

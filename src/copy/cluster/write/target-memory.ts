@@ -10,7 +10,7 @@
  * - `overwritten`: number of writes in a row that the server changed;
  * - `wrote`: the version of the source in the last write, also when the target is gone.
  *
- * A target without any of these has no entry.
+ * A target without any of these has no entry. Most targets have `held` and `wrote` alone.
  */
 import { isOlder } from '../../../kube/api.ts';
 import { orAborted } from '../../../runtime/abort.ts';
@@ -22,30 +22,49 @@ import type { TargetReader, TargetState } from '../../plan/decide.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
 import type { KubeStore, StoredContent } from '../objects/store.ts';
 
+/** The content of targets at one version. The copies of a source share one object. */
+type HeldContent = Omit<StoredContent, 'version'>;
+
+/**
+ * Rare fields are not there until they are needed, and none is deleted: they are set with `&&=` where they may be absent. V8 keeps an object
+ * with a deleted field in a hash table, which takes five times as much memory.
+ */
 export interface Memory extends RepairMemory {
-  held?: StoredContent;
-  deleted?: string;
-  cleared?: true;
+  held: HeldContent | undefined;
+  /** The version of the target that has the content `held`. */
+  heldVersion: string | undefined;
+  deleted?: string | undefined;
+  cleared?: boolean;
   watchedByName?: boolean;
 }
 
 export class TargetMemory {
   readonly unlabelled = new UnlabelledCopies();
   readonly #targets = new Map<ObjectKey, Memory>();
+  #lastHeld: HeldContent | undefined;
 
   get(target: ObjectKey): Readonly<Memory> | undefined {
     return this.#targets.get(target);
   }
 
-  /** For changes. Call `removeIfEmpty` after removing a field. */
+  /** For changes. Call `removeIfEmpty` after the end of a state. */
   edit(target: ObjectKey): Memory {
-    return getOrCreate(this.#targets, target, () => ({}));
+    return getOrCreate(this.#targets, target, () => ({ held: undefined, heldVersion: undefined, wrote: undefined }));
+  }
+
+  heldOf(target: ObjectKey): StoredContent | undefined {
+    const { held, heldVersion: version } = this.#targets.get(target) ?? {};
+    return held === undefined || version === undefined ? undefined : { version, ...held };
   }
 
   /** @param type the target's, which may differ from the content's. '' or undefined: as it was known before */
-  storeContent(target: ObjectKey, { type, ...held }: StoredContent): void {
+  storeContent(target: ObjectKey, { version, fingerprint, immutable, type }: StoredContent): void {
     const memory = this.edit(target);
-    memory.held = { ...held, type: type === undefined || type === '' ? memory.held?.type : type };
+    const held = { fingerprint, immutable, type: type === undefined || type === '' ? memory.held?.type : type };
+    const last = this.#lastHeld;
+    const isAsLast = last?.fingerprint === fingerprint && last.immutable === immutable && last.type === held.type;
+    memory.held = this.#lastHeld = isAsLast ? last : held;
+    memory.heldVersion = version;
   }
 
   /** The object is gone. */
@@ -53,8 +72,8 @@ export class TargetMemory {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (memory.deleted !== undefined) memory.cleared = true;
-    delete memory.deleted;
-    delete memory.held;
+    memory.deleted &&= undefined;
+    memory.held = undefined;
   }
 
   /** @param claimed a rule claims the target */
@@ -62,13 +81,15 @@ export class TargetMemory {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (!claimed) {
-      delete memory.held;
-      delete memory.cleared;
-      delete memory.repairs;
-      delete memory.overwritten;
-      delete memory.wrote;
+      memory.held = undefined;
+      memory.cleared &&= false;
+      memory.repairs &&= undefined;
+      memory.overwritten &&= undefined;
+      memory.wrote = undefined;
     }
-    if (Object.keys(memory).length === 0) this.#targets.delete(target);
+    const { held, deleted, cleared, watchedByName, repairs, overwritten, wrote } = memory;
+    const isUsed = [held, deleted, cleared, watchedByName, repairs, overwritten, wrote].some(Boolean);
+    if (!isUsed) this.#targets.delete(target);
   }
 }
 
@@ -150,7 +171,7 @@ export class TargetRun implements TargetReader {
     const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
     const known = gone || store.isKnown(target) || this.lastRead === null || memory?.cleared === true;
-    const held = (observed && store.heldIn(target, observed)) ?? memory?.held;
+    const held = (observed && store.heldIn(target, observed)) ?? this.#memory.heldOf(target);
     const isHeld = observed !== undefined && held?.version === contentVersion(observed);
     return {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',

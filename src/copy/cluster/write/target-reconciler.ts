@@ -124,7 +124,7 @@ export class TargetReconciler {
       this.#memory.edit(target).watchedByName = true;
       this.#options.store.follow(target);
     } else {
-      delete this.#memory.edit(target).watchedByName;
+      this.#memory.edit(target).watchedByName = false;
       this.#options.store.watches.unfollow(target);
       this.#tidyMemory(target);
     }
