@@ -47,7 +47,7 @@ export function syncSecretRows(work: SyncSecretWork): Row[] {
     { id: 'sync-idle', measure: () => idle(work) },
     { id: 'sync-restart', measure: (environment) => restart(work, environment) },
     { id: 'sync-removed', measure: (environment) => removed(work, environment, bare) },
-    { id: 'sync-wide', onlyIfNamed: true, measure: (environment, before) => wide(work, environment, before) },
+    { id: 'sync-wide', onlyIfNamed: true, measure: (environment, before) => wide(work, environment, before, bare) },
   ];
 }
 
@@ -284,8 +284,13 @@ async function removed(
   ];
 }
 
-/** 10,000 SyncSecrets, with both programs started anew. */
-async function wide(work: SyncSecretWork, environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
+/** 10,000 SyncSecrets, with both programs started anew. @param bare the times of the bare client for 500 */
+async function wide(
+  work: SyncSecretWork,
+  environment: Environment,
+  before: readonly Figure[],
+  bare: BareTimes | undefined,
+): Promise<Figure[]> {
   if (!before.some(({ id }) => id === 'sync-removed.time')) await removed(work, environment, undefined);
   await work.stopPrograms();
   const where = places(WIDE);
@@ -308,6 +313,7 @@ async function wide(work: SyncSecretWork, environment: Environment, before: read
       title: '10,000 Secrets from nothing, starts included',
       value: seconds(secrets.last),
       unit: 's',
+      ...(bare === undefined ? {} : { bare: (seconds(bare.create) * WIDE) / SYNC_SECRETS }),
       note: `all phases after ${seconds(phases.last).toFixed(1)} s`,
     },
     {

@@ -60,7 +60,8 @@ function runningSyncSecrets(role: 'ccm' | 'manager', its = api): SyncSecrets {
   const engine = { enqueueRule: () => undefined, enqueueStatus: () => undefined };
   const clock = { now: () => 0, monotonic: () => 0 };
   const metrics = { registry: new MetricRegistry() };
-  const context = { engine, cluster: { api: its }, clock, metrics, recordEvent: () => undefined };
+  const cluster = { api: its, store: () => ({ hold: () => undefined }) };
+  const context = { engine, cluster, clock, metrics, recordEvent: () => undefined };
   return new SyncSecrets({ role, isRule: () => true, context });
 }
 

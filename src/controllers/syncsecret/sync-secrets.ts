@@ -30,7 +30,9 @@ export interface SyncSecretsOptions {
   readonly isRule: (rule: SyncSecretRule) => boolean;
   readonly context: Pick<ControllerContext, 'recordEvent'> & {
     readonly engine: Pick<ControllerContext['engine'], 'enqueueRule' | 'enqueueStatus'>;
-    readonly cluster: Pick<ControllerContext['cluster'], 'api'>;
+    readonly cluster: Pick<ControllerContext['cluster'], 'api'> & {
+      readonly store: (kind: typeof SYNC_SECRET) => Pick<ReturnType<ControllerContext['cluster']['store']>, 'hold'>;
+    };
     readonly clock: Pick<ControllerContext['clock'], 'now' | 'monotonic'>;
     readonly metrics: Pick<ControllerContext['metrics'], 'registry'>;
   };
@@ -72,6 +74,7 @@ export class SyncSecrets {
       kind: SYNC_SECRET,
       store: { storeResponse: (object) => this.#storeMetadata(object) },
       metadataOnly: true,
+      onPrepared: (object) => cluster.store(SYNC_SECRET).hold(object),
       fieldManager: RULES_MANAGER,
     });
     this.#statuses = new RuleStatuses({
@@ -157,7 +160,7 @@ export class SyncSecrets {
     if (object !== undefined) this.#statuses.record(rule, object, [{ type: 'Warning', reason, message }]);
   }
 
-  /** The response to our own write has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
+  /** The response to most own writes has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
   #storeMetadata(object: KubeObject): void {
     const { namespace = '', name, generation } = object.metadata;
     const stored = this.store.get(this.store.key(namespace, name));

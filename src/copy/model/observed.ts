@@ -304,7 +304,7 @@ const TEXTS_BYTES = 8 * 1024 * 1024;
 export class KeyLists {
   readonly #texts = new ByteCache<string>({ maxBytes: TEXTS_BYTES });
   readonly #short = new Map<string, string>();
-  readonly #maps = new Map<string, Readonly<Record<string, string>>>();
+  readonly #maps = new Map<string, object>();
   readonly #lists = new Map<string, readonly string[]>();
 
   /** The shared copy of a text: a list of namespaces on every copy. */
@@ -322,10 +322,10 @@ export class KeyLists {
     return shared(this.#lists, key, () => Object.freeze(key === '' ? [] : key.split('\n')));
   }
 
-  /** The same map, as the one copy of it: labels, which all copies of a source have alike. */
-  map(map: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-    const text = JSON.stringify(map);
-    return text.length > MAX_MAP ? map : shared(this.#maps, text, () => map);
+  /** The shared copy of a map, or of a status: all copies of a source have the same labels. The value must never change. */
+  map<Value extends object>(value: Value): Value {
+    const text = JSON.stringify(value);
+    return text.length > MAX_MAP ? value : (shared(this.#maps, text, () => value) as Value);
   }
 }
 

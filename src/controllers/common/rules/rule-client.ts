@@ -17,6 +17,8 @@ export interface RuleClientOptions {
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
   /** Requests only the metadata of objects. A status that was written is passed on with them. */
   readonly metadataOnly?: boolean;
+  /** Takes the whole object when it has got its finalizer, because the values are needed next. */
+  readonly onPrepared?: (object: KubeObject) => void;
   /**
    * Another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a copy that it wrote
    * itself and that are no longer desired.
@@ -90,7 +92,11 @@ export class RuleClient {
     const others = finalizers.filter((one) => !replaces.includes(one));
     const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
     if (added === undefined && annotations === undefined && spec === undefined) return;
-    await this.patch(rule, { metadata: { resourceVersion, finalizers: added, annotations }, spec }, signal);
+    const { store, onPrepared, metadataOnly } = this.#options;
+    const patch = { metadata: { resourceVersion, finalizers: added, annotations }, spec };
+    const object = await this.#patch(rule, '', patch, signal, metadataOnly === true && onPrepared === undefined);
+    onPrepared?.(object);
+    store?.storeResponse(object);
   }
 
   /**
@@ -117,21 +123,31 @@ export class RuleClient {
     }
   }
 
-  async #patch({ metadata }: KubeObject, subresource: string, patch: object, signal: AbortSignal): Promise<KubeObject> {
+  async #patch(
+    { metadata }: KubeObject,
+    subresource: string,
+    patch: object,
+    signal: AbortSignal,
+    metadataOnly = this.#options.metadataOnly,
+  ): Promise<KubeObject> {
     const { fieldManager = FIELD_MANAGER } = this.#options;
-    return await this.#send({
+    const request = {
       method: 'PATCH',
       path: this.#pathOf(metadata.namespace ?? '', metadata.name) + subresource,
       query: { fieldManager },
       body: JSON.stringify(patch),
       contentType: `application/${Array.isArray(patch) ? 'json' : 'merge'}-patch+json`,
       signal,
-    });
+    } as const;
+    return await this.#send(request, metadataOnly);
   }
 
-  async #send(request: Parameters<KubeApi['request']>[0]): Promise<KubeObject> {
-    const { api, metadataOnly = false } = this.#options;
-    const { body } = await api.request({ ...request, accept: metadataOnly ? METADATA_ONLY : undefined });
+  async #send(
+    request: Parameters<KubeApi['request']>[0],
+    metadataOnly = this.#options.metadataOnly,
+  ): Promise<KubeObject> {
+    const accept = metadataOnly === true ? METADATA_ONLY : undefined;
+    const { body } = await this.#options.api.request({ ...request, accept });
     return parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject;
   }
 

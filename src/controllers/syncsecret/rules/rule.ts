@@ -56,7 +56,7 @@ export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
     type: lists.text(clipped(type, MAX_TEXT)),
     immutable: immutable === true,
     origin: originOf(metadata),
-    propagated: propagated && clipped(propagated, MAX_NAMESPACE),
+    propagated: propagated && lists.text(clipped(propagated, MAX_NAMESPACE)),
     status: statusOf(object, lists),
   };
 }
@@ -66,7 +66,8 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
   const { observedGeneration, phase, conditions } = (object as SyncSecret).status ?? {};
   const condition = conditions?.find(({ type }) => type === SYNCED_CONDITION);
   const text = (value: string): string => lists.text(clipped(value, MAX_TEXT));
-  return {
+  // The SyncSecrets that were synced in one second have the same status.
+  return lists.map({
     ...(observedGeneration !== undefined && { observedGeneration }),
     ...(phase !== undefined && { phase: text(phase) }),
     ...(condition && {
@@ -79,7 +80,7 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
         },
       ],
     }),
-  };
+  });
 }
 
 /** Changes whenever the claims of a SyncSecret may change, and not with its status. */

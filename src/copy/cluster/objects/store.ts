@@ -176,6 +176,16 @@ export class KubeStore implements SourceProvider {
     if (isSource) this.#contents.set(`${key}@${version}`, content, content.weight);
   }
 
+  /** Keeps the values of a source in the response to a write, if they are those of its last event: a copy needs them next. */
+  hold(object: KubeObject): void {
+    const { namespace = '', name } = object.metadata;
+    const key = this.key(namespace, name);
+    const version = versionOf(object.metadata, this.kind);
+    if (this.#stored.get(key)?.version !== version || this.#contents.get(`${key}@${version}`) !== undefined) return;
+    const content = this.contentOf(object as WholeObject);
+    this.#contents.set(`${key}@${version}`, content, content.weight);
+  }
+
   /** Drops the values of a source that its only copy has now. */
   copied(key: ObjectKey): void {
     const stored = this.#stored.get(key);
