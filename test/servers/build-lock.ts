@@ -15,18 +15,22 @@ const HEARTBEAT_MS = 5_000;
 const STALE_MS = 60_000;
 const POLL_MS = 250;
 
-/** Runs `work` while holding the lock file; `onWait` gets the holder (a pid, or `?`) at every poll. */
+/**
+ * Runs `work` while holding the lock file.
+ * @param onWait gets the holder (a pid, or `?`) at every poll. A result that it returns ends the wait, without `work`
+ */
 export async function withLock<T>(
   file: string,
   work: () => Promise<T>,
-  onWait: (holder: string) => void,
+  onWait: (holder: string) => T | undefined,
   signal?: AbortSignal,
 ): Promise<T> {
   while (!(await take(file))) {
     const holder = await holderOf(file);
     if (holder === 'stale') await discard(file);
     else if (holder !== 'free') {
-      onWait(holder);
+      const result = onWait(holder);
+      if (result !== undefined) return result;
       await delay(POLL_MS, undefined, signal === undefined ? {} : { signal });
     }
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { copyFileSync, existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -232,6 +232,23 @@ describe('the build lock', () => {
       );
     await Promise.all([enter(), enter(), enter()]);
     assert.deepEqual(most, [1, 1, 1]);
+  });
+
+  it('is not waited for any longer when another process has built the server', async () => {
+    const env = await makeEnvironment('waits', 'exit 1');
+    const target = path.join(cacheFolder(env), serverRecipe('etcd').cacheKey, 'etcd');
+    await mkdir(path.dirname(target), { recursive: true });
+    const built = await withLock(
+      path.join(cacheFolder(env), 'build.lock'),
+      async () => {
+        const onProgress = (line: string): void => {
+          if (line.startsWith('waiting for etcd')) copyFileSync('/bin/true', target);
+        };
+        return await ensureServer('etcd', { env, onProgress });
+      },
+      () => undefined,
+    );
+    assert.equal(built, target);
   });
 
   it('is taken over from a process that has exited', async () => {

@@ -53,18 +53,21 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
   options.signal?.throwIfAborted();
   const onProgress = options.onProgress ?? ((): void => undefined);
   await mkdir(cacheFolder(env), { recursive: true });
+  const target = cachedPath(name, env);
   let toldAt = -Infinity;
   return withLock(
     path.join(cacheFolder(env), 'build.lock'),
     async () => {
-      const target = cachedPath(name, env);
       if (!isExecutable(target)) await goBuild(serverRecipe(name, env), target, { ...options, onProgress, env });
       return target;
     },
     (holder) => {
-      if (performance.now() - toldAt < 5_000) return;
+      // The lock is for all servers: its holder may be building another one.
+      if (isExecutable(target)) return target;
+      if (performance.now() - toldAt < 5_000) return undefined;
       toldAt = performance.now();
       onProgress(`waiting for ${name}: process ${holder} is building`);
+      return undefined;
     },
     options.signal,
   );
