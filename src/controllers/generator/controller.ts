@@ -53,9 +53,11 @@ const PERMISSION_RETRY_MS = 15_000;
 function create(context: ControllerContext): Controller {
   const { cluster, clock, config, engine, log, metrics, vault } = context;
   const { registry } = metrics;
-  const served = new ServedVersion(cluster.api);
+  const served = new ServedVersion(cluster.api, log);
   let rights: EsoRights | undefined;
   let mode: ConditionMode = 'unknown';
+  /** Is aborted at the stop of the process. */
+  let ending: AbortSignal | undefined;
 
   const rules = new RuleStore<ExternalSecretRule>({
     controller: GENERATOR,
@@ -172,7 +174,7 @@ function create(context: ControllerContext): Controller {
       metadataOnly: false,
       inPages: true,
     };
-    cluster.watch(target, sink, served.diagnosis(config.controllersNamed), namespaces);
+    cluster.watch(target, sink, served.diagnosis(config.controllersNamed, ending), namespaces);
   };
 
   return {
@@ -181,6 +183,7 @@ function create(context: ControllerContext): Controller {
       return `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
     },
     installed: async (signal) => {
+      ending = signal;
       rights = await findRights(context, served, signal);
     },
     open: () => {
@@ -223,7 +226,7 @@ async function findRights(context: ControllerContext, served: ServedVersion, sig
     served.isAwaited = false;
     let waitMs = DISCOVERY_RETRY_MS;
     try {
-      if (await served.refresh()) {
+      if (await served.refresh(signal)) {
         const rights = await rightsOf(context, served.groupPath, signal);
         if (rights !== undefined) return rights;
         const advice = 'apply deploy/rbac-generator.yaml, or leave the generator out of --controllers';

@@ -8,7 +8,8 @@ import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
-import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type EsoVersion } from './api.ts';
+import type { Log } from '../../observe/log.ts';
+import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type EsoVersion, GENERATOR } from './api.ts';
 import type { ConditionMode } from './request/external-secret.ts';
 
 export const EXTERNAL_SECRETS = 'externalsecrets';
@@ -24,10 +25,12 @@ export class ServedVersion {
   /** The start waits for the API. */
   isAwaited = false;
   readonly #api: KubeApi;
+  readonly #log: Log;
   #version: EsoVersion = ESO_VERSIONS[0];
 
-  constructor(api: KubeApi) {
+  constructor(api: KubeApi, log: Log) {
     this.#api = api;
+    this.#log = log;
   }
 
   get version(): EsoVersion {
@@ -44,11 +47,11 @@ export class ServedVersion {
   }
 
   /** Asks the server. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
-  async refresh(): Promise<boolean> {
+  async refresh(signal: AbortSignal | undefined): Promise<boolean> {
     for (const version of ESO_VERSIONS) {
       const path = `/apis/${ESO_GROUP}/${version}`;
       try {
-        const { body } = await this.#api.request({ method: 'GET', path });
+        const { body } = await this.#api.request({ method: 'GET', path, signal });
         const { resources = [] } = parseJson(body, `the answer to GET ${path}`) as { resources?: { name?: string }[] };
         if (!resources.some(({ name }) => name === EXTERNAL_SECRETS)) continue;
         this.#version = version;
@@ -64,8 +67,17 @@ export class ServedVersion {
    * Diagnoses a watch that gets 404: the CRDs of ESO serve another version now, or are gone. The next try of the watch uses the version that is
    * served then. Where the refresh fails, that try fails too, and refreshes again.
    * @param isNamed the user named the controller, so it is an error that its API is missing
+   * @param signal ends a refresh
    */
-  diagnosis(isNamed: boolean): WatchDiagnosis {
+  diagnosis(isNamed: boolean, signal: AbortSignal | undefined): WatchDiagnosis {
+    const refresh = async (): Promise<void> => {
+      try {
+        await this.refresh(signal);
+      } catch (error) {
+        if (signal?.aborted !== true)
+          this.#log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
+      }
+    };
     return new CrdDiagnosis({
       api: this.#api,
       kind: this,
@@ -73,7 +85,7 @@ export class ServedVersion {
       isOptional: !isNamed,
       // The cluster waits for the watch: at the start the API was there.
       isAlone: true,
-      onMissing: () => void this.refresh().catch(() => false),
+      onMissing: () => void refresh(),
     });
   }
 }
@@ -97,13 +109,15 @@ export async function rightsOf(
   groupPath: string,
   signal: AbortSignal,
 ): Promise<EsoRights | undefined> {
-  const mayList = async (path: string): Promise<boolean> => {
+  /** @param refused what follows where it is not permitted, and how to change that */
+  const mayList = async (path: string, refused?: { text: string; advice: string }): Promise<boolean> => {
     try {
       await api.request({ method: 'GET', path, query: { limit: 1 }, signal });
       return true;
     } catch (error) {
-      if (isForbidden(error)) return false;
-      throw error;
+      if (!isForbidden(error)) throw error;
+      if (refused !== undefined) log.warn(refused.text, { advice: refused.advice });
+      return false;
     }
   };
   const listed = config.namespaces.length > 0 ? config.namespaces : undefined;
@@ -116,17 +130,16 @@ export async function rightsOf(
   }
   const first = namespaces?.[0];
   const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
-  const wantsStores = config.credentials === 'stores';
-  const stores = wantsStores && (await mayList(`${storesPath}/secretstores`));
-  if (wantsStores && !stores) {
-    const advice = 'to use the stores, permit to list and watch secretstores';
-    log.warn('cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all', { advice });
-  }
-  const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`);
-  if (!crd) {
-    const advice = `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`;
-    log.warn('cannot read the CRD of ExternalSecrets, neither writing nor removing the condition Created', { advice });
-  }
+  const stores =
+    config.credentials === 'stores' &&
+    (await mayList(`${storesPath}/secretstores`, {
+      text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all',
+      advice: 'to use the stores, permit to list and watch secretstores',
+    }));
+  const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`, {
+    text: 'cannot read the CRD of ExternalSecrets, neither writing nor removing the condition Created',
+    advice: `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`,
+  });
   return { namespaces, stores, clusterStores: stores && (await mayList(`${groupPath}/clustersecretstores`)), crd };
 }
 

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VaultProvider } from '../api.ts';
-import { type Places, placesOf, type StoreSource } from './places.ts';
+import { type Places, placesOf } from './places.ts';
 import type { StoreRef, WantedValue } from './requests.ts';
-import type { StoreSpec, StoreUser } from '../store/store-spec.ts';
+import {
+  environmentStore,
+  type StoreSpec,
+  type StoreUser,
+  type VaultStore,
+  vaultStoreOf,
+} from '../store/store-spec.ts';
+import { NO_VAULT_ENVIRONMENT } from '../../../config/vault-environment.ts';
 
 const USER: StoreUser = { namespace: 'dev', labels: {}, matches: () => false, mayGetApiTokens: () => false };
 
@@ -18,7 +25,7 @@ const STORES: Readonly<Record<string, StoreSpec>> = {
   'ClusterSecretStore vault': vault({ server: 'http://other', path: 'secret' }),
   'SecretStore aws': { provider: { aws: {} } },
 };
-const FROM_STORES: StoreSource = { from: 'stores', get: ({ kind, name }) => STORES[`${kind} ${name}`] };
+const storeOf = (ref: StoreRef): VaultStore => vaultStoreOf(ref, STORES[`${ref.kind} ${ref.name}`], USER);
 
 function wanted(index: number, key: string, name = 'vault', kind: StoreRef['kind'] = 'SecretStore'): WantedValue {
   return { field: `spec.data[${index}]`, store: { kind, name }, key, property: `p${index}`, decoding: 'None' };
@@ -28,7 +35,7 @@ function wanted(index: number, key: string, name = 'vault', kind: StoreRef['kind
 function summary({ places }: Places): unknown[] {
   return places.flatMap(({ store, entries }) =>
     Array.from(entries.values(), ({ path, values }) => [
-      store,
+      store.name,
       path,
       values.map(({ field }) => field.slice(-2, -1)).join(),
     ]),
@@ -39,8 +46,7 @@ test('the values of one path are one entry, however the key is written', () => {
   const keys = ['app', 'secret/app', 'secret/data/app', 'secret//app/', 'other', 'app'];
   const { places, problems } = placesOf(
     keys.map((key, index) => wanted(index, key)),
-    FROM_STORES,
-    USER,
+    storeOf,
   );
   assert.deepEqual(problems, []);
   assert.deepEqual(summary({ places, problems }), [
@@ -48,16 +54,15 @@ test('the values of one path are one entry, however the key is written', () => {
     ['SecretStore/vault', 'secret/data/other', '4'],
   ]);
   const [place] = places;
-  assert.deepEqual(place?.login.server, { addr: 'http://vault' });
-  assert.deepEqual(place?.login.auth, { method: 'token', token: { namespace: 'dev', name: 'token', key: 'token' } });
+  assert.deepEqual(place?.store.server, { addr: 'http://vault' });
+  assert.deepEqual(place?.store.auth, { method: 'token', token: { namespace: 'dev', name: 'token', key: 'token' } });
   assert.equal(place?.entries.get('secret/data/app')?.version, 'v2');
 });
 
 test('each store is a place of its own, also for the same path', () => {
   const found = placesOf(
     [wanted(0, 'app'), wanted(1, 'app', 'vault', 'ClusterSecretStore'), wanted(2, 'app', 'one')],
-    FROM_STORES,
-    USER,
+    storeOf,
   );
   assert.deepEqual(summary(found), [
     ['SecretStore/vault', 'secret/data/app', '0'],
@@ -76,8 +81,7 @@ test('a key or store that cannot be used does not hold up the others', () => {
       wanted(4, 'app'),
       wanted(5, 'x'.repeat(2000)),
     ],
-    FROM_STORES,
-    USER,
+    storeOf,
   );
   assert.deepEqual(summary(found), [['SecretStore/vault', 'secret/data/app', '4']]);
   assert.deepEqual(
@@ -93,18 +97,19 @@ test('a key or store that cannot be used does not hold up the others', () => {
 
 test('from the environment all stores are one server, and the key is the path, as for vault kv put', () => {
   const values = [wanted(0, 'secret/app'), wanted(1, 'secret/data/app', 'missing'), wanted(2, 'secret')];
-  const found = placesOf(values, { from: 'environment', server: { addr: 'http://env' } }, USER);
+  const found = placesOf(values, () => environmentStore({ ...NO_VAULT_ENVIRONMENT, address: 'http://env' }));
   assert.deepEqual(summary(found), [
     ['environment', 'secret/app', '0'],
     ['environment', 'secret/data/app', '1'],
   ]);
-  assert.deepEqual(found.places[0]?.login, { server: { addr: 'http://env' }, auth: { method: 'environment' } });
+  const { server, auth } = found.places[0]?.store ?? {};
+  assert.deepEqual([server?.addr, auth], ['http://env', { method: 'environment' }]);
   assert.equal(found.places[0]?.entries.get('secret/app')?.version, undefined);
   assert.deepEqual(
     found.problems.map(({ field }) => field),
     ['spec.data[2].remoteRef.key'],
   );
-  const without = placesOf(values, { from: 'environment', server: undefined }, USER);
+  const without = placesOf(values, () => environmentStore(NO_VAULT_ENVIRONMENT));
   assert.deepEqual(without.places, []);
   assert.match(without.problems[0]?.message ?? '', /\$VAULT_ADDR is not set/);
 });

@@ -1,6 +1,5 @@
 /** One entry of Vault: decides which values the entry lacks, and makes them in one version. */
-import { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
-import type { Counter, MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import type { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
 import { isJsonObject, type JsonValue } from '../../../vault/json.ts';
 import type { KvEntry } from '../../../vault/kv/answers.ts';
 import type { VaultEntries } from '../../../vault/kv/entries.ts';
@@ -34,40 +33,33 @@ export interface EntryOutcome {
 
 export interface MakeOptions {
   readonly settings: Settings;
-  /** Of the entry in its server, for the lock. */
-  readonly key: string;
   /** Who else writes the entry. @param paths all spellings of its path */
   readonly writerOf: (paths: readonly string[]) => string | undefined;
   /** Only looks: `decision.make` has the values that are missing. */
   readonly dryRun: boolean;
+  /** By `key`, the entry in its server. KV 1 has no versions, so two writers of this process would not notice each other. */
+  readonly writers: KeyedLock;
+  readonly key: string;
   readonly signal: AbortSignal;
 }
 
-export class EntryMaker {
-  readonly #made: Counter<never>;
-  /** KV 1 has no versions, so two writers of this process would not notice each other. */
-  readonly #writers = new KeyedLock();
-
-  constructor(registry: MetricRegistry) {
-    this.#made = registry.counter('keyferry_generator_values_total', 'Values put into Vault.', []);
-  }
-
-  /**
-   * Reads the entry, and writes what it lacks. The write names the version that was read, so of several writers one succeeds, and the others
-   * read again.
-   * @throws VaultError: nothing is known, and nothing was written, unless the answer to the write was lost
-   */
-  async make(entries: VaultEntries, entry: WantedEntry, options: MakeOptions): Promise<EntryOutcome> {
-    const { key, writerOf, signal } = options;
-    const resolved = await entries.resolve(entry.path, signal);
-    const problem = placeProblem(resolved, entry);
-    if (problem !== undefined) return refused(entry, { reason: 'ErrorCreating', message: problem });
-    const writer = writerOf(spellingsOf(resolved, entry.path));
-    if (writer !== undefined) return refused(entry, { reason: 'Conflict', message: `${writer} writes this entry` });
-    const outcome = await this.#writers.run(key, async () => await update(entries, entry, options), signal);
-    if (outcome.made) this.#made.inc({}, outcome.decision.make.length);
-    return outcome;
-  }
+/**
+ * Reads the entry, and writes what it lacks. The write names the version that was read, so of several writers one succeeds, and the others
+ * read again.
+ * @throws VaultError: nothing is known, and nothing was written, unless the answer to the write was lost
+ */
+export async function makeValues(
+  entries: VaultEntries,
+  entry: WantedEntry,
+  options: MakeOptions,
+): Promise<EntryOutcome> {
+  const { writerOf, writers, key, signal } = options;
+  const resolved = await entries.resolve(entry.path, signal);
+  const problem = placeProblem(resolved, entry);
+  if (problem !== undefined) return refused(entry, { reason: 'ErrorCreating', message: problem });
+  const writer = writerOf(spellingsOf(resolved, entry.path));
+  if (writer !== undefined) return refused(entry, { reason: 'Conflict', message: `${writer} writes this entry` });
+  return await writers.run(key, async () => await update(entries, entry, options), signal);
 }
 
 function refused({ path, values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {

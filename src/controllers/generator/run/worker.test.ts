@@ -9,6 +9,7 @@ import { VaultError } from '../../../vault/errors.ts';
 import { type ExternalSecretRule, ruleOf } from '../request/external-secret.ts';
 import type { Result } from './result.ts';
 import { Worker, type WorkerOptions } from './worker.ts';
+import { vaultStoreOf } from '../store/store-spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 
@@ -59,8 +60,7 @@ function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; o
     rule,
     mode: () => 'limited',
     stores: {
-      userOf: () => Promise.resolve(user),
-      sourceFor: () => ({ from: 'stores', get: () => ({ provider }) }),
+      usableIn: () => Promise.resolve((ref) => vaultStoreOf(ref, { provider }, user)),
       readCa: () => Promise.reject(new Error('there is none')),
     },
     vault: { open, close: (one) => closed.push(one) },

@@ -9,27 +9,27 @@ import { isSkippedCall, type VaultAccess, type VaultLogin } from '../../../copy/
 import { NotKnownYetError } from '../../../copy/vault/access/credentials.ts';
 import { vaultTargetKey } from '../../../copy/vault/locations.ts';
 import type { Log } from '../../../observe/log.ts';
-import type { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import type { Counter, MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import { TimeLimitError } from '../../../runtime/abort.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
+import { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import type { VaultServerOptions } from '../../../vault/client/server.ts';
-import { EntryMaker, type EntryOutcome } from './entry.ts';
+import { type EntryOutcome, makeValues } from './entry.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf } from '../request/external-secret.ts';
 import { SettingError, type Settings, settingsOf } from '../request/settings.ts';
-import { type StoreEntries, placesOf } from '../request/places.ts';
+import { type Place, placesOf } from '../request/places.ts';
 import type { Problem } from '../request/requests.ts';
 import { found, problemOf, recreating, type Result, resultOf, WRONG_ANNOTATION, wrongSetting } from './result.ts';
-import type { StoreUser } from '../store/store-spec.ts';
 import type { Stores } from '../store/stores.ts';
 import type { Job, Writes } from './writes.ts';
 
 export interface WorkerOptions {
   readonly rule: (key: RuleKey) => ExternalSecretRule | undefined;
   readonly mode: () => ConditionMode;
-  readonly stores: Pick<Stores, 'userOf' | 'sourceFor' | 'readCa'>;
+  readonly stores: Pick<Stores, 'usableIn' | 'readCa'>;
   readonly vault: Pick<VaultAccess, 'open' | 'close'>;
   readonly book: Pick<ClaimBook, 'on'>;
   readonly writes: Pick<Writes, 'result' | 'announce' | 'heal' | 'forget'>;
@@ -65,7 +65,8 @@ const LOOK_AGAIN_MS = 60_000;
 
 export class Worker {
   readonly #options: WorkerOptions;
-  readonly #maker: EntryMaker;
+  readonly #made: Counter<never>;
+  readonly #writers = new KeyedLock();
   /** The users of Vault for each rule. */
   readonly #users = new Map<RuleKey, Set<LoginKey>>();
   /** The entries that were written and not reported yet, because the report failed: the next one still says `Success`. */
@@ -75,7 +76,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.#maker = new EntryMaker(options.registry);
+    this.#made = options.registry.counter('keyferry_generator_values_total', 'Values put into Vault.', []);
   }
 
   /** Who has to act before ESO can read the values. */
@@ -116,16 +117,16 @@ export class Worker {
     }
     const { namespace = '' } = rule.metadata;
     const { wanted, problems } = rule.requests;
-    let user: StoreUser;
+    let storeOf: Awaited<ReturnType<Stores['usableIn']>>;
     try {
-      user = await stores.userOf(namespace, wanted, signal);
+      storeOf = await stores.usableIn(namespace, wanted, signal);
     } catch (error) {
       const failed = newWork();
       this.#fail(failed, error, { field: `namespace ${namespace}` }, signal);
       await this.#report(job, failed, failed.problems);
       throw error;
     }
-    const { places, problems: misplaced } = placesOf(wanted, stores.sourceFor(namespace), user);
+    const { places, problems: misplaced } = placesOf(wanted, storeOf);
     this.#useOnly(key, places);
     // A value that was made before and is missing now was deleted: the user reads that before it is made again.
     const dryRun = rule.result?.created === true && Object.keys(rule.result.entries).length > 0;
@@ -145,7 +146,7 @@ export class Worker {
   }
 
   /** Makes the values in all places. One that fails does not hold up the others. */
-  async #workAt(job: Job, places: readonly StoreEntries[], pass: Pass): Promise<Work> {
+  async #workAt(job: Job, places: readonly Place[], pass: Pass): Promise<Work> {
     const work = newWork();
     for (const place of places) {
       try {
@@ -159,7 +160,7 @@ export class Worker {
           work.waits = true;
           continue;
         }
-        this.#fail(work, error, { field: place.store.replace('/', ' '), auth: place.login.auth }, job.signal);
+        this.#fail(work, error, { field: place.store.name.replace('/', ' '), auth: place.store.auth }, job.signal);
       }
     }
     return work;
@@ -178,21 +179,21 @@ export class Worker {
     work.error = error;
   }
 
-  async #workIn(job: Job, place: StoreEntries, work: Work, { settings, dryRun, until }: Pass): Promise<void> {
+  async #workIn(job: Job, place: Place, work: Work, { settings, dryRun, until }: Pass): Promise<void> {
     const { vault, stores, clock, log } = this.#options;
     const { key, signal } = job;
-    const { auth } = place.login;
+    const { name: storeName, auth, ca } = place.store;
     const checkTime = (): void => {
       if (clock.monotonic() > until) throw new TimeLimitError('reading and writing the entries', RUN_LIMIT_MS);
     };
     checkTime();
-    const user = loginKey(key, place.store);
+    const user = loginKey(key, storeName);
     getOrCreate(this.#users, key, () => new Set()).add(user);
-    const ca = place.ca && (await stores.readCa(place.ca, signal));
-    const server = { ...place.login.server, ...(ca !== undefined && { caBundle: ca }) };
+    const server = { ...place.store.server, ...(ca && { caBundle: await stores.readCa(ca, signal) }) };
     const { entries } = await vault.open(user, { server, auth }, signal);
     const { name } = parseRuleKey(key);
     const writerOf = (paths: readonly string[]): string | undefined => this.#writerOf(server, paths);
+    const writers = this.#writers;
     for (const entry of place.entries.values()) {
       checkTime();
       const { path } = entry;
@@ -204,14 +205,15 @@ export class Worker {
       let outcome: EntryOutcome;
       try {
         const entryKey = vaultTargetKey({ server, path });
-        outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, writerOf, dryRun, signal });
+        outcome = await makeValues(entries, entry, { settings, writerOf, dryRun, writers, key: entryKey, signal });
       } catch (error) {
-        this.#fail(work, error, { field: entry.values[0]?.field ?? place.store, auth }, signal);
+        this.#fail(work, error, { field: entry.values[0]?.field ?? storeName, auth }, signal);
         // The server may answer for other entries, unless it does not answer at all.
         if (isVaultError(error) && error.transient) return;
         continue;
       }
       if (outcome.made) {
+        this.#made.inc({}, outcome.decision.make.length);
         log.info(`${name}: the Vault secret was created.`, { rule: key, path, vault: server.addr });
         getOrCreate(this.#unreported, key, () => new Set()).add(path);
       }
@@ -284,8 +286,8 @@ export class Worker {
   }
 
   /** Ends the use of all other stores. */
-  #useOnly(key: RuleKey, places: readonly StoreEntries[]): void {
-    const wanted = new Set(places.map(({ store }) => loginKey(key, store)));
+  #useOnly(key: RuleKey, places: readonly Place[]): void {
+    const wanted = new Set(places.map(({ store }) => loginKey(key, store.name)));
     for (const user of this.#users.get(key) ?? []) {
       if (wanted.has(user)) continue;
       this.#options.vault.close(user);

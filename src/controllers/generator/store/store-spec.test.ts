@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import type { SecretKeySelector, StoreCondition, VaultProvider } from '../api.ts';
-import { StoreError, type StoreSpec, type StoreUser, type VaultStore, vaultStoreOf } from './store-spec.ts';
+import { StoreError, type StoreUser, type VaultStore, vaultStoreOf } from './store-spec.ts';
 
 const TOKEN = { name: 'vault-token', key: 'token' };
 const VAULT: VaultProvider = { server: 'https://vault:8200', auth: { tokenSecretRef: TOKEN } };
@@ -16,7 +16,7 @@ const USER: StoreUser = {
 type Kind = 'SecretStore' | 'ClusterSecretStore';
 
 function storeOf(vault: VaultProvider, kind: Kind = 'SecretStore', user: StoreUser = USER): VaultStore {
-  return vaultStoreOf(kind, { provider: { vault: { ...VAULT, ...vault } } }, user);
+  return vaultStoreOf({ kind, name: 'vault' }, { provider: { vault: { ...VAULT, ...vault } } }, user);
 }
 
 /** Reason and message. */
@@ -32,6 +32,7 @@ function refused(call: () => unknown): string {
 
 test('server, mount and version are those of the store', () => {
   assert.deepEqual(storeOf({}), {
+    name: 'SecretStore/vault',
     server: { addr: 'https://vault:8200' },
     ca: undefined,
     auth: { method: 'token', token: { namespace: 'team-a', ...TOKEN } },
@@ -182,12 +183,12 @@ test('a store that cannot be used is refused with its field', () => {
     const message = refused(() => storeOf(provider, kind));
     assert.ok(message.startsWith(says), message);
   }
-  for (const spec of [undefined, {}, { provider: {} }, { provider: { aws: { region: 'x' } } }] satisfies (
-    | StoreSpec
-    | undefined
-  )[]) {
-    const name = spec?.provider === undefined || !('aws' in spec.provider) ? 'none' : 'aws';
-    const message = refused(() => vaultStoreOf('SecretStore', spec, USER));
+  for (const [name, spec] of [
+    ['none', {}],
+    ['none', { provider: {} }],
+    ['aws', { provider: { aws: { region: 'x' } } }],
+  ] as const) {
+    const message = refused(() => vaultStoreOf({ kind: 'SecretStore', name: 'vault' }, spec, USER));
     assert.equal(message, `UnsupportedProvider spec.provider: values are made in Vault only, not in ${name}`);
   }
   assert.ok(storeOf({ tls: {}, headers: {} }), 'empty blocks are as none');
@@ -237,7 +238,7 @@ test('a ClusterSecretStore is for the namespaces of its conditions', () => {
     [expression('env', 'Equals', ['dev'])],
   ];
   const use = (kind: Kind, conditions: readonly StoreCondition[]): unknown =>
-    vaultStoreOf(kind, { conditions, provider: { vault: VAULT } }, USER);
+    vaultStoreOf({ kind, name: 'vault' }, { conditions, provider: { vault: VAULT } }, USER);
   for (const conditions of allowed) assert.ok(use('ClusterSecretStore', conditions), JSON.stringify(conditions));
   for (const conditions of denied) {
     const message = refused(() => use('ClusterSecretStore', conditions));

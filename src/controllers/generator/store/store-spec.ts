@@ -1,5 +1,6 @@
 /** Reads a SecretStore or ClusterSecretStore of ESO: where its Vault is, how to log in, and which entry a key names. Pure. */
 import type { Fault } from '../../../copy/model/cause.ts';
+import type { VaultEnvironment } from '../../../config/vault-environment.ts';
 import type { VaultAuthRef, VaultSecretKey } from '../../../copy/vault/locations.ts';
 import type { VaultServerOptions } from '../../../vault/client/server.ts';
 import { normalizePath, VaultPathError } from '../../../vault/path.ts';
@@ -18,11 +19,14 @@ export interface CaReference {
 export interface StoreMount {
   /** `spec.provider.vault.path`: where the engine is mounted. `undefined`: the keys begin with the mount. */
   readonly mount: string | undefined;
-  readonly version: 'v1' | 'v2';
+  /** Of KV. `undefined`: there is no store, and Vault decides, as for `vault kv put`. */
+  readonly version: 'v1' | 'v2' | undefined;
 }
 
 /** A store, as one namespace may use it. */
 export interface VaultStore extends StoreMount {
+  /** `SecretStore/vault-backend`; `environment` where the environment is in the place of all stores. */
+  readonly name: string;
   readonly server: VaultServerOptions;
   readonly ca: CaReference | undefined;
   readonly auth: VaultAuthRef;
@@ -65,17 +69,26 @@ const FIELD = 'spec.provider.vault';
 /** Fields of `auth` that are no login. */
 const NO_LOGIN: ReadonlySet<string> = new Set(['namespace']);
 
-/**
- * The Vault of a store.
- * @throws StoreError
- */
-export function vaultStoreOf(kind: StoreRef['kind'], spec: StoreSpec | undefined, user: StoreUser): VaultStore {
-  const vault = spec?.provider?.vault;
+/** @param environment the variables of Vault's client @throws StoreError without a server */
+export function environmentStore(environment: VaultEnvironment): VaultStore {
+  const { address: addr, caBundle, tlsServerName, insecureSkipVerify, namespace } = environment;
+  if (addr === undefined) {
+    throw new StoreError('InvalidStore', 'cannot be read, and $VAULT_ADDR is not set', 'operator');
+  }
+  const server = { addr, caBundle, tlsServerName, insecureSkipVerify, namespace };
+  const auth = { method: 'environment' } as const;
+  return { name: 'environment', server, ca: undefined, auth, mount: undefined, version: undefined };
+}
+
+/** @param spec `undefined`: there is no such store @throws StoreError */
+export function vaultStoreOf({ kind, name }: StoreRef, spec: StoreSpec | undefined, user: StoreUser): VaultStore {
+  if (spec === undefined) throw new StoreError('StoreNotFound', 'does not exist');
+  const vault = spec.provider?.vault;
   if (vault === undefined) {
-    const provider = Object.keys(spec?.provider ?? {})[0] ?? 'none';
+    const provider = Object.keys(spec.provider ?? {})[0] ?? 'none';
     throw new StoreError('UnsupportedProvider', `spec.provider: values are made in Vault only, not in ${provider}`);
   }
-  if (kind === 'ClusterSecretStore' && !isAllowed(spec?.conditions ?? [], user)) {
+  if (kind === 'ClusterSecretStore' && !isAllowed(spec.conditions ?? [], user)) {
     throw new StoreError('StoreNotAllowed', `spec.conditions: the namespace ${user.namespace} may not use the store`);
   }
   const unsupported = (['tls', 'headers'] as const).find((field) => Object.keys(vault[field] ?? {}).length > 0);
@@ -89,6 +102,7 @@ export function vaultStoreOf(kind: StoreRef['kind'], spec: StoreSpec | undefined
     throw new StoreError('InvalidStore', `${FIELD}.path must not be empty`);
   }
   return {
+    name: `${kind}/${name}`,
     server: serverOf(vault),
     ca: caOf(kind, vault, home),
     auth: authOf(vault, home, user.mayGetApiTokens),
@@ -238,7 +252,7 @@ export function entryPathOf(key: string, { mount, version }: StoreMount): string
 
 function withMount(key: string, mount: string | undefined, version: StoreMount['version']): string {
   if (mount === undefined) {
-    if (version === 'v1' || key.includes('/data/')) return key;
+    if (version !== 'v2' || key.includes('/data/')) return key;
     const [first = '', ...rest] = key.split('/');
     return [first, 'data', ...rest].join('/');
   }

@@ -12,9 +12,16 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
 import type { SecretStore } from '../api.ts';
 import type { EsoRights } from '../eso-api.ts';
-import type { StoreSource } from '../request/places.ts';
 import type { StoreRef, WantedValue } from '../request/requests.ts';
-import { type CaReference, StoreError, type StoreSpec, type StoreUser } from './store-spec.ts';
+import {
+  type CaReference,
+  environmentStore,
+  StoreError,
+  type StoreSpec,
+  type StoreUser,
+  type VaultStore,
+  vaultStoreOf,
+} from './store-spec.ts';
 
 /** What is kept of a store. */
 type KeptStore = KubeObject & { readonly spec: StoreSpec };
@@ -67,24 +74,19 @@ export class Stores {
     };
   }
 
-  /** The stores as an ExternalSecret of this namespace may name them. */
-  sourceFor(namespace: string): StoreSource {
-    if (this.#rights()?.stores === true) return { from: 'stores', get: (ref) => this.#find(ref, namespace) };
-    const {
-      address: addr,
-      caBundle,
-      tlsServerName,
-      insecureSkipVerify,
-      namespace: vaultNamespace,
-    } = this.#context.config.vault.environment;
-    if (addr === undefined) return { from: 'environment', server: undefined };
-    const server = { addr, caBundle, tlsServerName, insecureSkipVerify, namespace: vaultNamespace };
-    return { from: 'environment', server };
-  }
-
-  /** @throws ApiError, ConnectionError where the labels of the namespace are needed */
-  async userOf(namespace: string, wanted: readonly WantedValue[], signal: AbortSignal): Promise<StoreUser> {
-    return {
+  /**
+   * The stores as the ExternalSecrets of a namespace may use them. Without permission to list stores, the environment is in their place.
+   * @returns throws StoreError for a store that cannot be used
+   * @throws ApiError, ConnectionError where the labels of the namespace are needed
+   */
+  async usableIn(
+    namespace: string,
+    wanted: readonly WantedValue[],
+    signal: AbortSignal,
+  ): Promise<(ref: StoreRef) => VaultStore> {
+    const { config, vault } = this.#context;
+    if (this.#rights()?.stores !== true) return () => environmentStore(config.vault.environment);
+    const user: StoreUser = {
       namespace,
       labels: this.#needsLabels(namespace, wanted) ? await this.#labelsOf(namespace, signal) : {},
       matches: (expression, text) => {
@@ -92,7 +94,13 @@ export class Stores {
         // ESO refuses such a store.
         return !('error' in pattern) && pattern.occursIn(text);
       },
-      mayGetApiTokens: (addr) => this.#context.vault.addresses.isNamedAddress(addr),
+      mayGetApiTokens: (addr) => vault.addresses.isNamedAddress(addr),
+    };
+    return (ref) => {
+      if (ref.kind === 'ClusterSecretStore' && this.#rights()?.clusterStores !== true) {
+        throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores', 'operator');
+      }
+      return vaultStoreOf(ref, this.get(ref, namespace), user);
     };
   }
 
@@ -107,14 +115,6 @@ export class Stores {
       throw new StoreError('InvalidStore', message);
     }
     return pem.utf8();
-  }
-
-  /** @throws StoreError without permission to list them */
-  #find(ref: StoreRef, namespace: string): StoreSpec | undefined {
-    if (ref.kind === 'ClusterSecretStore' && this.#rights()?.clusterStores !== true) {
-      throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores', 'operator');
-    }
-    return this.get(ref, namespace);
   }
 
   /** Whether a store selects namespaces by their labels. */
