@@ -54,7 +54,7 @@ class Migration {
     );
     const running = await runningPrograms(api, readers, signal);
     if (apply) refuseWhileRunning(running, readers, deleteLeftovers);
-    const writer = new Writer(api, apply, this.#context.progress, signal);
+    const writer = new Writer(this.#context, apply);
     const prepared = await this.#prepare(readers, writer);
     const before = await this.#firstSnapshot(prepared);
     const found = await this.#find(readers, before);

@@ -13,7 +13,7 @@ import {
   ruleCollections,
 } from './output/reading.ts';
 import type { Cell, Paint } from './output/terminal.ts';
-import { copiesText, reportText, textTable } from './output/text.ts';
+import { copiesText, reportText, TextParts } from './output/text.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import { readManifests } from './plan/manifests.ts';
 import {
@@ -95,24 +95,28 @@ function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[
 /** @param hasElsewhere notes say what happens outside of this cluster */
 function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: Paint): string {
   const { targets, problems, notes, unchanged, ignored } = report;
-  const lines: string[] = problems.map(({ rule, problem }) => `${rule}: ${problem}`);
-  lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
-  if (lines.length > 0) lines.push('');
-  if (targets.length === 0) {
-    const place = hasElsewhere ? ' in this cluster' : '';
-    lines.push(`No copy${place} would be created, updated or deleted.`);
-  } else {
-    const rows = targets.map((target) => {
+  const parts = new TextParts(paint);
+  parts.lines([
+    ...problems.map(({ rule, problem }) => `${rule}: ${problem}`),
+    ...notes.map(({ rule, note }) => `${rule}: ${note}`),
+  ]);
+  parts.table(
+    ['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
+    targets.map((target) => {
       const { kind, namespace, name, rule, reason } = target;
       return [actionCell(target), kind, namespace, name, rule, reason];
-    });
-    lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows, paint), '', summary(targets));
-  }
-  if (unchanged > 0 && !all) {
-    lines.push(`${copiesText(unchanged)} ${unchanged === 1 ? 'is' : 'are'} unchanged (--all shows them).`);
-  }
-  if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} not used by Keyferry.`);
-  return `${lines.join('\n')}\n`;
+    }),
+  );
+  const nothing = `No copy${hasElsewhere ? ' in this cluster' : ''} would be created, updated or deleted.`;
+  const are = (count: number): string => (count === 1 ? 'is' : 'are');
+  parts.lines([
+    targets.length === 0 ? nothing : summary(targets),
+    ...(unchanged > 0 && !all ? [`${copiesText(unchanged)} ${are(unchanged)} unchanged (--all shows them).`] : []),
+    ...(ignored > 0
+      ? [`${ignored} ${ignored === 1 ? 'object' : 'objects'} ${are(ignored)} not used by Keyferry.`]
+      : []),
+  ]);
+  return parts.toString();
 }
 
 function actionCell(target: PlannedTarget): Cell {

@@ -9,7 +9,7 @@ import type { Listed } from '../../kube/list-each.ts';
 import { nextVersion } from '../plan/changes.ts';
 import { errorText } from '../../observe/error-fields.ts';
 import type { Change, ProgramReader, Step } from '../../controllers/common/migration.ts';
-import type { Progress } from '../output/terminal.ts';
+import type { CommandContext } from '../output/reading.ts';
 import type { MigrationFinding } from './report.ts';
 
 /** Not that of the operator, which removes annotations of its own that it does not want any more. */
@@ -31,27 +31,24 @@ function annotated(there: Listed, added: Readonly<Record<string, string>>): List
 }
 
 export class Writer {
-  readonly #api: KubeApi;
+  readonly #context: Pick<CommandContext, 'api' | 'progress' | 'signal'>;
   readonly #isOn: boolean;
-  readonly #progress: Progress;
-  readonly #signal: AbortSignal | undefined;
 
   /** @param isOn `--apply` was given; otherwise nothing is written */
-  constructor(api: KubeApi, isOn: boolean, progress: Progress, signal: AbortSignal | undefined) {
-    this.#progress = progress;
-    this.#api = api;
+  constructor(context: Pick<CommandContext, 'api' | 'progress' | 'signal'>, isOn: boolean) {
+    this.#context = context;
     this.#isOn = isOn;
-    this.#signal = signal;
   }
 
   /** Writes them in their order. Those after a failed one are skipped. */
   async steps(steps: readonly Step[]): Promise<MigrationFinding[]> {
+    const { api, signal } = this.#context;
     const findings: MigrationFinding[] = [];
     let isStopped = false;
     for (const { object, text, write } of steps) {
       const result: Result = isStopped
         ? skipped('the step before it failed')
-        : await this.#write(() => write(this.#api, this.#signal));
+        : await this.#write(() => write(api, signal));
       isStopped ||= result.result === 'failed';
       findings.push({ verdict: 'change', object, text, annotations: null, ...result });
     }
@@ -68,11 +65,12 @@ export class Writer {
     different: ReadonlyMap<ResourceKey, string>,
     objects: ReadonlyMap<ResourceKey, Observed>,
   ): Promise<MigrationFinding[]> {
+    const { api, progress, signal } = this.#context;
     const findings: MigrationFinding[] = [];
     const failed = new Set<ResourceKey>();
     for (const change of changes.toSorted((a, b) => Number(a.source !== undefined) - Number(b.source !== undefined))) {
       const { object: key, annotations, text, source } = change;
-      if (this.#isOn) this.#progress.show(() => `writing: ${findings.length} of ${changes.length} changes`);
+      if (this.#isOn) progress.show(() => `writing: ${findings.length} of ${changes.length} changes`);
       const object = placeOf(key);
       const pairs = pairsOf(annotations);
       const why = source === undefined ? undefined : different.get(key);
@@ -84,7 +82,7 @@ export class Writer {
       const result: Result =
         source !== undefined && failed.has(source)
           ? skipped('its source could not be changed')
-          : await this.#write(async () => await annotate(this.#api, change, objects.get(key), this.#signal));
+          : await this.#write(async () => await annotate(api, change, objects.get(key), signal));
       if (result.result === 'failed') failed.add(key);
       findings.push({ verdict: 'change', object, text: `${text}: adds ${pairs}`, annotations, ...result });
     }
@@ -101,20 +99,15 @@ export class Writer {
     isStill: boolean,
     objects: ReadonlyMap<ResourceKey, Observed>,
   ): Promise<MigrationFinding> {
+    const { api, signal } = this.#context;
     const { kind, namespace, name } = finding.object;
-    const key = resourceKey(this.#api.cluster, kind, namespace, name);
+    const key = resourceKey(api.cluster, kind, namespace, name);
     const there = objects.get(key);
     if (!isStill || there === undefined) return { ...finding, ...skipped('it is no leftover any more') };
     const preconditions = { uid: there.uid, resourceVersion: there.resourceVersion };
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
     const { result, error } = await this.#write(async () => {
-      await this.#api.request({
-        method: 'DELETE',
-        path: pathOf(key),
-        body,
-        accept: METADATA_ONLY,
-        signal: this.#signal,
-      });
+      await api.request({ method: 'DELETE', path: pathOf(key), body, accept: METADATA_ONLY, signal });
     });
     return { ...finding, result: result === 'written' ? 'deleted' : result, error };
   }
@@ -125,7 +118,7 @@ export class Writer {
       await write();
       return { result: 'written', error: null };
     } catch (error) {
-      this.#signal?.throwIfAborted();
+      this.#context.signal.throwIfAborted();
       return { result: 'failed', error: errorText(error) };
     }
   }

@@ -62,11 +62,11 @@ export function changesBy(given: readonly Given[], now: number): Changes {
 }
 
 /**
- * @param there the object with or without its content; whether it changes depends on its metadata alone
+ * @param there the object, with or without its content: its metadata alone decide whether it changes
  * @throws ManifestError naming the field
  */
 function applied(
-  { manifest, content: contentKind, collection, namespace, index }: Given,
+  { manifest, content, collection, namespace, index }: Given,
   there: Listed | undefined,
   now: number,
 ): Listed {
@@ -82,31 +82,31 @@ function applied(
     generation: 1,
     creationTimestamp: rfc3339(now),
   };
-  const meta = {
+  const metadata = {
     ...before,
-    labels: merged(before.labels ?? {}, mapIn(lastMeta, 'labels'), labels) as Record<string, string>,
-    annotations: merged(before.annotations ?? {}, mapIn(lastMeta, 'annotations'), annotations) as Record<
-      string,
-      string
-    >,
+    labels: merged(before.labels ?? {}, mapIn(lastMeta, 'labels'), labels) as Strings,
+    annotations: merged(before.annotations ?? {}, mapIn(lastMeta, 'annotations'), annotations) as Strings,
   };
-  if (collection !== undefined && contentKind === undefined)
-    return { metadata: meta, spec: appliedSpec(collection, there ?? {}, last, manifest) };
-  if (contentKind === undefined) return { metadata: meta };
-  const type = there === undefined && contentKind.typed ? { type: 'Opaque' } : {};
-  const content = { ...type, ...appliedContent(contentKind, there ?? type, last, manifest) };
-  if (there === undefined) return { ...content, metadata: meta };
-  const setsContent = hasContent(contentKind, manifest);
-  const isOther = setsContent || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
+  if (content === undefined) {
+    return { metadata, ...(collection && { spec: appliedSpec(collection, there ?? {}, last, manifest) }) };
+  }
+  if (there === undefined) {
+    const type = content.typed ? { type: 'Opaque' } : {};
+    return { ...appliedContent(content, type, last, manifest), metadata };
+  }
+  const setsContent = hasContent(content, manifest);
+  const isOther =
+    setsContent || !same(before.labels, metadata.labels) || !same(before.annotations, metadata.annotations);
   const resourceVersion = isOther ? nextVersion(before.resourceVersion) : before.resourceVersion;
-  const { managedFields, ...rest } = meta;
+  const { managedFields, ...rest } = metadata;
   // Applying the manifest makes its user the last one to write the data.
   const keep = setsContent || managedFields === undefined ? {} : { managedFields };
   const generation = setsContent ? { generation: (before.generation ?? 0) + 1 } : {};
-  return { ...there, ...content, metadata: { ...rest, ...keep, ...generation, resourceVersion } };
+  const after = { ...rest, ...keep, ...generation, resourceVersion };
+  return { ...there, ...appliedContent(content, there, last, manifest), metadata: after };
 }
 
-function same(before: Readonly<Record<string, string>> = {}, after: Readonly<Record<string, string>>): boolean {
+function same(before: Strings = {}, after: Strings): boolean {
   const keys = Object.keys(after);
   return keys.length === Object.keys(before).length && keys.every((key) => before[key] === after[key]);
 }
@@ -117,12 +117,13 @@ export function nextVersion(version: string): string {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
+type Strings = Readonly<Record<string, string>>;
 
 /**
  * The three-way merge of `kubectl apply`: sets the fields of the manifest, and removes those that are empty in it, or that the
  * last manifest had and this one does not have.
  */
-export function merged(there: Fields, last: Fields, given: Fields): Record<string, unknown> {
+function merged(there: Fields, last: Fields, given: Fields): Record<string, unknown> {
   const result: Record<string, unknown> = { ...there };
   for (const key of Object.keys(last)) if (!Object.hasOwn(given, key)) delete result[key];
   for (const [key, value] of Object.entries(given)) {
@@ -136,7 +137,7 @@ export function merged(there: Fields, last: Fields, given: Fields): Record<strin
 }
 
 /** The manifest that was last applied, from the annotation that kubectl writes. */
-export function lastApplied(annotations: Readonly<Record<string, string>> | undefined): Fields {
+function lastApplied(annotations: Strings | undefined): Fields {
   const text = annotations?.[LAST_APPLIED];
   if (text === undefined) return {};
   try {
@@ -148,7 +149,7 @@ export function lastApplied(annotations: Readonly<Record<string, string>> | unde
   }
 }
 
-export function mapIn(object: Fields, field: string): Fields {
+function mapIn(object: Fields, field: string): Fields {
   const value = object[field];
   return isMap(value) ? value : {};
 }
@@ -157,52 +158,38 @@ export function mapIn(object: Fields, field: string): Fields {
  * Content, type and immutability of an object with a manifest applied. If the object's content is not known, only the manifest's.
  * @throws ManifestError naming the field
  */
-export function appliedContent(kind: Kind, there: Fields, last: Fields, { object, where }: Manifest): Fields {
+function appliedContent(kind: Kind, there: Fields, last: Fields, manifest: Manifest): Fields {
   const content: Record<string, unknown> = {};
   for (const { name, encoding } of kind.fields) {
-    const given = stringsOf(object[name], where, name);
-    for (const [key, value] of Object.entries(given)) checkKey(where, name, key, encoding === 'base64' ? value : '');
-    const values = encoding === 'base64' ? withoutLineEnds(given) : given;
-    content[name] = merged(mapIn(there, name), mapIn(last, name), values);
+    content[name] = merged(mapIn(there, name), mapIn(last, name), valuesIn(manifest, name, encoding));
   }
-  if (kind === SECRET || kind.overlay !== undefined) {
-    const texts = stringsOf(object['stringData'], where, 'stringData');
-    for (const key of Object.keys(texts)) checkKey(where, 'stringData', key, '');
-    if (kind.overlay === undefined) {
-      const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
-      content['data'] = { ...mapIn(content, 'data'), ...(Object.fromEntries(encoded) as Fields) };
-    } else {
-      content[kind.overlay] = merged(mapIn(there, kind.overlay), mapIn(last, kind.overlay), texts);
-    }
+  if (kind.overlay !== undefined) {
+    const texts = valuesIn(manifest, 'stringData', 'text');
+    content[kind.overlay] = merged(mapIn(there, kind.overlay), mapIn(last, kind.overlay), texts);
+  } else if (kind === SECRET) {
+    const texts = Object.entries(valuesIn(manifest, 'stringData', 'text'));
+    const encoded = texts.map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    content['data'] = { ...mapIn(content, 'data'), ...(Object.fromEntries(encoded) as Fields) };
   }
-  const rest = { type: object['type'], immutable: object['immutable'] };
-  if (rest.type !== undefined && rest.type !== null && typeof rest.type !== 'string') {
-    throw new ManifestError(`${where}: type is not a string`);
-  }
-  if (rest.immutable !== undefined && rest.immutable !== null && typeof rest.immutable !== 'boolean') {
+  const { object, where } = manifest;
+  const type = object['type'] ?? there['type'];
+  const immutable = object['immutable'] ?? there['immutable'];
+  if (type !== undefined && typeof type !== 'string') throw new ManifestError(`${where}: type is not a string`);
+  if (immutable !== undefined && typeof immutable !== 'boolean') {
     throw new ManifestError(`${where}: immutable is neither true nor false`);
   }
-  const before = { type: there['type'], immutable: there['immutable'] };
-  return { ...content, ...merged(before, {}, withoutUndefined(rest)) };
+  return { ...content, type, immutable };
 }
 
 /** Whether a manifest sets any content. */
-export function hasContent(kind: Kind, { object }: Manifest): boolean {
-  return [...kind.fields.map(({ name }) => name), 'stringData', 'type', 'immutable'].some((field) => {
-    return object[field] !== undefined && object[field] !== null;
-  });
+function hasContent(kind: Kind, { object }: Manifest): boolean {
+  const fields = [...kind.fields.map(({ name }) => name), 'stringData', 'type', 'immutable'];
+  return fields.some((field) => object[field] !== undefined && object[field] !== null);
 }
 
-/**
- * The spec of a rule with a manifest applied.
- * @throws ManifestError naming the field
- */
-export function appliedSpec(
-  { specProblem }: RuleCollection,
-  there: Fields,
-  last: Fields,
-  { object, where }: Manifest,
-): Fields {
+/** The spec of a rule with a manifest applied. @throws ManifestError naming the field */
+function appliedSpec({ specProblem }: RuleCollection, there: Fields, last: Fields, manifest: Manifest): Fields {
+  const { object, where } = manifest;
   const spec = object['spec'] ?? {};
   if (!isMap(spec)) throw new ManifestError(`${where}: spec is not an object`);
   const problem = specProblem?.(spec);
@@ -212,23 +199,18 @@ export function appliedSpec(
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-function checkKey(where: string, field: string, key: string, base64: string): void {
-  if (!isDataKey(key)) {
-    const text = JSON.stringify(key.slice(0, 63));
-    throw new ManifestError(`${where}: ${field}: ${text} is not a valid key: use letters, digits, -, _ and .`);
-  }
-  if (!BASE64.test(withoutLineEnd(base64))) throw new ManifestError(`${where}: ${field}.${key} is not base64`);
-}
-
-function withoutLineEnds(values: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, withoutLineEnd(value)]));
-}
-
-/** The server ignores them. */
-function withoutLineEnd(base64: string): string {
-  return base64.replaceAll(/[\n\r]/g, '');
-}
-
-function withoutUndefined(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+/** The values in a field of content, as the server takes them. @throws ManifestError naming the field */
+function valuesIn({ object, where }: Manifest, field: string, encoding: 'base64' | 'text'): Strings {
+  const values = Object.entries(stringsOf(object[field], where, field)).map(([key, text]) => {
+    if (!isDataKey(key)) {
+      const shown = JSON.stringify(key.slice(0, 63));
+      throw new ManifestError(`${where}: ${field}: ${shown} is not a valid key: use letters, digits, -, _ and .`);
+    }
+    if (encoding === 'text') return [key, text];
+    // The server ignores line ends.
+    const value = text.replaceAll(/[\n\r]/g, '');
+    if (!BASE64.test(value)) throw new ManifestError(`${where}: ${field}.${key} is not base64`);
+    return [key, value];
+  });
+  return Object.fromEntries(values) as Strings;
 }

@@ -5,8 +5,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ErrorCode, parseAllDocuments, type Tags } from 'yaml';
-import { nameProblems } from '../../runtime/text/dns-names.ts';
-import { isDnsLabel } from '../../runtime/text/dns-names.ts';
+import type { ObjectMeta } from '../../kube/api.ts';
+import { isDnsLabel, nameProblems } from '../../runtime/text/dns-names.ts';
 
 const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
@@ -24,18 +24,18 @@ export async function readManifests(
 ): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
   for (const name of paths) {
-    if (name === '-') manifests.push(...parseStandardInput(await stdin(), kinds));
-    else
-      for (const file of await filesOf(name, recursive))
-        manifests.push(...parseManifests(await read(file), file, kinds));
+    if (name === '-') {
+      const found = parseManifests(await stdin(), 'standard input', kinds);
+      // In `kustomize build | keyferry plan -` it usually means that the first command failed.
+      if (found.length === 0) throw new ManifestError('standard input: contains no manifest');
+      manifests.push(...found);
+      continue;
+    }
+    for (const file of await filesOf(name, recursive)) {
+      const text = await orManifestError(file, async () => await readFile(file, 'utf8'));
+      manifests.push(...parseManifests(text, file, kinds));
+    }
   }
-  return manifests;
-}
-
-/** Empty input is an error: in `kustomize build | keyferry plan -` it usually means that the first command failed. */
-function parseStandardInput(text: string, kinds: ReadonlySet<string>): Manifest[] {
-  const manifests = parseManifests(text, 'standard input', kinds);
-  if (manifests.length === 0) throw new ManifestError('standard input: contains no manifest');
   return manifests;
 }
 
@@ -49,10 +49,6 @@ async function filesOf(name: string, recursive: boolean): Promise<string[]> {
   throw new ManifestError(`${name}: contains no .json, .yaml or .yml file${hint}`);
 }
 
-async function read(file: string): Promise<string> {
-  return await orManifestError(file, async () => await readFile(file, 'utf8'));
-}
-
 async function orManifestError<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -63,20 +59,13 @@ async function orManifestError<T>(file: string, work: () => Promise<T>): Promise
   }
 }
 
-/** Metadata in a manifest: without fields that only the server sets, and without empty ones. */
-export interface ManifestMeta {
-  readonly name: string;
-  readonly namespace?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
 export interface Manifest {
   /** For errors: `mirror.yaml, document 2`. */
   readonly where: string;
   /** `v1 Secret` */
   readonly kind: string;
-  readonly metadata: ManifestMeta;
+  /** Without fields that only the server sets, and without empty ones. */
+  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>;
   readonly object: Readonly<Record<string, unknown>>;
 }
 
@@ -179,7 +168,7 @@ function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, li
   ];
 }
 
-function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean): ManifestMeta {
+function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean): Manifest['metadata'] {
   const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
   if (typeof name !== 'string' || name === '') {
     const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';

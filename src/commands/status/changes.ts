@@ -1,14 +1,8 @@
 /** The differences between two reports of `keyferry status`, for its option `--watch`. Pure. */
-import {
-  type CopyStatus,
-  type FailingTarget,
-  type OrphanStatus,
-  type RuleStatus,
-  titleOf,
-} from '../../controllers/common/snapshot/status-report.ts';
+import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
 import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/terminal.ts';
-import { hasProblem, type StatusReport } from './report.ts';
+import { failureCell, hasProblem, type StatusReport } from './report.ts';
 
 export interface Change {
   /** `rule added`, `copy changed`, … */
@@ -45,34 +39,27 @@ function changeOf({ subject, title, text, style }: Line, how: 'added' | 'changed
   return { what: `${subject} ${how}`, title, text, style: how === 'gone' ? 'quiet' : style };
 }
 
+/** By subject, place and rule or system. */
 function linesOf({ rules, orphans }: StatusReport): Map<string, Line> {
   const lines = new Map<string, Line>();
-  const add = (line: Line, of = ''): unknown => lines.set(`${line.subject} ${line.title} ${of}`, line);
+  const add = (subject: Line['subject'], place: TargetPlace, text: string, style: Style, of: string): void => {
+    const title = titleOf(place);
+    lines.set(`${subject} ${title} ${of}`, { subject, title, text, style });
+  };
   for (const rule of rules) {
-    const whose = titleOf(rule);
-    add({ subject: 'rule', title: whose, text: ruleText(rule), style: rule.ready ? 'good' : 'waiting' }, rule.system);
-    for (const copy of rule.copies) add(copyLine(copy, rule), whose);
-    for (const target of rule.failing) add(failingLine(target, rule), whose);
+    const { state, ready, copies, failing, lastSyncTime, reason, message, system } = rule;
+    const text = `${state}, ${copiesText(copies.length)}, last sync ${lastSyncTime ?? 'never'}, ${reason}: ${message}`;
+    add('rule', rule, text, ready ? 'good' : 'waiting', system);
+    const title = titleOf(rule);
+    for (const copy of copies) {
+      const version = copy.sourceVersion === '' ? '' : ` at version ${copy.sourceVersion}`;
+      add('copy', copy, `for ${title}${version}`, 'good', title);
+    }
+    for (const target of failing) {
+      const why = `for ${title}, ${target.reason}: ${target.message}`;
+      add('failing', target, why, failureCell(target).style, title);
+    }
   }
-  for (const orphan of orphans) add(orphanLine(orphan), orphan.system);
+  for (const orphan of orphans) add('orphan', orphan, orphan.reason, 'waiting', orphan.system);
   return lines;
-}
-
-function ruleText({ state, copies, lastSyncTime, reason, message }: RuleStatus): string {
-  return `${state}, ${copiesText(copies.length)}, last sync ${lastSyncTime ?? 'never'}, ${reason}: ${message}`;
-}
-
-function copyLine(copy: CopyStatus, rule: RuleStatus): Line {
-  const version = copy.sourceVersion === '' ? '' : ` at version ${copy.sourceVersion}`;
-  return { subject: 'copy', title: titleOf(copy), text: `for ${titleOf(rule)}${version}`, style: 'good' };
-}
-
-function failingLine(target: FailingTarget, rule: RuleStatus): Line {
-  const { reason, message, state } = target;
-  const style = state === 'conflict' || state === 'error' ? 'bad' : 'waiting';
-  return { subject: 'failing', title: titleOf(target), text: `for ${titleOf(rule)}, ${reason}: ${message}`, style };
-}
-
-function orphanLine(orphan: OrphanStatus): Line {
-  return { subject: 'orphan', title: titleOf(orphan), text: orphan.reason, style: 'waiting' };
 }
