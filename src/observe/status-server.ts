@@ -7,6 +7,7 @@
  * A listener is: being opened → listening → closed. `stop` closes all, lets running answers end for a second, then
  * cuts their connections.
  */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { formatAddress, type ListenAddress } from './listen-address.ts';
@@ -59,8 +60,10 @@ export class StatusServer {
     );
     server.maxConnections = MAX_CONNECTIONS;
     this.#servers.add(server);
+    const { host, port } = options.address;
     try {
-      await opened(server, options.address);
+      server.listen({ port, ...(host !== '' && { host }) });
+      await once(server, 'listening');
     } catch (error) {
       this.#servers.delete(server);
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
@@ -116,24 +119,9 @@ export class StatusServer {
   }
 }
 
-function opened(server: Server, address: ListenAddress): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port: address.port, ...(address.host === '' ? {} : { host: address.host }) }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), STOP_GRACE);
-    // An error only means that the server was not open.
-    server.close(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
+async function closed(server: Server): Promise<void> {
+  const timer = setTimeout(() => server.closeAllConnections(), STOP_GRACE);
+  // An error only means that the server was not open.
+  await new Promise((resolve) => server.close(resolve));
+  clearTimeout(timer);
 }

@@ -168,13 +168,10 @@ function leaseAdvice(namespace: string): string {
 function newElector(config: Config['leaderElect'], api: KubeApi, here: string, log: Log): LeaderElector {
   const namespace = config.namespace ?? here;
   return new LeaderElector({
+    ...config,
     api,
     namespace,
     name: config.leaseName,
-    identity: config.identity,
-    predecessors: config.predecessors,
-    leaseDurationMs: config.leaseDurationMs,
-    renewDeadlineMs: config.renewDeadlineMs,
     retryMs: config.retryPeriodMs,
     onError: (error) => {
       const advice = isForbidden(error) || isNotFound(error) ? leaseAdvice(namespace) : undefined;
