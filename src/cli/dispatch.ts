@@ -83,12 +83,9 @@ function commandOfFlags(argv: readonly string[]): string | undefined {
   if (first === undefined || first !== flagName(argv[0] ?? '')) return undefined;
   if (!ORIGINALS.some(({ flags }) => flags.has(first))) return undefined;
   // Flags that only Keyferry's command has count, too. Between equal commands the flags of the original decide.
-  const ranked = ORIGINALS.map(({ command, flags, all }) => ({
-    command,
-    rank: [count(names, all), count(names, flags)] as const,
-  }));
-  const best = ranked.reduce((a, b) => (compare(b.rank, a.rank) > 0 ? b : a)).rank;
-  const [found, ...others] = ranked.filter(({ rank }) => compare(rank, best) === 0).map(({ command }) => command);
+  const rankOf = ({ flags, all }: Original): number => count(names, all) * (names.length + 1) + count(names, flags);
+  const best = Math.max(...ORIGINALS.map(rankOf));
+  const [found, ...others] = ORIGINALS.filter((one) => rankOf(one) === best).map(({ command }) => command);
   if (found === undefined || others.length === 0) return found;
   throw new UsageError(
     `these flags fit several commands: put the name of the command before them, one of ${[found, ...others].join(', ')}`,
@@ -107,8 +104,4 @@ function flagName(argument: string): string | undefined {
 
 function count(names: readonly string[], known: ReadonlySet<string>): number {
   return names.filter((name) => known.has(name)).length;
-}
-
-function compare(a: readonly [number, number], b: readonly [number, number]): number {
-  return a[0] - b[0] || a[1] - b[1];
 }

@@ -3,6 +3,7 @@ import { type Changes, KINDS } from '../../controllers/common/snapshot/inventory
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { type Kind, SECRET } from '../../copy/model/kind.ts';
 import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { quoted } from '../../config/usage-error.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
 import { isDataKey } from '../../runtime/text/dns-names.ts';
@@ -203,8 +204,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 function valuesIn({ object, where }: Manifest, field: string, encoding: 'base64' | 'text'): Strings {
   const values = Object.entries(stringsOf(object[field], where, field)).map(([key, text]) => {
     if (!isDataKey(key)) {
-      const shown = JSON.stringify(key.slice(0, 63));
-      throw new ManifestError(`${where}: ${field}: ${shown} is not a valid key: use letters, digits, -, _ and .`);
+      throw new ManifestError(`${where}: ${field}: ${quoted(key)} is not a valid key: use letters, digits, -, _ and .`);
     }
     if (encoding === 'text') return [key, text];
     // The server ignores line ends.

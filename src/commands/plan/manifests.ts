@@ -5,6 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ErrorCode, parseAllDocuments, type Tags } from 'yaml';
+import { quoted } from '../../config/usage-error.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { isDnsLabel, nameProblems } from '../../runtime/text/dns-names.ts';
 
@@ -198,10 +199,6 @@ function namespaceProblem(field: string, name: unknown): string | undefined {
   if (typeof name !== 'string') return `${field} is not a string`;
   if (isDnsLabel(name)) return undefined;
   return `${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`;
-}
-
-function quoted(name: string): string {
-  return JSON.stringify(name.slice(0, 63));
 }
 
 export function isMap(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,5 @@
 /** Parsers for flags and environment variables. Each throws a RangeError with the rule for valid values. */
-import { isSubdomain } from '../../runtime/text/dns-names.ts';
+import { isLabelValue, isMetadataKey } from '../../runtime/text/dns-names.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -43,9 +43,6 @@ export function parseList(text: string): string[] {
   return [...new Set(items.filter((item) => item !== ''))];
 }
 
-const LABEL_NAME = /^[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
-const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
-
 /** Labels as `k=v,k=v`; the empty text means no labels. Keys and values follow the rules of Kubernetes. */
 export function parseLabels(text: string): Readonly<Record<string, string>> {
   const labels: [string, string][] = [];
@@ -53,11 +50,8 @@ export function parseLabels(text: string): Readonly<Record<string, string>> {
     if (item === '' && text.trim() === '') continue;
     const [key = '', value, ...more] = item.split('=').map((part) => part.trim());
     if (value === undefined || more.length > 0) throw new RangeError('must be labels as key=value,key=value');
-    const slash = key.indexOf('/');
-    if (!LABEL_NAME.test(key.slice(slash + 1)) || (slash !== -1 && !isSubdomain(key.slice(0, slash)))) {
-      throw new RangeError(`${JSON.stringify(key)} is not a valid label key`);
-    }
-    if (!LABEL_VALUE.test(value)) throw new RangeError(`${JSON.stringify(value)} is not a valid label value`);
+    if (!isMetadataKey(key)) throw new RangeError(`${JSON.stringify(key)} is not a valid label key`);
+    if (!isLabelValue(value)) throw new RangeError(`${JSON.stringify(value)} is not a valid label value`);
     labels.push([key, value]);
   }
   return Object.fromEntries(labels);

@@ -3,6 +3,7 @@
  * CRD may lack them.
  */
 import type { KubeObject } from '../../kube/api.ts';
+import type { LabelSelector } from '../../runtime/text/label-selector.ts';
 
 /** The name of the controller: first part of its rule keys, and in metrics and reports. */
 export const GENERATOR = 'generator';
@@ -98,14 +99,7 @@ export interface VaultProvider {
 export interface StoreCondition {
   readonly namespaces?: readonly string[];
   readonly namespaceRegexes?: readonly string[];
-  readonly namespaceSelector?: {
-    readonly matchLabels?: Readonly<Record<string, string>>;
-    readonly matchExpressions?: readonly {
-      readonly key?: string;
-      readonly operator?: string;
-      readonly values?: readonly string[];
-    }[];
-  };
+  readonly namespaceSelector?: LabelSelector;
 }
 
 /** A SecretStore or ClusterSecretStore. */

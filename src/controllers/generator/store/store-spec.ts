@@ -3,6 +3,7 @@ import type { Fault } from '../../../copy/model/cause.ts';
 import type { VaultEnvironment } from '../../../config/vault-environment.ts';
 import type { VaultAuthRef, VaultSecretKey } from '../../../copy/vault/locations.ts';
 import type { VaultServerOptions } from '../../../vault/client/server.ts';
+import { readSelector } from '../../../runtime/text/label-selector.ts';
 import { normalizePath, VaultPathError } from '../../../vault/path.ts';
 import type { SecretKeySelector, SecretStore, StoreCondition, VaultProvider } from '../api.ts';
 import type { ProblemReason, StoreRef } from '../request/requests.ts';
@@ -201,25 +202,9 @@ function isAllowed(conditions: readonly StoreCondition[], { namespace, labels, m
       ({ namespaces = [], namespaceRegexes = [], namespaceSelector }) =>
         namespaces.includes(namespace) ||
         namespaceRegexes.some((expression) => matches(expression, namespace)) ||
-        (namespaceSelector !== undefined && isSelected(namespaceSelector, labels)),
+        // A selector that is not valid selects nothing.
+        (namespaceSelector !== undefined && readSelector(namespaceSelector, '', [])?.matches(labels) === true),
     )
-  );
-}
-
-/** `metav1.LabelSelector`. An empty one selects all; one that is not valid selects nothing. */
-function isSelected(
-  { matchLabels = {}, matchExpressions = [] }: NonNullable<StoreCondition['namespaceSelector']>,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  const has = (key: string): boolean => Object.hasOwn(labels, key);
-  return (
-    Object.entries(matchLabels).every(([key, value]) => has(key) && labels[key] === value) &&
-    matchExpressions.every(({ key = '', operator, values = [] }) => {
-      if (operator === 'Exists') return values.length === 0 && has(key);
-      if (operator === 'DoesNotExist') return values.length === 0 && !has(key);
-      const isIn = has(key) && values.includes(labels[key] ?? '');
-      return values.length > 0 && ((operator === 'In' && isIn) || (operator === 'NotIn' && !isIn));
-    })
   );
 }
 
