@@ -6,7 +6,8 @@
  */
 import { basename } from 'node:path';
 import { findControllerCommand, CONTROLLER_COMMANDS } from '../config/commands.ts';
-import type { Config, ProcessInfo } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import type { ProcessInfo } from '../config/flags/flags.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
 import { type CliContext, EXIT_FAILED, EXIT_USAGE } from '../commands/actions.ts';

@@ -1,5 +1,7 @@
 /** The actions of the commands, and their exit codes. The actions are passed in, so that tests can replace them. */
-import type { Config, LeaderElectConfig, ProcessInfo, ReadingConfig } from '../config/config.ts';
+import type { Config, ReadingConfig } from '../config/config.ts';
+import type { LeaderElectConfig } from '../config/flags/common-flags.ts';
+import type { ProcessInfo } from '../config/flags/flags.ts';
 import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from '../config/version.ts';
 

@@ -1,6 +1,6 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
 import { type CommonValues, leaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
-import { type Config, type ControllerName, deepFreeze, type ProcessInfo } from './config.ts';
+import { type Config, type ControllerName, deepFreeze } from './config.ts';
 import { generatorFlags, mirrorsFlags, replicatorFlags, vaultConfig, vaultFlags } from './flags/controller-flags.ts';
 import {
   type Flag,
@@ -10,6 +10,7 @@ import {
   initialValues,
   type ParsedFlags,
   parseFlags,
+  type ProcessInfo,
 } from './flags/flags.ts';
 import { limitsConfig, type LimitValues } from './flags/limit-flags.ts';
 import { managerFlags, travelFlags } from './flags/syncsecret-flags.ts';

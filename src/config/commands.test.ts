@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CONTROLLER_COMMANDS, findControllerCommand } from './commands.ts';
-import type { Config, ProcessInfo } from './config.ts';
+import type { Config } from './config.ts';
+import type { ProcessInfo } from './flags/flags.ts';
 import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
 import { quoted } from './usage-error.ts';
 

@@ -1,7 +1,16 @@
-/** All settings of a running Keyferry: read once at start and frozen. */
-import type { VaultEnvironment } from './vault-environment.ts';
+/** All settings of a running Keyferry: read once at start and frozen. What a flag means is said at the flag. */
 import type { LogLevel } from '../observe/log.ts';
-import type { ListenSetting } from './flags/flags.ts';
+import type { LeaderElectConfig } from './flags/common-flags.ts';
+import type {
+  generatorFlags,
+  mirrorsFlags,
+  readingConfig,
+  replicatorFlags,
+  VaultConfig,
+} from './flags/controller-flags.ts';
+import type { FlagValues, ListenSetting } from './flags/flags.ts';
+import type { limitFlags, pushFlag } from './flags/limit-flags.ts';
+import type { ManagementConfig, managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
 
 export const CONTROLLERS = [
   'mirrors',
@@ -40,33 +49,12 @@ export interface Config {
   /** How long an object in deletion waits until its copies are deleted, ms. */
   readonly deletionTimeoutMs: number;
   readonly vault: VaultConfig;
-  readonly mirrors: MirrorsConfig;
-  readonly replicator: ReplicatorConfig;
+  readonly mirrors: FlagValues<typeof mirrorsFlags>;
+  readonly replicator: FlagValues<typeof replicatorFlags>;
   readonly syncsecret: SyncSecretConfig;
-  readonly generator: GeneratorConfig;
+  readonly generator: FlagValues<typeof generatorFlags>;
   /** Settings that were accepted and have no effect, as sentences for the log. */
   readonly notes: readonly string[];
-}
-
-export interface ManagementConfig {
-  /** Path of a kubeconfig file, which is followed. */
-  readonly kubeconfig: string;
-  /** The flag that names it, for messages: `--kubelb-kubeconfig`. */
-  readonly flag: string;
-}
-
-export interface LeaderElectConfig {
-  readonly enabled: boolean;
-  /** `undefined`: the namespace of the Pod or of the context. */
-  readonly namespace: string | undefined;
-  readonly leaseName: string;
-  /** Unique for each process, also after a restart in the same container. */
-  readonly identity: string;
-  /** The begin of the identities of this container's earlier processes. Absent if the Pod's uid is unknown, or other processes may run beside this one. */
-  readonly predecessors?: string;
-  readonly leaseDurationMs: number;
-  readonly renewDeadlineMs: number;
-  readonly retryPeriodMs: number;
 }
 
 export interface KubeLimits {
@@ -77,93 +65,19 @@ export interface KubeLimits {
   readonly namespaces: readonly string[];
 }
 
-/** Namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector (`runtime/text/label-selector.ts`). */
-export type NamespaceLimit = { readonly patterns: readonly string[] } | { readonly selector: string };
-
 /** What no rule can go beyond, in any system. */
-export interface LimitsConfig {
-  /** The only namespaces that rules may copy from; `undefined`: all. */
-  readonly sourceNamespaces: NamespaceLimit | undefined;
-  /** The only namespaces that rules may copy into; `undefined`: all. */
-  readonly destinationNamespaces: NamespaceLimit | undefined;
-  /** Namespaces that no rule copies into. */
-  readonly excludedNamespaces: NamespaceLimit | undefined;
-  /** A namespace without a consent accepts no copies. */
-  readonly requireConsent: boolean;
-  /** Whether annotations can push copies. */
-  readonly replicatorPush: boolean;
-}
+export type LimitsConfig = FlagValues<typeof limitFlags & typeof pushFlag>;
 
-export interface VaultConfig {
-  /** Patterns of the servers that rules may use (`runtime/text/address-patterns.ts`); empty for any. */
-  readonly addresses: readonly string[];
-  /** Timeout of a call. */
-  readonly timeoutMs: number;
-  /** From the environment variables of Vault's own client; fields of a rule take precedence. */
-  readonly environment: VaultEnvironment;
-}
-
-export interface MirrorsConfig {
-  /** Whether a pattern must match the whole namespace name, or a part of it as in the original. */
-  readonly regexMode: 'full' | 'search';
-  /** Whether a SecretMirror may use a Vault login Secret of another namespace. */
-  readonly allowCrossNamespaceAuth: boolean;
-}
-
-export interface SyncSecretConfig {
+export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & typeof travelFlags> & {
   /** The tenant's namespace in the management cluster; `undefined` without the CCM. */
   readonly managementNamespace: string | undefined;
-  /** Patterns of the namespaces that the manager serves. Empty for all, or for those of tenants with a CCM in the process. */
-  readonly servedNamespaces: readonly string[];
-  /** Patterns of the keys of labels that travel from a tenant's objects (`runtime/text/whole-patterns.ts`). Empty for none. */
-  readonly propagateLabels: readonly string[];
-  /** As `propagateLabels`, of annotations. */
-  readonly propagateAnnotations: readonly string[];
-}
-
-export interface GeneratorConfig {
-  /** Every ExternalSecret is served that does not opt out. */
-  readonly all: boolean;
-  /** Empty for all. */
-  readonly namespaces: readonly string[];
-  /** `environment`: the server and the token of the environment are used for all. @see VaultEnvironment */
-  readonly credentials: 'stores' | 'environment';
-}
-
-export type ReplicatedKind = 'secret' | 'configmap';
-
-export interface ReplicatorConfig {
-  /** Without the slash; '' for bare names. */
-  readonly annotationsPrefix: string;
-  readonly allowAll: boolean;
-  readonly ignoreUnknown: boolean;
-  /** 0: never. */
-  readonly resyncPeriodMs: number;
-  readonly runReplicators: readonly ReplicatedKind[];
-  readonly createWithLabels: Readonly<Record<string, string>>;
-}
+};
 
 /** The settings that define how rules are read: `status` and `plan` need those of the operator. */
-export interface ReadingConfig {
-  readonly limits: LimitsConfig;
-  /** The only namespaces that the operator reads and writes; empty for all. */
-  readonly namespaces: readonly string[];
+export type ReadingConfig = ReturnType<typeof readingConfig> & {
   /** Those of the operator; `undefined`: not known, so all. */
   readonly controllers?: readonly ControllerName[] | undefined;
-  readonly mirrors: Pick<MirrorsConfig, 'regexMode'>;
-  readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
-  readonly syncsecret: Pick<SyncSecretConfig, 'propagateLabels' | 'propagateAnnotations'>;
-}
-
-/** The inputs of a Config besides the command line. */
-export interface ProcessInfo {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly hostname: string;
-  /** Random, different for each process. */
-  readonly uniqueId: string;
-  /** Of the process; 1: the first one of a container, which ends with it. Default: another. */
-  readonly pid?: number;
-}
+};
 
 /** Freezes a value and all values inside it. */
 export function deepFreeze<T>(value: T): T {

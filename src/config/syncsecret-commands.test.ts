@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { findControllerCommand } from './commands.ts';
-import type { Config, ProcessInfo } from './config.ts';
+import type { Config } from './config.ts';
+import type { ProcessInfo } from './flags/flags.ts';
 import { quoted } from './usage-error.ts';
 
 type CommandName = 'run' | 'syncsecret-ccm' | 'syncsecret-manager';

@@ -9,7 +9,7 @@ import { createSecureContext } from 'node:tls';
 
 import { parseBool } from '../runtime/text/go-bool.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
-import type { ProcessInfo } from './config.ts';
+import type { ProcessInfo } from './flags/flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { parseCount, parseDuration } from './flags/values.ts';
 

@@ -1,9 +1,17 @@
 /** The flags of every command that runs controllers, and those that several commands have. */
 import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
-import type { Config, LeaderElectConfig, ProcessInfo } from '../config.ts';
 import { quoted, UsageError } from '../usage-error.ts';
-import { flag, type Flag, type FlagSections, type FlagTable, type FlagValues, type SectionValues } from './flags.ts';
+import {
+  flag,
+  type Flag,
+  type FlagSections,
+  type FlagTable,
+  type FlagValues,
+  type ListenSetting,
+  type ProcessInfo,
+  type SectionValues,
+} from './flags.ts';
 
 /** The characters of a namespace's name, for errors. */
 const LABEL_LETTERS = "lower case letters, digits and '-'";
@@ -107,6 +115,13 @@ export const namespacesFlag = {
   ),
 } satisfies FlagTable;
 
+export type LeaderElectConfig = CommonValues['election'] & {
+  /** Unique for each process, also after a restart in the same container. */
+  readonly identity: string;
+  /** The begin of the identities of this container's earlier processes. Absent if the Pod's uid is unknown, or other processes may run beside this one. */
+  readonly predecessors?: string;
+};
+
 /** @throws UsageError if the three durations do not fit together */
 export function leaderElectConfig(
   election: CommonValues['election'],
@@ -149,8 +164,8 @@ export function originalAddresses(
   flags: ReturnType<typeof originalAddressFlags>,
   values: FlagValues<typeof flags>,
   given: ReadonlySet<string>,
-): Pick<Config, 'metricsAddress' | 'healthAddress'> {
-  const addressOf = (key: keyof typeof flags) =>
+): FlagValues<typeof flags> {
+  const addressOf = (key: keyof typeof flags): ListenSetting | undefined =>
     given.has('status-address') && !given.has(flags[key].name) ? undefined : values[key];
   return { metricsAddress: addressOf('metricsAddress'), healthAddress: addressOf('healthAddress') };
 }

@@ -1,13 +1,11 @@
 /** The flags of the controllers of SecretMirrors, annotated objects and ExternalSecrets; of Vault; and those that define how rules are read. */
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
-import type { MirrorsConfig, ReadingConfig, ReplicatedKind, ReplicatorConfig, VaultConfig } from '../config.ts';
-import { NO_VAULT_ENVIRONMENT } from '../vault-environment.ts';
+import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, pushFlag } from './limit-flags.ts';
 import {
   flag,
-  type Flag,
   type FlagSections,
   type FlagTable,
   type FlagValues,
@@ -30,7 +28,7 @@ export const mirrorsFlags = {
     'allow-cross-namespace-auth',
     'allow a SecretMirror to use a Vault login Secret of another namespace',
   ),
-} satisfies FlagTable & { [Key in keyof MirrorsConfig]: Flag<MirrorsConfig[Key]> };
+} satisfies FlagTable;
 
 /** The address flags of the original `mirrors` operator. */
 export const mirrorsAddressFlags = originalAddressFlags('metrics-bind-address', ':8080');
@@ -69,7 +67,7 @@ export const replicatorFlags = {
     'labels for created objects, as k=v,k=v; may be empty',
     parseLabels,
   ),
-} satisfies FlagTable & { [Key in keyof ReplicatorConfig]: Flag<ReplicatorConfig[Key]> };
+} satisfies FlagTable;
 
 /** The original's name for --kubeconfig. */
 export const kubeConfigFlag = {
@@ -85,7 +83,7 @@ function parsePrefix(text: string): string {
   return prefix;
 }
 
-function parseKinds(text: string): readonly ReplicatedKind[] {
+function parseKinds(text: string): readonly (typeof KINDS)[number][] {
   const items = parseList(text.toLowerCase());
   if (items.includes('all')) {
     if (items.length > 1) throw new RangeError('all cannot be combined with other kinds');
@@ -130,6 +128,11 @@ export const vaultFlags = {
   ),
 } satisfies FlagTable;
 
+export type VaultConfig = FlagValues<typeof vaultFlags> & {
+  /** From the environment variables of Vault's own client; fields of a rule take precedence. */
+  readonly environment: VaultEnvironment;
+};
+
 /** @param given the names of the flags on the command line */
 export function vaultConfig(
   { addresses, timeoutMs }: FlagValues<typeof vaultFlags>,
@@ -158,7 +161,7 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
 }
 
 /** @param valueOf the value of a flag, by its name */
-export function readingConfig(valueOf: (name: string) => unknown): ReadingConfig {
+export function readingConfig(valueOf: (name: string) => unknown) {
   const values = mapValues(readingFlags, (table: FlagTable) => mapValues(table, ({ name }) => valueOf(name)));
   const { scope, ...parts } = values as SectionValues<typeof readingFlags>;
   return { ...scope, ...parts };

@@ -60,7 +60,7 @@ export interface ParsedFlags<Sections extends FlagSections> {
 export function parseFlags<Sections extends FlagSections>(
   sections: Sections,
   argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>> = {},
+  env: ProcessInfo['env'] = {},
 ): ParsedFlags<Sections> | undefined {
   const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
   const split = splitGoFlags(argv, flags);
@@ -220,4 +220,14 @@ export const flag = {
 export interface ListenSetting {
   readonly address: ListenAddress;
   readonly flag: string;
+}
+
+/** The inputs of a Config besides the command line. */
+export interface ProcessInfo {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly hostname: string;
+  /** Random, different for each process. */
+  readonly uniqueId: string;
+  /** Of the process; 1: the first one of a container, which ends with it. Default: another. */
+  readonly pid?: number;
 }

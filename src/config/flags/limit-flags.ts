@@ -1,10 +1,12 @@
 /** The limits of an administrator for the rules of all systems, as flags and as variables of the environment. */
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
-import type { LimitsConfig, NamespaceLimit } from '../config.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, initialValues } from './flags.ts';
 import { parseList } from './values.ts';
+
+/** Namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector (`runtime/text/label-selector.ts`). */
+export type NamespaceLimit = { readonly patterns: readonly string[] } | { readonly selector: string };
 
 /** Before a label selector in place of a list of patterns. */
 const SELECTOR = 'selector:';
@@ -89,7 +91,9 @@ export const pushFlag = {
   replicatorPush: limitSwitch('replicator-push', 'false: annotations can pull copies, and not push them', true),
 } satisfies FlagTable;
 
-const FLAGS = { ...limitFlags, ...pushFlag } satisfies { [Key in keyof LimitsConfig]: Flag<LimitsConfig[Key]> };
+const FLAGS = { ...limitFlags, ...pushFlag };
+
+type Limits = FlagValues<typeof FLAGS>;
 
 export type LimitValues = FlagValues<typeof limitFlags> & Partial<FlagValues<typeof pushFlag>>;
 
@@ -99,8 +103,8 @@ export type LimitValues = FlagValues<typeof limitFlags> & Partial<FlagValues<typ
  * @param namespaces the only namespaces that are served; empty for all
  * @throws UsageError naming a limit that needs what Keyferry does not read
  */
-export function limitsConfig(values: LimitValues | undefined, namespaces: readonly string[] = []): LimitsConfig {
-  const limits: LimitsConfig = { ...initialValues(FLAGS), ...values };
+export function limitsConfig(values: LimitValues | undefined, namespaces: readonly string[] = []): Limits {
+  const limits: Limits = { ...initialValues(FLAGS), ...values };
   if (namespaces.length === 0) return limits;
   refuseSelectors(limits, '--namespaces reads no labels of namespaces');
   if (!limits.requireConsent) return limits;
@@ -108,7 +112,7 @@ export function limitsConfig(values: LimitValues | undefined, namespaces: readon
 }
 
 /** @param why no selector can be served @throws UsageError naming the flag of a limit that is a selector */
-export function refuseSelectors(limits: LimitsConfig, why: string): void {
+export function refuseSelectors(limits: Limits, why: string): void {
   for (const key of ['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces'] as const) {
     const limit = limits[key];
     if (limit !== undefined && 'selector' in limit) throw new UsageError(`--${FLAGS[key].name}: ${why}; use patterns`);

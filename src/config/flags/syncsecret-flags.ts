@@ -2,10 +2,9 @@
 import { join } from 'node:path';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
-import type { Config, ProcessInfo } from '../config.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { namespaceFlag, namespaceIn, originalAddressFlags } from './common-flags.ts';
-import { flag, type Flag, type FlagTable, type FlagValues } from './flags.ts';
+import { flag, type Flag, type FlagTable, type FlagValues, type ProcessInfo } from './flags.ts';
 
 /** The namespace in which KubeLB installs the manager. */
 const MANAGER_NAMESPACE = 'kubelb';
@@ -64,6 +63,13 @@ export const ccmFlags = {
   ),
 } satisfies FlagTable;
 
+export interface ManagementConfig {
+  /** Path of a kubeconfig file, which is followed. */
+  readonly kubeconfig: string;
+  /** The flag that names it, for messages: `--kubelb-kubeconfig`. */
+  readonly flag: string;
+}
+
 /**
  * The tenant's namespace in the management cluster, and how to reach that cluster.
  * @throws UsageError naming the flag, if there is no tenant or its namespace is not a valid name
@@ -72,7 +78,7 @@ export function ccmConfig(
   flags: typeof ccmFlags,
   { clusterName, kubelbKubeconfig }: FlagValues<typeof ccmFlags>,
   env: ProcessInfo['env'],
-): { readonly managementNamespace: string; readonly management: Config['management'] } {
+): { readonly managementNamespace: string; readonly management: ManagementConfig } {
   const nameFlag = `--${flags.clusterName.name}`;
   if (clusterName === undefined) throw new UsageError(`${nameFlag} is required: the name of the tenant`);
   const managementNamespace = clusterName.startsWith(TENANT_PREFIX) ? clusterName : `${TENANT_PREFIX}${clusterName}`;

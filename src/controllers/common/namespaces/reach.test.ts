@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import type { LimitsConfig, NamespaceLimit } from '../../../config/config.ts';
+import type { LimitsConfig } from '../../../config/config.ts';
+import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
 import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';

@@ -10,7 +10,8 @@
  * A target that is not allowed has no claim, so a limit or a consent that is taken back acts as a narrowed list: the copies go or stay by
  * the rule's own policy.
  */
-import type { LimitsConfig, NamespaceLimit } from '../../../config/config.ts';
+import type { LimitsConfig } from '../../../config/config.ts';
+import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
 import {
   ACCEPT_FROM_ANNOTATION,
   MAX_CONSENT,

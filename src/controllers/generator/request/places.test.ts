@@ -10,7 +10,6 @@ import {
   type VaultStore,
   vaultStoreOf,
 } from '../store/store-spec.ts';
-import { NO_VAULT_ENVIRONMENT } from '../../../config/vault-environment.ts';
 
 const USER: StoreUser = { namespace: 'dev', labels: {}, matches: () => false, mayGetApiTokens: () => false };
 
@@ -24,6 +23,13 @@ const STORES: Readonly<Record<string, StoreSpec>> = {
   'SecretStore one': vault({ path: 'secret', version: 'v1' }),
   'ClusterSecretStore vault': vault({ server: 'http://other', path: 'secret' }),
   'SecretStore aws': { provider: { aws: {} } },
+};
+const ENVIRONMENT = {
+  address: undefined,
+  caBundle: undefined,
+  tlsServerName: undefined,
+  insecureSkipVerify: false,
+  namespace: undefined,
 };
 const storeOf = (ref: StoreRef): VaultStore => vaultStoreOf(ref, STORES[`${ref.kind} ${ref.name}`], USER);
 
@@ -97,7 +103,7 @@ test('a key or store that cannot be used does not hold up the others', () => {
 
 test('from the environment all stores are one server, and the key is the path, as for vault kv put', () => {
   const values = [wanted(0, 'secret/app'), wanted(1, 'secret/data/app', 'missing'), wanted(2, 'secret')];
-  const found = placesOf(values, () => environmentStore({ ...NO_VAULT_ENVIRONMENT, address: 'http://env' }));
+  const found = placesOf(values, () => environmentStore({ ...ENVIRONMENT, address: 'http://env' }));
   assert.deepEqual(summary(found), [
     ['environment', 'secret/app', '0'],
     ['environment', 'secret/data/app', '1'],
@@ -109,7 +115,7 @@ test('from the environment all stores are one server, and the key is the path, a
     found.problems.map(({ field }) => field),
     ['spec.data[2].remoteRef.key'],
   );
-  const without = placesOf(values, () => environmentStore(NO_VAULT_ENVIRONMENT));
+  const without = placesOf(values, () => environmentStore(ENVIRONMENT));
   assert.deepEqual(without.places, []);
   assert.match(without.problems[0]?.message ?? '', /\$VAULT_ADDR is not set/);
 });

@@ -71,8 +71,13 @@ const FIELD = 'spec.provider.vault';
 const NO_LOGIN: ReadonlySet<string> = new Set(['namespace']);
 
 /** @param environment the variables of Vault's client @throws StoreError without a server */
-export function environmentStore(environment: VaultEnvironment): VaultStore {
-  const { address: addr, caBundle, tlsServerName, insecureSkipVerify, namespace } = environment;
+export function environmentStore({
+  address: addr,
+  caBundle,
+  tlsServerName,
+  insecureSkipVerify,
+  namespace,
+}: Pick<VaultEnvironment, 'address' | 'caBundle' | 'tlsServerName' | 'insecureSkipVerify' | 'namespace'>): VaultStore {
   if (addr === undefined) {
     throw new StoreError('InvalidStore', 'cannot be read, and $VAULT_ADDR is not set', 'operator');
   }
