@@ -1,6 +1,6 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
-import { labelReader } from '../../copy/cluster/watch/namespace-labels.ts';
+import { currencyReader, labelReader } from '../../copy/cluster/watch/namespace-labels.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
@@ -128,6 +128,7 @@ class MirrorsController implements Controller {
       deletionTimeoutMs: config.deletionTimeoutMs,
       monotonic: () => clock.monotonic(),
       labelsKnown: labelReader(cluster.api, cluster.namespaces),
+      isCurrent: currencyReader(cluster.api, cluster.namespaces),
       isNamespacePending: (...copy) => this.#changes.isPending(...copy),
       now: () => clock.now(),
     });

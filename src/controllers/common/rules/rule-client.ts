@@ -166,7 +166,7 @@ const NOT_EVALUATED = '';
  */
 export function liveRules(
   readVersion: (rule: RuleKey, signal: AbortSignal) => Promise<string | undefined>,
-  isOutdated: (rule: RuleKey, namespace: string) => boolean = () => false,
+  isOutdated: (rule: RuleKey, namespace: string, signal: AbortSignal) => boolean | Promise<boolean> = () => false,
 ): RuleReconciler['getLive'] {
   const reads = new SingleFlight<RuleState>();
   const read = async (rule: RuleKey, signal: AbortSignal): Promise<RuleState> => {
@@ -181,7 +181,7 @@ export function liveRules(
   };
   return async (rule, target, signal) => {
     const live = await reads.run(rule, async (shared) => await read(rule, shared), signal);
-    if (live.state === 'gone' || !isOutdated(rule, namespaceOf(target))) return live;
+    if (live.state === 'gone' || !(await isOutdated(rule, namespaceOf(target), signal))) return live;
     return { ...live, version: NOT_EVALUATED };
   };
 }

@@ -9,9 +9,10 @@
 import type { KubeApi } from '../../../kube/api.ts';
 import { isInvalid } from '../../../kube/errors.ts';
 import { orAborted } from '../../../runtime/abort.ts';
+import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
+import type { IsCurrent, LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
@@ -46,6 +47,8 @@ export interface MirrorReconcilerOptions extends DeletionOptions {
   readonly synced: () => Promise<unknown>;
   /** Default: all labels of namespaces are known. */
   readonly labelsKnown?: LabelsKnown;
+  /** Whether the labels of a namespace are up to date. Default: they always are. */
+  readonly isCurrent?: IsCurrent;
   /** Whether the mirror may reach a namespace that has changed since its evaluation. @param namespace of a copy */
   readonly isNamespacePending?: (rule: RuleKey, namespace: string) => boolean;
   /** Wall clock, ms. */
@@ -68,11 +71,11 @@ export class MirrorReconciler implements RuleReconciler {
   constructor(options: MirrorReconcilerOptions) {
     this.#options = options;
     this.rules = options.rules;
-    const { api, mirrors: store, recordEvent, now, isNamespacePending } = options;
+    const { api, mirrors: store, recordEvent, now } = options;
     const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRRORS, store }));
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
-      isNamespacePending,
+      async (rule, namespace, signal) => await this.#isOutdated(rule, namespace, signal),
     );
     this.#statuses = new RuleStatuses<SecretMirror, SecretMirrorStatus>({
       client,
@@ -84,12 +87,24 @@ export class MirrorReconciler implements RuleReconciler {
     this.#deletions = new Deletions(options);
   }
 
+  /** A copy that its mirror does not select by the known labels may be one that the mirror selects by the present ones. */
+  async #isOutdated(rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> {
+    const { isCurrent, isNamespacePending } = this.#options;
+    const isByLabels = this.#labelsOf(rule) !== undefined;
+    if (isByLabels && (await isCurrent?.(namespace, signal)) === false) return true;
+    return isNamespacePending?.(rule, namespace) === true;
+  }
+
+  #labelsOf(rule: RuleKey): LabelMatcher | undefined {
+    const mirror = this.#options.mirrors.get(rule);
+    return mirror && this.rules.specOf(mirror).namespaces.labels;
+  }
+
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { mirrors, synced, labelsKnown } = this.#options;
+    const { synced, labelsKnown } = this.#options;
     // The copies of a mirror are only known after the list of all copies.
     await orAborted(synced(), signal, 'waiting for the list of copies');
-    const mirror = mirrors.get(rule);
-    const labels = mirror && this.rules.specOf(mirror).namespaces.labels;
+    const labels = this.#labelsOf(rule);
     if (labels !== undefined) await labelsKnown?.(labels.keys, signal);
   }
 

@@ -1,5 +1,5 @@
-/** Reads the labels of namespaces for keys that were not kept before: a rule selects by them since it has changed. */
-import type { KubeApi } from '../../../kube/api.ts';
+/** Reads the labels of namespaces beside their watch: for keys that were not kept before, and before a copy is deleted because of labels. */
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { listEach } from '../../../kube/list-each.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import type { Namespaces } from './namespaces.ts';
@@ -7,6 +7,10 @@ import type { Namespaces } from './namespaces.ts';
 /** Settles when the labels with these keys are known of all namespaces. @throws the errors of `api.request` */
 export type LabelsKnown = (keys: readonly string[], signal: AbortSignal) => Promise<void>;
 
+/** Whether the server has no other labels and consent of a namespace than are known. The watch may be late. @throws the errors of `api.request` */
+export type IsCurrent = (namespace: string, signal: AbortSignal) => Promise<boolean>;
+
+const PATH = '/api/v1/namespaces';
 /** Time limit of a page of the list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
 
@@ -15,10 +19,26 @@ export function labelReader(api: KubeApi, namespaces: Namespaces): LabelsKnown {
   const lists = new SingleFlight<void>();
   const read = async (signal: AbortSignal): Promise<void> => {
     const options = { metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS, signal };
-    await namespaces.relist(async (take) => await listEach(api, '/api/v1/namespaces', take, options));
+    await namespaces.relist(async (take) => await listEach(api, PATH, take, options));
   };
   return async (keys, signal) => {
     namespaces.keep(keys);
     while (!namespaces.knows(keys)) await lists.run('the labels of namespaces', read, signal);
   };
+}
+
+/** One read at a time of each namespace. Create one for each cluster. */
+export function currencyReader(api: KubeApi, namespaces: Namespaces): IsCurrent {
+  const reads = new SingleFlight<boolean>();
+  const read = async (name: string, signal: AbortSignal): Promise<boolean> => {
+    let isCurrent = false;
+    const take = (item: KubeObject): void => {
+      isCurrent = namespaces.isKnown(item);
+    };
+    // A list, because there is no right to get a namespace.
+    const options = { fieldSelector: `metadata.name=${name}`, metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS, signal };
+    await listEach(api, PATH, take, options);
+    return isCurrent;
+  };
+  return async (name, signal) => await reads.run(name, async (shared) => await read(name, shared), signal);
 }

@@ -68,6 +68,24 @@ test('a new key is known after a list, in which what the watch brings meanwhile 
   assert.deepEqual(changes(), ['b changed', 'c went'], 'the rules that asked for the key wait for the list');
 });
 
+test('a list for a new key hides no change of what is known from the watch that tells it', async () => {
+  const namespaces = new Namespaces();
+  namespaces.keep(['tier']);
+  await namespaces.relist(() => Promise.resolve());
+  namespaces.sink.upsert(namespace('a', { tier: 'old' }), true);
+  const changes = recorded(namespaces);
+  namespaces.keep(['team']);
+  const newer = namespace('a', { tier: 'new', team: 'x' }, { [ACCEPT_FROM_ANNOTATION]: '' });
+  await namespaces.relist(async (take) => {
+    take(newer);
+    await Promise.resolve();
+  });
+  assert.deepEqual(namespaces.factsOf('a'), { labels: { tier: 'old', team: 'x' } });
+  namespaces.sink.upsert(newer, false);
+  assert.deepEqual(namespaces.factsOf('a'), { labels: { tier: 'new', team: 'x' }, acceptFrom: '' });
+  assert.deepEqual(changes(), ['a changed']);
+});
+
 test('a list that fails makes no key known', async () => {
   const namespaces = new Namespaces();
   namespaces.keep(['tier']);

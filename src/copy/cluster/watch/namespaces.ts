@@ -71,6 +71,12 @@ export class Namespaces {
     return this.#facts.get(name);
   }
 
+  /** Whether this is what the watch has brought of the namespace. */
+  isKnown({ metadata: { name, uid, labels, annotations } }: KubeObject): boolean {
+    const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
+    return this.#uids.get(name) === uid && sameFacts(this.#facts.get(name), facts);
+  }
+
   /** Keeps the labels with these keys from now on. Those of a namespace that is there are known after its next event, or a `relist`. */
   keep(keys: readonly string[]): void {
     for (const key of keys) this.#kept?.add(key);
@@ -82,16 +88,17 @@ export class Namespaces {
   }
 
   /**
-   * Reads the facts of the namespaces again from a list. The watch goes on meanwhile: what it brings is as new as the list, or newer soon.
+   * Reads the labels with new keys from a list. The watch goes on meanwhile: what it brings is as new as the list, or newer soon. So known facts stay
+   * as they are: a change that the list had first would be no change any more when the watch tells it to the rules.
    * @param list calls `take` for each namespace
    */
   async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {
     const changed = (this.#changedSince = new Set());
-    const keys = [...(this.#kept ?? [])];
+    const keys = new Set([...(this.#kept ?? [])].filter((key) => !this.#known.has(key)));
     try {
       await list(({ metadata }) => {
         const isSame = this.#uids.get(metadata.name) === metadata.uid;
-        if (isSame && !changed.has(metadata.name)) this.#learn(metadata);
+        if (isSame && !changed.has(metadata.name)) this.#learnLabels(metadata, keys);
       });
       for (const key of keys) this.#known.add(key);
     } finally {
@@ -129,9 +136,20 @@ export class Namespaces {
     const before = this.#facts.get(name);
     const after = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
     if (sameFacts(before, after)) return false;
-    if (after === undefined) this.#facts.delete(name);
-    else this.#facts.set(name, after);
+    this.#put(name, after);
     return true;
+  }
+
+  #put(name: string, facts: NamespaceFacts | undefined): void {
+    if (facts === undefined) this.#facts.delete(name);
+    else this.#facts.set(name, facts);
+  }
+
+  #learnLabels({ name, labels = {} }: Pick<ObjectMeta, 'name' | 'labels'>, keys: ReadonlySet<string>): void {
+    const { labels: before = {}, acceptFrom } = this.#facts.get(name) ?? {};
+    const known = Object.entries(before).filter(([key]) => !keys.has(key));
+    const added = Object.entries(labels).filter(([key]) => keys.has(key));
+    this.#put(name, this.#factsIn(Object.fromEntries([...known, ...added]), acceptFrom));
   }
 
   #factsIn(all: Labels | undefined, acceptFrom: string | undefined): NamespaceFacts | undefined {

@@ -1,0 +1,302 @@
+/**
+ * The engine with the real rules, over any history of labels, consent, exclusions, limits and rules, with watches that are late and a process
+ * that is killed. The copies at the end are those that the settings at the end allow. And no copy that was allowed all the time was deleted in
+ * between, nor was one of a suspended rule touched.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+
+import {
+  allowedCopies,
+  type LimitsState,
+  type NamespaceState,
+  type RuleState,
+} from '../../../../test/support/reach-oracle.ts';
+import { ReachCluster, ReachProcess, secretKey, WATCHES } from '../../../../test/support/reach-world.ts';
+import type { SecretMirrorSpec } from '../../mirrors/api.ts';
+import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+
+const HOMES = ['home', 'other'];
+const NAMESPACES = [...HOMES, 't-a', 't-b', 'x'];
+const PUSHES = ['other/p0', 'home/p1'];
+/** The last one retains its copies. */
+const MIRRORS = ['home/m0', 'home/m1', 'other/m2'];
+const RETAINING = 'other/m2';
+
+type Spec = Partial<Omit<RuleState, 'home' | 'source'>> & { readonly namespaces: readonly string[] };
+interface Rule {
+  readonly spec: Spec;
+  readonly isSuspended: boolean;
+}
+
+class History {
+  readonly cluster = new ReachCluster();
+  readonly rules = new Map<string, Rule>();
+  limits: LimitsState = {};
+  /** Copies that were there, and allowed, since everything was settled. */
+  readonly #steady = new Set<ObjectKey>();
+  /** Suspended rules since everything was settled. */
+  readonly #frozen = new Set<string>();
+  readonly #problems: string[] = [];
+  #process: ReachProcess | undefined;
+
+  constructor() {
+    for (const name of NAMESPACES) this.cluster.putNamespace(name, { labels: {} });
+    for (const path of [...MIRRORS, ...PUSHES]) this.cluster.putObject(keyOf(path), {});
+  }
+
+  async start(limits: LimitsState): Promise<void> {
+    await this.#process?.kill();
+    this.limits = limits;
+    this.changed();
+    this.#process = new ReachProcess(this.cluster, { limits, onWrite: (...write) => this.#written(...write) });
+    await this.#process.start();
+  }
+
+  get process(): ReachProcess {
+    return this.#process ?? assert.fail('no process runs');
+  }
+
+  async end(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  change(name: string, change: (state: NamespaceState) => NamespaceState | undefined): void {
+    this.cluster.putNamespace(name, change(this.cluster.namespaces.get(name) ?? { labels: {} }));
+  }
+
+  putRule(path: string, rule: Rule | undefined): void {
+    if (rule === undefined) this.rules.delete(path);
+    else this.rules.set(path, rule);
+    if (MIRRORS.includes(path)) this.cluster.putMirror(path, rule && mirrorSpec(path, rule));
+    else this.cluster.putObject(keyOf(path), rule === undefined ? {} : pushAnnotations(rule));
+  }
+
+  allowed(path: string): ObjectKey[] {
+    const rule = this.rules.get(path);
+    const [home = '', source = ''] = path.split('/');
+    const state = rule && { home, source, name: source, ...rule.spec };
+    return state === undefined ? [] : allowedCopies(state, this.cluster.namespaces, this.limits).map(keyOf);
+  }
+
+  copies(path: string): ObjectKey[] {
+    return [...this.cluster.objects].filter(([, { annotations }]) => ownerIn(annotations) === path).map(([key]) => key);
+  }
+
+  /** After each change of the cluster. */
+  changed(): void {
+    const allowed = new Set([...this.rules.keys()].flatMap((path) => this.allowed(path)));
+    for (const key of this.#steady) if (!allowed.has(key) || !this.cluster.objects.has(key)) this.#steady.delete(key);
+    for (const path of this.#frozen) if (this.rules.get(path)?.isSuspended !== true) this.#frozen.delete(path);
+  }
+
+  async settle(): Promise<void> {
+    await this.process.settle();
+    this.check();
+    for (const [path, { isSuspended }] of this.rules) {
+      if (isSuspended) this.#frozen.add(path);
+      const owned = new Set(this.copies(path));
+      const allowed = this.allowed(path);
+      for (const key of allowed) if (owned.has(key)) this.#steady.add(key);
+      if (!isSuspended) assert.deepEqual(missing(allowed, owned), [], `copies of ${path} are missing`);
+    }
+    for (const path of [...MIRRORS, ...PUSHES]) {
+      const isKept = path === RETAINING || this.rules.get(path)?.isSuspended === true;
+      if (!isKept)
+        assert.deepEqual(missing(this.copies(path), new Set(this.allowed(path))), [], `${path} has too much`);
+    }
+  }
+
+  check(): void {
+    assert.deepEqual([...this.#problems, ...this.process.errors], []);
+  }
+
+  #written(target: ResourceKey, owner: RuleKey | undefined, action: string): void {
+    const { namespace, name } = owner === undefined ? { namespace: '', name: '' } : parseRuleKey(owner);
+    if (action === 'delete' && this.#steady.has(target as ObjectKey)) this.#problems.push(`${target} is deleted`);
+    if (this.#frozen.has(`${namespace}/${name}`)) this.#problems.push(`${action} ${target} of a suspended rule`);
+  }
+}
+
+function keyOf(path: string): ObjectKey {
+  const [namespace = '', name = ''] = path.split('/');
+  return secretKey(namespace, name);
+}
+
+function ownerIn(annotations: Readonly<Record<string, string>>): string | undefined {
+  return annotations['mirrors.kts.studio/owned-by'] ?? annotations['k8s-replicator/replicated-by'];
+}
+
+function missing(wanted: readonly ObjectKey[], there: ReadonlySet<ObjectKey>): ObjectKey[] {
+  return wanted.filter((key) => !there.has(key));
+}
+
+function mirrorSpec(path: string, { spec, isSuspended }: Rule): SecretMirrorSpec {
+  const { name, namespaces, selector, excluded } = spec;
+  const { key = '', values, not = false } = selector ?? {};
+  const operator = values === undefined ? (not ? 'DoesNotExist' : 'Exists') : not ? 'NotIn' : 'In';
+  return {
+    source: { name: path.split('/')[1] ?? '' },
+    destination: {
+      namespaces,
+      ...(name === undefined ? {} : { name }),
+      ...(selector === undefined
+        ? {}
+        : { namespaceSelector: { matchExpressions: [{ key, operator, ...(values && { values }) }] } }),
+      ...(excluded === undefined ? {} : { excludedNamespaces: excluded }),
+    },
+    deletePolicy: path === RETAINING ? 'retain' : 'delete',
+    suspend: isSuspended,
+  };
+}
+
+function pushAnnotations({ spec, isSuspended }: Rule): Record<string, string> {
+  return {
+    'k8s-replicator/replicate-to-namespaces': spec.namespaces.join(','),
+    ...(isSuspended ? { 'keyferry.dev/suspend': 'true' } : {}),
+  };
+}
+
+const namespace = fc.constantFrom(...NAMESPACES);
+const patterns = fc.constantFrom(['.*'], ['t-.*'], ['t-a', 'x'], ['t-b', 'other']);
+const optional = <T>(...values: readonly T[]): fc.Arbitrary<T | undefined> => fc.constantFrom(undefined, ...values);
+const selector = optional<RuleState['selector']>(
+  { key: 'tier', values: ['prod'] },
+  { key: 'tier', values: ['test'], not: true },
+  { key: 'team' },
+);
+const limits = fc.constantFrom<LimitsState[]>(
+  {},
+  {},
+  { excluded: ['t-a'] },
+  { destinations: ['t-.*', 'x'] },
+  { destinationsWith: 'tier' },
+  { sourcesWith: 'team' },
+  { requireConsent: true },
+);
+const mirrorRule = fc.record({
+  spec: fc.record({ namespaces: patterns, selector, excluded: optional(['t-a'], ['x', 't-.*']) }),
+  isAlias: fc.boolean(),
+});
+
+const change = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ namespace, key: fc.constantFrom('tier', 'tier', 'team'), value: optional('prod', 'test') }),
+  },
+  { weight: 2, arbitrary: fc.record({ namespace, acceptFrom: optional('', 'home', 'x,oth.*', '(', '.*') }) },
+  { weight: 1, arbitrary: fc.record({ namespace: fc.constantFrom('t-a', 'x'), isThere: fc.boolean() }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      mirror: fc.constantFrom(...MIRRORS),
+      rule: fc.option(mirrorRule, { nil: undefined, freq: 6 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      push: fc.constantFrom(...PUSHES),
+      namespaces: fc.option(patterns, { nil: undefined, freq: 4 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ path: fc.constantFrom(...MIRRORS, ...PUSHES), isSuspended: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ deleted: fc.nat({ max: 5 }) }) },
+);
+type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
+/** A user changes something; then some watches bring what is late, and time passes. */
+const step = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      change,
+      watches: fc.subarray([...WATCHES]),
+      ms: fc.constantFrom(undefined, 0, 300, 1500),
+    }),
+  },
+  { weight: 2, arbitrary: fc.constant('settle' as const) },
+  { weight: 1, arbitrary: fc.record({ limits }) },
+);
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+function carryOut(history: History, one: Change): void {
+  const isSuspended = (path: string): boolean => history.rules.get(path)?.isSuspended === true;
+  if ('key' in one) {
+    const { key, value } = one;
+    history.change(one.namespace, (state) => {
+      const { [key]: _, ...labels } = state.labels;
+      return { ...state, labels: value === undefined ? labels : { ...labels, [key]: value } };
+    });
+  } else if ('isThere' in one) history.change(one.namespace, (state) => (one.isThere ? state : undefined));
+  else if ('acceptFrom' in one) history.change(one.namespace, ({ labels }) => ({ labels, acceptFrom: one.acceptFrom }));
+  else if ('mirror' in one) {
+    const { mirror, rule } = one;
+    const spec = rule && { ...rule.spec, ...(rule.isAlias ? { name: `alias-${mirror.slice(-2)}` } : {}) };
+    history.putRule(mirror, spec && { spec, isSuspended: isSuspended(mirror) });
+  } else if ('push' in one) {
+    const { push, namespaces } = one;
+    history.putRule(push, namespaces && { spec: { namespaces }, isSuspended: isSuspended(push) });
+  } else if ('path' in one) {
+    const rule = history.rules.get(one.path);
+    if (rule !== undefined) history.putRule(one.path, { ...rule, isSuspended: one.isSuspended });
+  } else {
+    const copy = [...MIRRORS, ...PUSHES].flatMap((path) => history.copies(path))[one.deleted];
+    if (copy !== undefined) history.cluster.putObject(copy, undefined);
+  }
+  history.changed();
+}
+
+async function replay(history: History, steps: readonly Step[]): Promise<void> {
+  await history.start({});
+  for (const one of steps) {
+    if (one === 'settle') await history.settle();
+    else if ('limits' in one) await history.start(one.limits);
+    else {
+      carryOut(history, one.change);
+      for (const watch of one.watches) history.process.deliver(watch);
+      if (one.ms !== undefined) await history.process.wait(one.ms);
+    }
+  }
+  await history.settle();
+  for (const [path, rule] of history.rules) history.putRule(path, { ...rule, isSuspended: false });
+  history.changed();
+  await history.settle();
+}
+
+test('the copies are those that the settings at the end allow, and none that was always allowed was deleted', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 50, size: 'max' }), async (steps) => {
+      const history = new History();
+      try {
+        await replay(history, steps);
+      } finally {
+        await history.end();
+      }
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('a copy stays whose rule moves to another label of its namespace, while the watch of namespaces is late', async () => {
+  const history = new History();
+  const label = (labels: Record<string, string>): void => history.change('x', () => ({ labels }));
+  const select = (path: string, key: string): void =>
+    history.putRule(path, { spec: { namespaces: ['.*'], selector: { key } }, isSuspended: false });
+  try {
+    label({ tier: 'prod' });
+    select('home/m0', 'tier');
+    select('home/m1', 'team');
+    await history.start({});
+    await history.settle();
+    assert.deepEqual(history.copies('home/m0'), [keyOf('x/m0')]);
+    label({ tier: 'prod', team: 'a' });
+    select('home/m0', 'team');
+    history.process.deliver('mirrors');
+    for (let second = 0; second < 5; second += 1) await history.process.wait(1000);
+    await history.settle();
+  } finally {
+    await history.end();
+  }
+});

@@ -1,0 +1,78 @@
+/**
+ * What the settings of a small cluster allow, written down a second time and as plainly as possible: the oracle for tests of the real rules.
+ * Patterns are for whole names.
+ */
+export interface NamespaceState {
+  readonly labels: Readonly<Record<string, string>>;
+  /** The value of `keyferry.dev/accept-from`. */
+  readonly acceptFrom?: string | undefined;
+}
+
+/** What the flags say. */
+export interface LimitsState {
+  readonly sourcesWith?: string | undefined;
+  readonly destinationsWith?: string | undefined;
+  readonly destinations?: readonly string[] | undefined;
+  readonly excluded?: readonly string[] | undefined;
+  readonly requireConsent?: boolean | undefined;
+}
+
+/** The label that a selector asks for. `values` absent: any. `not`: none of them. */
+export interface SelectorState {
+  readonly key: string;
+  readonly values?: readonly string[];
+  readonly not?: boolean;
+}
+
+export interface RuleState {
+  readonly home: string;
+  readonly source: string;
+  /** Name of the copies. */
+  readonly name: string;
+  readonly namespaces: readonly string[];
+  readonly selector?: SelectorState | undefined;
+  readonly excluded?: readonly string[] | undefined;
+}
+
+/** The copies that a rule may have, as `<namespace>/<name>`. */
+export function allowedCopies(
+  rule: RuleState,
+  namespaces: ReadonlyMap<string, NamespaceState>,
+  limits: LimitsState,
+): string[] {
+  const { sourcesWith } = limits;
+  if (sourcesWith !== undefined && namespaces.get(rule.home)?.labels[sourcesWith] === undefined) return [];
+  return [...namespaces]
+    .filter(([name, state]) => isSelected(rule, name, state) && isAccepted(rule, name, state, limits))
+    .map(([name]) => `${name}/${rule.name}`)
+    .filter((copy) => copy !== `${rule.home}/${rule.source}`);
+}
+
+function isSelected(
+  { namespaces, selector, excluded = [] }: RuleState,
+  name: string,
+  { labels }: NamespaceState,
+): boolean {
+  return (
+    matches(namespaces, name) && !matches(excluded, name) && (selector === undefined || hasLabel(selector, labels))
+  );
+}
+
+function hasLabel({ key, values, not = false }: SelectorState, labels: NamespaceState['labels']): boolean {
+  const value = labels[key];
+  return (value !== undefined && (values === undefined || values.includes(value))) !== not;
+}
+
+function isAccepted({ home }: RuleState, name: string, state: NamespaceState, limits: LimitsState): boolean {
+  const { labels, acceptFrom } = state;
+  if (limits.excluded !== undefined && matches(limits.excluded, name)) return false;
+  if (limits.destinations !== undefined && !matches(limits.destinations, name)) return false;
+  if (limits.destinationsWith !== undefined && labels[limits.destinationsWith] === undefined) return false;
+  if (name === home) return true;
+  if (acceptFrom === undefined) return limits.requireConsent !== true;
+  return acceptFrom !== '' && acceptFrom !== '(' && matches(acceptFrom.split(','), home);
+}
+
+function matches(patterns: readonly string[], name: string): boolean {
+  return patterns.some((pattern) => new RegExp(`^(?:${pattern})$`).test(name));
+}

@@ -1,0 +1,393 @@
+/**
+ * A small cluster as data, and Keyferry on it: the real engine, rules, claim book, namespaces and plan. Three watches (namespaces, mirrors,
+ * objects) bring what has changed, each in its order, and each as late as the test wants. Reads of the server are never late.
+ */
+import type { NamespaceLimit } from '../../src/config/flags/limit-flags.ts';
+import { NamespaceChanges } from '../../src/controllers/common/namespaces/namespace-changes.ts';
+import { reachOf } from '../../src/controllers/common/namespaces/reach.ts';
+import { liveRules } from '../../src/controllers/common/rules/rule-client.ts';
+import { RuleLimits } from '../../src/controllers/common/rules/rule-limits.ts';
+import type { SecretMirror, SecretMirrorSpec } from '../../src/controllers/mirrors/api.ts';
+import { createMirrorStore } from '../../src/controllers/mirrors/rules/mirror-store.ts';
+import { MirrorRules } from '../../src/controllers/mirrors/rules/rule-set.ts';
+import { annotationNames, type Refusal } from '../../src/controllers/replicator/rules/annotations.ts';
+import { ReplicatorRules } from '../../src/controllers/replicator/rules/rule-set.ts';
+import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../src/copy/cluster/watch/namespaces.ts';
+import type { TargetWriter } from '../../src/copy/engine/backend.ts';
+import type { RuleReconciler } from '../../src/copy/engine/controller.ts';
+import { Engine } from '../../src/copy/engine/engine.ts';
+import { userCause } from '../../src/copy/model/cause.ts';
+import type { FieldPatch, SourceView } from '../../src/copy/model/claim.ts';
+import {
+  type ObjectKey,
+  parseResourceKey,
+  resourceKey,
+  type ResourceKey,
+  type RuleKey,
+  ruleName,
+} from '../../src/copy/model/keys.ts';
+import { SECRET } from '../../src/copy/model/kind.ts';
+import { observe, type Observed, PLACE_ANNOTATION } from '../../src/copy/model/observed.ts';
+import { decide, type FactSource, type TargetState } from '../../src/copy/plan/decide.ts';
+import type { KubeObject } from '../../src/kube/api.ts';
+import type { RunResult } from '../../src/runtime/queue/keyed-queue-options.ts';
+import { SingleFlight } from '../../src/runtime/queue/single-flight.ts';
+import { PatternCache } from '../../src/runtime/text/name-patterns.ts';
+import { ManualClock } from './manual-clock.ts';
+import type { LimitsState, NamespaceState } from './reach-oracle.ts';
+import { stubBackend } from './stub-backend.ts';
+
+const CLUSTER = 'c';
+const NAMES = annotationNames('k8s-replicator');
+const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
+
+export type Watch = 'namespaces' | 'mirrors' | 'objects';
+export const WATCHES: readonly Watch[] = ['namespaces', 'mirrors', 'objects'];
+
+export const secretKey = (namespace: string, name: string): ObjectKey =>
+  resourceKey(CLUSTER, SECRET.kind, namespace, name);
+
+/** What is on the server. A change goes to the watches of the process that runs. */
+export class ReachCluster {
+  readonly namespaces = new Map<string, NamespaceState & { readonly uid: string }>();
+  readonly mirrors = new Map<string, SecretMirror>();
+  readonly objects = new Map<ObjectKey, Observed>();
+  process: ReachProcess | undefined;
+  #version = 0;
+
+  get version(): string {
+    return String(this.#version);
+  }
+
+  next(): string {
+    this.#version += 1;
+    return this.version;
+  }
+
+  /** @param state `undefined`: it is deleted, with all that is in it */
+  putNamespace(name: string, state: NamespaceState | undefined): void {
+    const before = this.namespaces.get(name);
+    if (state === undefined) {
+      for (const key of this.objects.keys())
+        if (parseResourceKey(key).namespace === name) this.putObject(key, undefined);
+      this.namespaces.delete(name);
+      const gone = namespaceObject(name, { uid: '', labels: {} }, '');
+      this.process?.notice('namespaces', (process) => process.namespaces.sink.remove(gone));
+      return;
+    }
+    const after = { ...state, uid: before?.uid ?? this.next() };
+    this.namespaces.set(name, after);
+    const object = namespaceObject(name, after, this.next());
+    this.process?.notice('namespaces', (process) => process.namespaces.sink.upsert(object, false));
+  }
+
+  /** @param path `<namespace>/<name>` @param spec `undefined`: it is deleted */
+  putMirror(path: string, spec: SecretMirrorSpec | undefined): void {
+    const before = this.mirrors.get(path);
+    if (spec === undefined) {
+      this.mirrors.delete(path);
+      if (before !== undefined) this.process?.notice('mirrors', (process) => process.mirrors.sink.remove(before));
+      return;
+    }
+    const version = this.next();
+    const [namespace = '', name = ''] = path.split('/');
+    const uid = before?.metadata.uid ?? version;
+    const metadata = { name, namespace, uid, creationTimestamp: '', resourceVersion: version };
+    const mirror: SecretMirror = { metadata: { ...metadata, generation: Number(version) }, spec };
+    this.mirrors.set(path, mirror);
+    this.process?.notice('mirrors', (process) => process.mirrors.put(mirror));
+  }
+
+  /** @param annotations `undefined`: the object is deleted */
+  putObject(key: ObjectKey, annotations: Observed['annotations'] | undefined, labels: Observed['labels'] = {}): void {
+    const version = this.next();
+    const uid = this.objects.get(key)?.uid ?? version;
+    const { namespace, name } = parseResourceKey(key);
+    const meta = { uid, name, namespace, resourceVersion: version, creationTimestamp: '', labels };
+    const object = annotations && observe({ ...meta, annotations });
+    if (object === undefined) this.objects.delete(key);
+    else this.objects.set(key, object);
+    this.process?.notice('objects', (process) => process.learn(key, object, version));
+  }
+}
+
+function namespaceObject(
+  name: string,
+  { uid, labels, acceptFrom }: NamespaceState & { uid: string },
+  version: string,
+): KubeObject {
+  const annotations = acceptFrom === undefined ? {} : { [ACCEPT_FROM_ANNOTATION]: acceptFrom };
+  return { metadata: { name, uid, resourceVersion: version, creationTimestamp: '', labels, annotations } };
+}
+
+export interface ProcessOptions {
+  readonly limits: LimitsState;
+  /** Called before each write of the process. @param owner of the object that is there */
+  readonly onWrite: (target: ResourceKey, owner: RuleKey | undefined, action: 'create' | 'update' | 'delete') => void;
+}
+
+export class ReachProcess {
+  readonly namespaces = new Namespaces();
+  readonly mirrors = createMirrorStore({ onChange: (rule) => this.#engine.enqueueRule(rule) });
+  readonly #cluster: ReachCluster;
+  readonly #options: ProcessOptions;
+  readonly #clock = new ManualClock();
+  readonly #engine: Engine;
+  readonly #mirrorRules: MirrorRules;
+  readonly #pushRules: ReplicatorRules;
+  readonly #changes: readonly NamespaceChanges[];
+  /** The objects, as far as the watch has brought them. */
+  readonly #objects = new Map<ResourceKey, Observed>();
+  readonly #versions = new Map<ResourceKey, number>();
+  readonly #late: Readonly<Record<Watch, ((process: ReachProcess) => unknown)[]>> = {
+    namespaces: [],
+    mirrors: [],
+    objects: [],
+  };
+  readonly #relists = new SingleFlight<void>();
+  readonly errors: unknown[] = [];
+
+  constructor(cluster: ReachCluster, options: ProcessOptions) {
+    this.#cluster = cluster;
+    this.#options = options;
+    const { limits } = options;
+    const engine = (this.#engine = new Engine({
+      clock: this.#clock,
+      onError: (_loop, _key, error) => this.errors.push(error),
+    }));
+    const ruleLimits = <R extends Refusal>(): RuleLimits<R> =>
+      new RuleLimits<R>({ namespaces: () => this.namespaces.size, onChange: (rule) => engine.enqueueRule(rule) });
+    const reach = reachOf({
+      sourceNamespaces: limits.sourcesWith === undefined ? undefined : { selector: limits.sourcesWith },
+      destinationNamespaces: destinationsOf(limits),
+      excludedNamespaces: limits.excluded && { patterns: limits.excluded },
+      requireConsent: limits.requireConsent ?? false,
+    });
+    this.namespaces.keep(reach.labelKeys);
+    const mirrorLimits = ruleLimits();
+    this.#mirrorRules = new MirrorRules({
+      mirrors: this.mirrors,
+      namespaces: this.namespaces,
+      patterns: new PatternCache('full'),
+      secretKey,
+      viewOf: (source) => this.#viewOf(source),
+      limits: mirrorLimits,
+      reach,
+    });
+    const pushLimits = ruleLimits<Refusal>();
+    this.#pushRules = new ReplicatorRules({
+      cluster: CLUSTER,
+      settings: {
+        names: NAMES,
+        allowAll: false,
+        ignoreUnknown: false,
+        createWithLabels: {},
+        patterns: new PatternCache('full'),
+      },
+      kinds: [SECRET],
+      namespaces: this.namespaces,
+      observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
+      limits: pushLimits,
+      reach,
+      push: true,
+    });
+    const changesFor = (rules: MirrorRules | ReplicatorRules, of: RuleLimits): NamespaceChanges =>
+      new NamespaceChanges({ engine, clock: this.#clock, rules, limits: of });
+    this.#changes = [changesFor(this.#mirrorRules, mirrorLimits), changesFor(this.#pushRules, pushLimits)];
+    engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
+    engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
+    const backend = stubBackend(CLUSTER);
+    const writer: TargetWriter = {
+      ...backend.targetsOf(secretKey('', '')),
+      reconcile: async (target: ObjectKey, signal) => await this.#reconcile(target, signal),
+    };
+    engine.backends.add({ ...backend, targetsOf: () => writer });
+  }
+
+  /** Lists everything, and starts. */
+  async start(): Promise<void> {
+    const { namespaces, mirrors, objects } = this.#cluster;
+    for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
+    this.namespaces.onChange((...change) => {
+      for (const changes of this.#changes) changes.add(...change);
+    });
+    for (const [key, object] of objects) this.learn(key, object, object.resourceVersion);
+    for (const mirror of mirrors.values()) this.mirrors.put(mirror, true);
+    this.#cluster.process = this;
+    await this.#engine.start(new AbortController().signal);
+  }
+
+  /** It ends without a last word. */
+  async kill(): Promise<void> {
+    this.#cluster.process = undefined;
+    for (const changes of this.#changes) changes.stop();
+    await this.#engine.stop();
+  }
+
+  /** A watch has something to bring. */
+  notice(watch: Watch, bring: (process: ReachProcess) => unknown): void {
+    this.#late[watch].push(bring);
+  }
+
+  /** The watch brings what is late. */
+  deliver(watch: Watch): void {
+    for (const bring of this.#late[watch].splice(0)) bring(this);
+  }
+
+  async wait(ms: number): Promise<void> {
+    await this.#clock.advance(ms);
+  }
+
+  /** Runs until everything was delivered and nothing is left to do. */
+  async settle(): Promise<void> {
+    const busy = (): boolean =>
+      this.#engine.queues
+        .filter(({ name }) => name !== 'status')
+        .map(({ queue }) => queue.metrics())
+        .some(({ depth, delayed, running }) => depth + delayed + running > 0);
+    for (let round = 0; round < 3 || busy(); round += 1) {
+      if (round > 60) throw new Error('there is always something to do');
+      for (const watch of WATCHES) this.deliver(watch);
+      await this.wait(1500);
+    }
+  }
+
+  /** The watch of objects, or the answer to a write, brings a version of an object. */
+  learn(key: ObjectKey, object: Observed | undefined, version: string, own = false): void {
+    if (Number(version) <= (this.#versions.get(key) ?? 0)) return;
+    this.#versions.set(key, Number(version));
+    const before = this.#objects.get(key);
+    if (object === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, object);
+    this.#engine.objectChanged(key, before, object, false, own);
+    const rule = this.#pushRules.ruleOf(key);
+    const [was, is] = [before, object].map((each) => each && this.#pushRules.versionOf(each));
+    if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);
+    for (const rules of [this.#mirrorRules, this.#pushRules]) {
+      const owner = before && object === undefined ? rules.ownerOf(before, key) : undefined;
+      if (owner !== undefined && rules.refusalOf(owner) !== undefined) this.#engine.enqueueRule(owner);
+    }
+  }
+
+  #reconcilerOf(
+    rules: MirrorRules | ReplicatorRules,
+    index: number,
+    live: (rule: RuleKey) => string | undefined,
+  ): RuleReconciler {
+    return {
+      rules,
+      listed: async (rule) => await this.#labelsKnown(rule),
+      getLive: liveRules(
+        async (rule) => await Promise.resolve(live(rule)),
+        (...[by, namespace]) => this.#isLate(by, namespace) || this.#changes[index]?.isPending(by, namespace) === true,
+      ),
+      updateStatus: async () => await Promise.resolve(undefined),
+    };
+  }
+
+  /** As in the reconciler of mirrors. */
+  #isLate(rule: RuleKey, namespace: string): boolean {
+    const mirror = this.mirrors.get(rule);
+    const isByLabels = mirror && this.#mirrorRules.specOf(mirror).namespaces.labels !== undefined;
+    const state = this.#cluster.namespaces.get(namespace);
+    return (
+      isByLabels === true && (state === undefined || !this.namespaces.isKnown(namespaceObject(namespace, state, '1')))
+    );
+  }
+
+  async #labelsKnown(rule: RuleKey): Promise<void> {
+    const mirror = this.mirrors.get(rule);
+    const keys = (mirror && this.#mirrorRules.specOf(mirror).namespaces.labels?.keys) ?? [];
+    this.namespaces.keep(keys);
+    while (!this.namespaces.knows(keys)) await this.#relists.run('labels', async () => await this.#relist());
+  }
+
+  async #relist(): Promise<void> {
+    await this.namespaces.relist(async (take) => {
+      await turn();
+      for (const [name, state] of this.#cluster.namespaces) take(namespaceObject(name, state, '1'));
+      await turn();
+    });
+  }
+
+  #liveMirror(rule: RuleKey): string | undefined {
+    const mirror = this.#cluster.mirrors.get(ruleName(rule));
+    return mirror && this.mirrors.versionOf(mirror);
+  }
+
+  #livePush(rule: RuleKey): string | undefined {
+    const { place } = this.#pushRules.objectOf(rule);
+    const object = this.#cluster.objects.get(secretKey(place.namespace, place.name));
+    return object && this.#pushRules.versionOf(object);
+  }
+
+  async #reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const reader = { state: (key: ResourceKey) => this.#stateOf(key), read: unread };
+    const { plan } = await decide(target, this.#facts, reader, signal);
+    if (plan.do === 'later') return { requeueAfterMs: 1000 };
+    if (plan.do === 'replace') throw new Error(`${target} needs no replacement`);
+    if (plan.do !== 'create' && plan.do !== 'update' && plan.do !== 'delete') return undefined;
+    const before = this.#objects.get(target);
+    const there = this.#cluster.objects.get(target);
+    const place = parseResourceKey(target);
+    // The preconditions of the server.
+    const isRefused =
+      before?.resourceVersion !== there?.resourceVersion || !this.#cluster.namespaces.has(place.namespace);
+    if (isRefused) return { requeueAfterMs: 1000 };
+    this.#options.onWrite(target, before && this.#engine.claims.ownerOf(before, target), plan.do);
+    let annotations: Observed['annotations'] | undefined;
+    if (plan.do === 'delete') this.#cluster.putObject(target, undefined);
+    else {
+      const { desired } = plan;
+      const marks = { [PLACE_ANNOTATION]: `${place.namespace}/${place.name}` };
+      annotations = patched(before?.annotations, { ...desired.annotations, ...desired.bookkeeping, ...marks });
+      this.#cluster.putObject(
+        target,
+        annotations,
+        patched(before?.labels, { ...desired.labels, ...desired.bookkeepingLabels }),
+      );
+    }
+    const after = this.#cluster.objects.get(target);
+    this.learn(target, after, after?.resourceVersion ?? this.#cluster.version, true);
+    return undefined;
+  }
+
+  #stateOf(target: ResourceKey): TargetState {
+    const observed = this.#objects.get(target);
+    const held = observed && { version: observed.resourceVersion, fingerprint: CONTENT };
+    const presence = observed === undefined ? 'absent' : 'present';
+    return { presence, observed, held, type: CONTENT.type, goingAway: false, cannotUpdate: false };
+  }
+
+  #viewOf(source: ResourceKey | undefined): SourceView {
+    const object = source && this.#objects.get(source);
+    if (object === undefined) return { state: 'missing', ...userCause('NoSecret', '') };
+    const { resourceVersion, labels, annotations } = object;
+    return { state: 'present', version: resourceVersion, labels, annotations };
+  }
+
+  get #facts(): FactSource {
+    const { claims, orphanActionOf } = this.#engine;
+    return {
+      claims,
+      sources: { view: (source) => this.#viewOf(source), fingerprint: () => CONTENT, load: unread },
+      orphanActionOf,
+      hasNamespace: (name) => this.namespaces.has(name),
+      now: () => this.#clock.now(),
+    };
+  }
+}
+
+const unread = async (): Promise<never> => await Promise.reject(new Error('nothing has to be read'));
+
+const turn = async (): Promise<void> => await new Promise((resolve) => setImmediate(resolve));
+
+function destinationsOf({ destinations, destinationsWith }: LimitsState): NamespaceLimit | undefined {
+  if (destinationsWith !== undefined) return { selector: destinationsWith };
+  return destinations && { patterns: destinations };
+}
+
+function patched(before: Observed['labels'] = {}, patch: FieldPatch): Record<string, string> {
+  const after = Object.entries({ ...before, ...patch });
+  return Object.fromEntries(after.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+}
