@@ -171,11 +171,11 @@ describe('a start with 60 copies of 5 mirrors', () => {
     return counts;
   }
 
-  test('creates all of them and reads none', async () => {
+  test('a start with 60 copies of 5 mirrors creates all of them and reads none', async () => {
     assert.deepEqual(await start(), { POST: copies.length });
   });
 
-  test('takes over those of the original program in place, and tries to create one of them at most', async () => {
+  test('a start with 60 copies of 5 mirrors takes over those of the original program in place, and tries to create one of them at most', async () => {
     for (const { namespace, name } of copies) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets/${name}`);
     const originals = copies.map(({ namespace, name, mirror }) => ({
       apiVersion: 'v1',

@@ -76,7 +76,7 @@ async function homelessTenant(): Promise<Tenant> {
 
 describe('without something in the management cluster at the start', () => {
   for (const [what, { phase, reason, take, give }] of Object.entries(LACKS)) {
-    it(`the CCM is ready, says so in the status, and is right soon after it comes: ${what}`, async () => {
+    it(`a CCM that starts while the management cluster lacks its ${what} is ready, says so in the status, and is right soon after that comes`, async () => {
       const tenant = what === 'namespace' ? await homelessTenant() : await scene.tenant();
       await take(tenant);
       // Without the CRD the manager is not ready.

@@ -199,12 +199,12 @@ for (const moment of MOMENTS) {
   const when = moment === 'before' ? 'before it is sent' : 'after it was carried out';
   describe(`at a write, ${when},`, () => {
     for (const index of CASES) {
-      it(`the connection breaks: case ${index + 1}`, async () => {
+      it(`at a write, ${when}, the connection breaks: case ${index + 1}`, async () => {
         await Promise.all([run('ccm'), run('manager')]);
         await live(index, (_program, step) => cut(step, moment));
       });
 
-      it(`the program is killed: case ${index + 1}`, async () => {
+      it(`at a write, ${when}, the program is killed: case ${index + 1}`, async () => {
         await Promise.all([run('ccm'), run('manager')]);
         await live(index, (program, step) => kill(program, step, moment));
       });

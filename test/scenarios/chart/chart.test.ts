@@ -65,12 +65,12 @@ const one = (objects: readonly Json[], kind: string): Json => objects.find((obje
 const argsOf = (deployment: Json): string[] => deployment.spec.template.spec.containers[0].args;
 
 describe('the chart', () => {
-  it('has no mistake that helm lint finds', async () => {
+  it('the chart has no mistake that helm lint finds', async () => {
     const { code, stdout } = await helm(['lint', '--strict', `--kube-version=${KUBERNETES}`, CHART]);
     assert.equal(code, 0, stdout);
   });
 
-  it('grants each system its own permissions, and none of a system that is off', async () => {
+  it('the chart grants each system its own permissions, and none of a system that is off', async () => {
     const ofGenerator = (await rolesOf({ ...OFF, 'generator.enabled': true }))[`ClusterRole ${RELEASE}`];
     const table: [Readonly<Record<string, unknown>>, string[]][] = [
       [BOTH, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
@@ -92,7 +92,7 @@ describe('the chart', () => {
     assert.ok(ofGenerator?.every((right) => !right.startsWith('core/secrets')));
   });
 
-  it('lets the role view read no SyncSecrets, because these hold values', async () => {
+  it('the chart lets the role view read no SyncSecrets, because these hold values', async () => {
     const values = { 'mirrors.enabled': true, 'syncSecret.manager.enabled': true, 'rbac.editorRole': true };
     const roles = objectsIn(await template(values)).filter(({ kind }) => kind === 'ClusterRole');
     const readersFor = (resource: string): Record<string, string[]> =>
@@ -111,7 +111,7 @@ describe('the chart', () => {
     assert.deepEqual(readersFor('syncsecrets'), { view: [], edit: ofSyncSecrets, admin: ofSyncSecrets });
   });
 
-  it('gives the generator Roles in the place of a ClusterRole where it has a list of namespaces', async () => {
+  it('the chart gives the generator Roles in the place of a ClusterRole where it has a list of namespaces', async () => {
     const roles = await rolesOf({
       ...OFF,
       'generator.enabled': true,
@@ -128,7 +128,7 @@ describe('the chart', () => {
     assert.deepEqual(roles[`Role ${RELEASE}-generator-credentials`], ['core/secrets vault-token: get list watch']);
   });
 
-  it('gives Roles in the place of every ClusterRole where it has a list of namespaces', async () => {
+  it('the chart gives Roles in the place of every ClusterRole where it has a list of namespaces', async () => {
     const values = { ...BOTH, namespaces: ['team-a', 'team-b'], 'generator.enabled': true };
     const roles = await rolesOf(values);
     assert.deepEqual(
@@ -142,7 +142,7 @@ describe('the chart', () => {
     assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
   });
 
-  it('accepts the values of the charts of the originals where they mean something', async () => {
+  it('the chart accepts the values of the charts of the originals where they mean something', async () => {
     const deployment = one(
       objectsIn(
         await template({
@@ -196,7 +196,7 @@ describe('the chart', () => {
     }
   });
 
-  it('renders every combination of systems, with arguments that Keyferry accepts', async () => {
+  it('the chart renders every combination of systems, with arguments that Keyferry accepts', async () => {
     const switches = [
       ['mirrors.enabled', 'mirrors'],
       ['replicator.enabled', 'replicator'],
@@ -219,7 +219,7 @@ describe('the chart', () => {
     }
   });
 
-  it('runs SecretMirrors alone by default, and what a value of an original asks for in their place', async () => {
+  it('the chart runs SecretMirrors alone by default, and what a value of an original asks for in their place', async () => {
     const table: [Readonly<Record<string, unknown>>, string][] = [
       [{}, 'mirrors'],
       [{ 'generator.enabled': true }, 'generator'],
@@ -235,7 +235,7 @@ describe('the chart', () => {
     }
   });
 
-  it('passes the limits for all rules on', async () => {
+  it('the chart passes the limits for all rules on', async () => {
     const limits = {
       'limits.sourceNamespaces': ['platform', 'infra-.*'],
       'limits.destinationNamespaces': ['selector:tier in (dev,test)'],
@@ -257,7 +257,7 @@ describe('the chart', () => {
     assert.match(await refusal({ 'limits.excludedNamespaces': ['a,b'] }), /excludedNamespaces/);
   });
 
-  it('passes the settings of a Pod on to the Deployment', async () => {
+  it('the chart passes the settings of a Pod on to the Deployment', async () => {
     const volume = { name: 'ca', configMap: { name: 'ca' } };
     const mount = { name: 'ca', mountPath: '/etc/ca', readOnly: true };
     const envFrom = [{ secretRef: { name: 'proxy' } }];
@@ -306,7 +306,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'elsewhere');
   });
 
-  it('spreads its Pods over nodes by a preference, unless an affinity is given', async () => {
+  it('the chart spreads its Pods over nodes by a preference, unless an affinity is given', async () => {
     const affinityOf = async (values: Readonly<Record<string, unknown>>): Promise<Json> =>
       one(objectsIn(await template(values)), 'Deployment').spec.template.spec.affinity;
     const [{ podAffinityTerm: term }] = (await affinityOf({})).podAntiAffinity
@@ -316,7 +316,7 @@ describe('the chart', () => {
     assert.deepEqual(await affinityOf({ affinity }), affinity);
   });
 
-  it('fixes no user, as OpenShift wants it, and never holds up a drain with a Pod that is not ready', async () => {
+  it('the chart fixes no user, as OpenShift wants it, and never holds up a drain with a Pod that is not ready', async () => {
     const objects = objectsIn(await template());
     const { securityContext, containers } = one(objects, 'Deployment').spec.template.spec;
     assert.deepEqual(securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
@@ -324,7 +324,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'PodDisruptionBudget').spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
   });
 
-  it('installs further objects, also from texts with templates', async () => {
+  it('the chart installs further objects, also from texts with templates', async () => {
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'plain' } };
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-text" }';
     const objects = objectsIn(await template({ extraObjects: [object, text] }));
@@ -332,7 +332,7 @@ describe('the chart', () => {
     assert.deepEqual(names.toSorted(), ['keyferry-text', 'plain']);
   });
 
-  it('says in the notes that the generator waits for External Secrets Operator where its API is missing', async () => {
+  it('the chart says in the notes that the generator waits for External Secrets Operator where its API is missing', async () => {
     const plane = await startControlPlane({ controllerManager: false });
     try {
       const flags = valueFlags({ ...IMAGE, 'generator.enabled': true });
@@ -344,7 +344,7 @@ describe('the chart', () => {
     }
   });
 
-  it('names the key of a value that it does not understand', async () => {
+  it('the chart names the key of a value that it does not understand', async () => {
     const table: [Readonly<Record<string, unknown>>, RegExp][] = [
       [{ 'rbacProxy.enabled': true }, /rbacProxy/],
       [{ 'mirrors.regexp': 'full' }, /\/mirrors.*regexp/s],
@@ -364,7 +364,7 @@ describe('the chart', () => {
     for (const [values, message] of table) assert.match(await refusal(values), message);
   });
 
-  it('has alerts and the dashboard for those who want them', async () => {
+  it('the chart has alerts and the dashboard for those who want them', async () => {
     const objects = objectsIn(
       await template({
         'serviceMonitor.enabled': true,
@@ -386,7 +386,7 @@ describe('the chart', () => {
     assert.deepEqual(one(objects, 'NetworkPolicy').spec.policyTypes, ['Ingress']);
   });
 
-  it('is what deploy/keyferry.yaml was made from', async () => {
+  it('the chart is what deploy/keyferry.yaml was made from', async () => {
     // `kubectl delete -f` must not delete the objects of users with their CRD.
     const values = { ...IMAGE, 'crds.install': false };
     const common = ['--namespace=keyferry', `--kube-version=${KUBERNETES}`, ...valueFlags(values)];
@@ -452,7 +452,7 @@ describe('the policies', () => {
     return new Map(found.map((policy) => [policy.metadata.name, policy.spec]));
   };
 
-  it('ask for the annotations with the prefix as Keyferry reads it', async () => {
+  it('the policies ask for the annotations with the prefix as Keyferry reads it', async () => {
     const table = [
       ['', 'replicate-to'],
       ['/', 'replicate-to'],
@@ -469,7 +469,7 @@ describe('the policies', () => {
     }
   });
 
-  it('let the own namespace be named without a right, except where its name is a pattern', async () => {
+  it('the policies let the own namespace be named without a right, except where its name is a pattern', async () => {
     for (const [regex, isFree] of [
       ['full', true],
       ['search', false],
@@ -507,14 +507,14 @@ describe('a release', () => {
     await plane?.stop();
   });
 
-  it('is installed, and says what it runs', async () => {
+  it('a release is installed, and says what it runs', async () => {
     const notes = await release('install', RELEASE, CHART, '--create-namespace', ...valueFlags(values));
     assert.match(notes, /runs mirrors, replicator, syncsecret-manager\./);
     assert.match(notes, /limits\.excludedNamespaces=\{kube-system,kube-public,kube-node-lease\}/);
     assert.equal((await deployment()).spec.replicas, 2);
   });
 
-  it('runs with the arguments of its Deployment and the permissions of its ServiceAccount, without a refusal', async () => {
+  it('a release runs with the arguments of its Deployment and the permissions of its ServiceAccount, without a refusal', async () => {
     const args = argsOf(await deployment()).filter((arg) => !arg.startsWith('--status-address'));
     const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(plane.api, NAMESPACE, RELEASE) });
     operator = await Keyferry.start({
@@ -528,7 +528,7 @@ describe('a release', () => {
     assert.deepEqual(refused, []);
   });
 
-  it('loses the permissions of a system that an upgrade turns off', async () => {
+  it('a release loses the permissions of a system that an upgrade turns off', async () => {
     await release('upgrade', RELEASE, CHART, ...valueFlags({ ...values, 'replicator.enabled': false }));
     const token = await requestToken(plane.api, NAMESPACE, RELEASE);
     using own = plane.client({ token });
@@ -540,7 +540,7 @@ describe('a release', () => {
     assert.deepEqual(new Set(rights), new Set(expected));
   });
 
-  it('leaves CustomResourceDefinitions, rules and copies when it is uninstalled', async () => {
+  it('a release leaves CustomResourceDefinitions, rules and copies when it is uninstalled', async () => {
     await operator?.stop();
     const said = await release('uninstall', RELEASE);
     assert.match(said, /secretmirrors\.mirrors\.kts\.studio/);
@@ -551,7 +551,7 @@ describe('a release', () => {
     assert.equal(await api.find(`/apis/rbac.authorization.k8s.io/v1/clusterroles/${RELEASE}`), undefined);
   });
 
-  it('is installed again over what it left', async () => {
+  it('a release is installed again over what it left', async () => {
     await release('install', RELEASE, CHART, ...valueFlags(values));
     assert.ok(await plane.api.find('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/shared'));
   });
@@ -638,7 +638,7 @@ describe('a release for some namespaces', () => {
     });
   };
 
-  it('copies between them without any ClusterRole and without a refusal', async () => {
+  it('a release for some namespaces copies between them without any ClusterRole and without a refusal', async () => {
     const values = { ...IMAGE, ...BOTH, namespaces: ['team-a', 'team-b'] };
     const args = ['install', RELEASE, CHART, '--create-namespace', `--namespace=${NAMESPACE}`, ...valueFlags(values)];
     const { code, stderr } = await helm(args, plane.kubeconfigPath);
@@ -689,7 +689,7 @@ describe('a release for some namespaces', () => {
     assert.deepEqual(refused, []);
   });
 
-  it('names the namespaces that are not served', async () => {
+  it('a release for some namespaces names the namespaces that are not served', async () => {
     const condition = await waitFor(
       async () => {
         const { status } = await plane.api.get(`${MIRRORS_PATH}/mirrored`);
@@ -733,7 +733,7 @@ describe('deploy/keyferry.yaml', () => {
   });
   after(() => plane.stop());
 
-  it('can be deleted: the CRD, the SecretMirrors and the copies stay', async () => {
+  it('deploy/keyferry.yaml can be deleted: the CRD, the SecretMirrors and the copies stay', async () => {
     const kubectl = async (...args: string[]): Promise<string> =>
       (
         await promisify(execFile)(

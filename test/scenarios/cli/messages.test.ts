@@ -69,7 +69,7 @@ const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array
 
 describe('keyferry plan of a manifest with', { concurrency: 2 }, () => {
   for (const [title, content, message] of MANIFESTS) {
-    it(title, async () => {
+    it(`keyferry plan of a manifest with ${title} prints one line that names the mistake, and no value`, async () => {
       const manifest = await file(`${title}.yaml`, content);
       const stderr = await failed('plan', manifest, '--kubeconfig', path.join(folder, 'kubeconfig'));
       assert.match(stderr, message);
@@ -104,7 +104,7 @@ const KUBECONFIGS: readonly (readonly [title: string, content: string, message: 
 
 describe('keyferry status with a kubeconfig with', { concurrency: 2 }, () => {
   for (const [title, content, message] of KUBECONFIGS) {
-    it(title, async () => {
+    it(`keyferry status with a kubeconfig with ${title} prints one line that names the mistake, and no value`, async () => {
       const place = await file(`${title}.config`, content);
       const stderr = await failed('status', '--kubeconfig', place);
       assert.match(stderr, message);

@@ -54,7 +54,7 @@ describe('keyferry plan of the replicator', () => {
   const source = (allowed: object, value = 'b') => annotated('Secret', 'source/credentials', allowed, { b: value });
   const pull = annotated('Secret', 'team-a/credentials', { 'replicate-from': 'source/credentials' }, {});
 
-  it('shows creations, fillings and refusals before the operator starts', async () => {
+  it('keyferry plan of the replicator shows creations, fillings and refusals before the operator starts', async () => {
     assert.deepEqual(await plan(push(scene.canary)), ['create Secret team-a/push', 'create Secret team-b/push']);
     assert.deepEqual(await plan(push(scene.canary), namespace('team-c')), [
       'create Secret team-a/push',
@@ -84,7 +84,7 @@ describe('keyferry plan of the replicator', () => {
     assert.deepEqual(await scene.plane.api.list('/api/v1/namespaces/team-a/secrets'), [], 'planning writes nothing');
   });
 
-  it('shows changes, deletions and unchanged objects afterwards', async () => {
+  it('keyferry plan of the replicator shows changes, deletions and unchanged objects afterwards', async () => {
     const { api } = scene.plane;
     const once = (value: string) =>
       annotated('ConfigMap', 'source/once', { 'replicate-to': 'team-a/once', 'replicate-once': 'true' }, { a: value });

@@ -52,7 +52,7 @@ describe('keyferry plan', () => {
       },
     });
 
-  it('shows each mirror that does not get its target, also existing ones', async () => {
+  it('keyferry plan shows each mirror that does not get its target, also existing ones', async () => {
     const two = [mirror('left', 'one', ['to-a']), mirror('right', 'one', ['to-.+'])];
     assert.deepEqual(await rows(two), [
       [
@@ -76,7 +76,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/there');
   });
 
-  it('plans no write for mirrors in a cycle, as the operator does', async () => {
+  it('keyferry plan plans no write for mirrors in a cycle, as the operator does', async () => {
     const [a, b] = ['to-a', 'to-b'].map((home) => ({
       mirror: {
         ...mirror('loop', 'loop', [home === 'to-a' ? 'to-b' : 'to-a']),
@@ -104,7 +104,7 @@ describe('keyferry plan', () => {
     assert.match(stdout, /Cycle: .*SecretMirror to-a\/loop → SecretMirror to-b\/loop/);
   });
 
-  it('counts unchanged objects, and shows them with --all', async () => {
+  it('keyferry plan counts unchanged objects, and shows them with --all', async () => {
     const source = await plane.api.get('/api/v1/namespaces/default/secrets/one');
     const held = copy('to-a', 'one', 'default/calm');
     Object.assign(held.metadata, {
@@ -141,7 +141,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/api/v1/namespaces/to-a/secrets/one');
   });
 
-  it('refuses a spec with problems, and a namespace that does not exist', async () => {
+  it('keyferry plan refuses a spec with problems, and a namespace that does not exist', async () => {
     for (const [object, problem] of [
       [mirror('bad', 'one', ['(']), /^SecretMirror default\/bad: spec\.destination\.namespaces\[0\]/],
       [
@@ -157,7 +157,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([namespace('nowhere'), secret('nowhere', 'one', 'x')]), [[], 0]);
   });
 
-  it('matches patterns as the original does with --mirrors-regex=search', async () => {
+  it('keyferry plan matches patterns as the original does with --mirrors-regex=search', async () => {
     await plane.api.create(namespace('not-to-a'));
     const one = [mirror('m', 'one', ['to-a'])];
     assert.deepEqual((await rows(one))[0], ['create to-a/one SecretMirror default/m']);
@@ -168,7 +168,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/api/v1/namespaces/not-to-a');
   });
 
-  it('accepts the manifests that the server accepts', async () => {
+  it('keyferry plan accepts the manifests that the server accepts', async () => {
     const created = ['create to-a/one SecretMirror default/m'];
     const spec = 'spec: {source: {name: one}, destination: {namespaces: [to-a]}}';
     const head = 'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\n';
@@ -194,14 +194,14 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows(`${empty}type:\n`), [[], 0]);
   });
 
-  it('refuses standard input without a manifest, because the command before the pipe has failed', async () => {
+  it('keyferry plan refuses standard input without a manifest, because the command before the pipe has failed', async () => {
     for (const input of ['', '# nothing\n---\n', 'apiVersion: v1\nkind: List\nitems: []\n']) {
       const { code, stdout, stderr } = await run(['-'], input);
       assert.deepEqual([code, stdout, stderr], [1, '', 'keyferry plan: standard input: contains no manifest\n']);
     }
   });
 
-  it('reads folders as kubectl does', async () => {
+  it('keyferry plan reads folders as kubectl does', async () => {
     const root = path.join(folder, 'manifests');
     await mkdir(path.join(root, 'deep'), { recursive: true });
     await writeFile(path.join(root, 'deep', 'b.yml'), yaml([mirror('b', 'one', ['to-b'])]));
@@ -218,7 +218,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await shown('-R'), ['SecretMirror default/a', 'SecretMirror default/b']);
   });
 
-  it('refuses an invalid name, and reports file, document and field', async () => {
+  it('keyferry plan refuses an invalid name, and reports file, document and field', async () => {
     const file = path.join(folder, 'names.yaml');
     const named = (kind: string, metadata: object, more: object = {}) => ({
       apiVersion: kind === 'SecretMirror' ? 'mirrors.kts.studio/v1alpha2' : 'v1',
@@ -254,7 +254,7 @@ describe('keyferry plan', () => {
     assert.equal((await run([file])).code, 0);
   });
 
-  it('removes fields that the last manifest had and this one has not, as kubectl apply does', async () => {
+  it('keyferry plan removes fields that the last manifest had and this one has not, as kubectl apply does', async () => {
     const push = (annotations: object) => ({
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -284,7 +284,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([push({})]), [['delete to-a/push ConfigMap default/push'], 3]);
   });
 
-  it('reads lists, however many objects there are', async () => {
+  it('keyferry plan reads lists, however many objects there are', async () => {
     const names = Array.from({ length: MANY }, (_, index) => `many-${index}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => copy(name, 'wide', 'default/wide')));

@@ -48,7 +48,7 @@ describe('deploy/rbac.yaml', () => {
   });
   after(() => plane.stop());
 
-  it('lets a ServiceAccount do all that SecretMirrors need', async () => {
+  it('deploy/rbac.yaml lets a ServiceAccount do all that SecretMirrors need', async () => {
     const manifest = await readFile(RBAC, 'utf8');
     await plane.api.apply(readCrds());
     await plane.api.apply(manifest);
@@ -74,7 +74,7 @@ describe('deploy/rbac.yaml', () => {
     assert.deepEqual(idle, [], 'granted and never used');
   });
 
-  it('grants these permissions and no other', async () => {
+  it('deploy/rbac.yaml grants these permissions and no other', async () => {
     const manifest = await readFile(RBAC, 'utf8');
     assert.deepEqual(rolesIn(manifest), GOLDEN);
     const bindings = bindingsIn(manifest);
@@ -86,7 +86,7 @@ describe('deploy/rbac.yaml', () => {
     for (const { subjects } of bindings) assert.deepEqual(subjects, [keyferry]);
   });
 
-  it('grants nothing else outside of its namespace, as reported by the server', async () => {
+  it('deploy/rbac.yaml grants nothing else outside of its namespace, as reported by the server', async () => {
     await plane.api.apply(readCrds());
     await plane.api.apply(await readFile(RBAC, 'utf8'));
     using own = plane.client({ user: USER });

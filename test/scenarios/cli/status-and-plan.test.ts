@@ -56,7 +56,7 @@ describe('keyferry status, plan and explain', () => {
     await waitFor(async () => (await plane.api.find(where))?.status?.mirrorStatus === 'Active', { message: name });
   };
 
-  it('report that the CRD is not installed', async () => {
+  it('keyferry status, plan and explain report that the CRD is not installed', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /The CRD of mirrors is not installed/);
@@ -64,7 +64,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(planned.stdout, /^cluster: the CRD secretmirrors\.mirrors\.kts\.studio is not installed: /);
   });
 
-  it('report a mirror that was not reconciled yet', async () => {
+  it('keyferry status, plan and explain report a mirror that was not reconciled yet', async () => {
     await plane.api.apply(readCrds());
     assert.match(
       (await run(['status'])).stdout,
@@ -76,7 +76,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
   });
 
-  it('plan the result of manifests, and the operator does just that', async () => {
+  it('keyferry plan shows the result of manifests, and the operator does just that', async () => {
     await plane.api.createMany(['to-a', 'to-b', 'not-to'].map((name) => namespace(name)));
     await plane.api.create(KEYFERRY_NAMESPACE);
     await plane.api.create(secret('to-b', 'two', 'foreign'));
@@ -108,7 +108,7 @@ describe('keyferry status, plan and explain', () => {
     assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
 
-  it('list copies, and failures with their reasons', async () => {
+  it('keyferry status, plan and explain list copies, and failures with their reasons', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +Active +True +2 +20\S+Z +Synced: 2 copies/);
@@ -139,7 +139,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match((await run(['status', '-n', 'nowhere'])).stdout, gone);
   });
 
-  it('explain a copy, a conflict, a source, a rule, and why there is no copy', async () => {
+  it('keyferry explain explains a copy, a conflict, a source, a rule, and why there is no copy', async () => {
     const copy = await explained('secret', 'to-a/one');
     const { resourceVersion } = (await plane.api.get('/api/v1/namespaces/default/secrets/one')).metadata;
     assert.equal(
@@ -196,7 +196,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /\nCLAIMED BY .*\nSecretMirror default\/first +secret default\/one +to-\.\+ +synced/);
   });
 
-  it('explain refuses an unknown kind and a name without a namespace', async () => {
+  it('keyferry explain refuses an unknown kind and a name without a namespace', async () => {
     for (const [args, message] of [
       [['pod', 'a/b'], /^keyferry explain: unknown kind "pod": must be one of secret, configmap, .*secretmirror/],
       [['secret', 'one'], /^keyferry explain: bad name "one": must be NAMESPACE\/NAME\n/],
@@ -207,7 +207,7 @@ describe('keyferry status, plan and explain', () => {
     }
   });
 
-  it('list and explain orphans', async () => {
+  it('keyferry status lists orphans, and keyferry explain explains them', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
     await plane.api.patch(where, { metadata: { finalizers: null } });
     await plane.api.delete(where);
@@ -226,7 +226,7 @@ describe('keyferry status, plan and explain', () => {
     );
   });
 
-  it('name the objects that block the deletion of a mirror', async () => {
+  it('keyferry status, plan and explain name the objects that block the deletion of a mirror', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/going';
     const going = mirror('going', 'one', ['nowhere']);
     const finalizers = ['mirrors.kts.studio/finalizer'];
@@ -247,7 +247,7 @@ describe('keyferry status, plan and explain', () => {
     await plane.api.patch(where, { metadata: { finalizers: null } });
   });
 
-  it('report problems in a spec, and count unknown copies', async () => {
+  it('keyferry status, plan and explain report problems in a spec, and count unknown copies', async () => {
     const input = [
       mirror('bad', 'one', ['to-a', '(']),
       { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
@@ -258,7 +258,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /1 object is not used by Keyferry\./);
   });
 
-  it('report what they cannot check in Vault, and patterns that match nothing', async () => {
+  it('keyferry status, plan and explain report what they cannot check in Vault, and patterns that match nothing', async () => {
     const vault = {
       addr: 'https://vault.example.com',
       path: 'secret/one',
@@ -294,7 +294,7 @@ describe('keyferry status, plan and explain', () => {
     );
   });
 
-  it('name file and document of invalid input, and no value', async () => {
+  it('keyferry status, plan and explain name file and document of invalid input, and no value', async () => {
     const file = path.join(folder, 'bad.yaml');
     const cases: readonly (readonly [string, RegExp])[] = [
       [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],

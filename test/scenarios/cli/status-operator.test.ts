@@ -43,7 +43,7 @@ describe('keyferry status, of the operator', () => {
     return await plane.writeKubeconfig({ token: plane.tokenFor(user) });
   };
 
-  it('says who leads and since when, and in one line that the Lease cannot be read', async () => {
+  it('keyferry status says who leads and since when, and in one line that the Lease cannot be read', async () => {
     const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
     assert.doesNotMatch((await run()).stdout, /^Lea/m);
     assert.deepEqual(await leaders(), []);
@@ -73,7 +73,7 @@ describe('keyferry status, of the operator', () => {
     assert.doesNotMatch((await run('-n', 'keyferry')).stdout, /Leader/);
   });
 
-  it('shows what an operator does that serves some namespaces, with its rights', async () => {
+  it('keyferry status shows what an operator does that serves some namespaces, with its rights', async () => {
     const [one, two] = ['served-a', 'served-b'];
     await plane.api.createMany([one, two, 'served-not'].map((name) => namespace(name)));
     const kubeconfig = await letLook(SERVED, [one, two]);

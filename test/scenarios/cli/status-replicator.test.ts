@@ -60,7 +60,7 @@ describe('keyferry status of the replicator', () => {
     return [state, reason];
   };
 
-  it('shows pending copies and refusals with reasons before the operator starts', async () => {
+  it('keyferry status of the replicator shows pending copies and refusals with reasons before the operator starts', async () => {
     await users.create('source/push', { a: '1' }, { 'replicate-to': 'team-a/push,team-b/push' });
     await users.create('source/taken', { a: '1' }, { 'replicate-to': 'team-b/theirs' });
     await users.create('team-b/theirs', { own: 'x' });
@@ -93,7 +93,7 @@ describe('keyferry status of the replicator', () => {
     assert.equal(rule(now, 'team-a/denied').lastSyncTime, null);
   });
 
-  it('reads annotations as the flags of the operator say', async () => {
+  it('keyferry status of the replicator reads annotations as the flags of the operator say', async () => {
     assert.deepEqual(reported(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
     const ignoring = await report('--replicator-ignore-unknown');
     assert.ok(!ignoring.rules.some(({ name }) => name === 'typo'));
@@ -103,7 +103,7 @@ describe('keyferry status of the replicator', () => {
     assert.match(bad.stderr, /--replicator-annotations-prefix.*'A B'.*must be a DNS name/);
   });
 
-  it('shows the copies and the reasons of the events while the operator runs', async () => {
+  it('keyferry status of the replicator shows the copies and the reasons of the events while the operator runs', async () => {
     const operator = await scene.operator();
     for (const name of ['team-a/push', 'team-b/push', 'team-a/pull']) await users.holds(name, { a: '1' });
     await scene.of(KINDS[1]!).holds('team-b/map', { a: '1' });
@@ -130,7 +130,7 @@ describe('keyferry status of the replicator', () => {
     assert.doesNotMatch(table, /\nreplicator +source /);
   });
 
-  it('explains copies, filled objects, and rules', async () => {
+  it('keyferry status of the replicator explains copies, filled objects, and rules', async () => {
     const copy = await explained('secret', 'team-a/push');
     assert.deepEqual(
       [copy.verdict, copy.owner, copy.source, copy.next],
@@ -169,7 +169,7 @@ describe('keyferry status of the replicator', () => {
     );
   });
 
-  it('prints with -w what was edited by hand, and that it is as it was, and no value', async () => {
+  it('keyferry status of the replicator prints with -w what was edited by hand, and that it is as it was, and no value', async () => {
     await using watch = new RunningProgram(['status', '-w', '--failed', '--kubeconfig', scene.plane.kubeconfigPath]);
     await watch.seen('stdout', /^SYSTEM /);
     await users.change('team-a/push', { a: scene.canary });
@@ -181,7 +181,7 @@ describe('keyferry status of the replicator', () => {
     assert.deepEqual(await watch.interrupt(), [0, null]);
   });
 
-  it('shows drift, changes and orphans after the operator has stopped', async () => {
+  it('keyferry status of the replicator shows drift, changes and orphans after the operator has stopped', async () => {
     await users.change('team-a/push', { a: 'by hand' });
     await users.change('source/open', { a: '2' });
     await scene.of(KINDS[1]!).delete('source/map');
@@ -210,7 +210,7 @@ describe('keyferry status of the replicator', () => {
     );
   });
 
-  it('reports a kind that the replicator does not handle, and no orphan of it', async () => {
+  it('keyferry status of the replicator reports a kind that the replicator does not handle, and no orphan of it', async () => {
     const maps = scene.of(KINDS[1]!);
     await maps.create('source/idle', { a: '1' }, { 'replicate-to': 'team-a/idle' });
     const now = await report('--replicator-run-replicators=secret');

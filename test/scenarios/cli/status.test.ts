@@ -61,7 +61,7 @@ describe('keyferry status', () => {
     return statusSchema.parse(JSON.parse(stdout));
   };
 
-  it('lists the copies of the original before Keyferry has run, also those left behind', async () => {
+  it('keyferry status lists the copies of the original before Keyferry has run, also those left behind', async () => {
     const { rules, orphans } = await report();
     assert.deepEqual(
       rules.map(({ name, copies }) => [name, copies.map((copy) => [copy.namespace, copy.sourceVersion])]),
@@ -86,7 +86,7 @@ describe('keyferry status', () => {
     assert.ok(!searched.orphans.some((orphan) => orphan.namespace === 'not-team-a'));
   });
 
-  it('lists every failing namespace, and only those with --failed', async () => {
+  it('keyferry status lists every failing namespace, and only those with --failed', async () => {
     const names = Array.from({ length: NOWHERE }, (_, index) => `full-${String(index).padStart(2, '0')}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => secret(name, 'one', 'theirs')));
@@ -139,12 +139,12 @@ describe('keyferry status', () => {
     assert.doesNotMatch(stdout, / fine |^COPY/m);
   });
 
-  it('prints YAML with the same fields, and all namespaces with -A', async () => {
+  it('keyferry status prints YAML with the same fields, and all namespaces with -A', async () => {
     const { stdout } = await run('-A', '-n', 'other', '-o', 'yaml');
     assert.deepEqual(statusSchema.parse(parse(stdout)), await report());
   });
 
-  it('works with -n and permissions in only that namespace', async () => {
+  it('keyferry status works with -n and permissions in only that namespace', async () => {
     const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'look' };
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
@@ -202,7 +202,7 @@ describe('keyferry status', () => {
     assert.match(elsewhere.stderr, /namespaces\/team-b\/secrets: 403 Forbidden/);
   });
 
-  it('shows destinations and failing targets with -o wide', async () => {
+  it('keyferry status shows destinations and failing targets with -o wide', async () => {
     const { stdout } = await run('-o', 'wide', '-n', 'default');
     assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +DESTINATIONS +STATE .*\n/);
     assert.match(stdout, /\nmirrors +default +old +secret default\/one +team-\.\+ +Unknown +False /);
@@ -210,7 +210,7 @@ describe('keyferry status', () => {
     assert.match(stdout, /\nCOPY .*\nORPHAN /s);
   });
 
-  it('has colours on a terminal only, and none with NO_COLOR', async () => {
+  it('keyferry status has colours on a terminal only, and none with NO_COLOR', async () => {
     const onTerminal = async (environment: string): Promise<string> => {
       // Node takes a terminal under CI for one without colours.
       const command = `env -u CI ${environment} ${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
@@ -231,7 +231,7 @@ describe('keyferry status', () => {
   describe('--watch', () => {
     const LATE = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/late';
 
-    it('prints changes as they come, also after the connection was lost, and ends with SIGINT', async () => {
+    it('keyferry status --watch prints changes as they come, also after the connection was lost, and ends with SIGINT', async () => {
       const { proxy, kubeconfig } = await proxied(plane);
       await using _ = proxy;
       await using watch = new RunningProgram(['status', '-w', '--kubeconfig', kubeconfig]);
@@ -247,7 +247,7 @@ describe('keyferry status', () => {
       assert.deepEqual(await watch.interrupt(), [0, null]);
     });
 
-    it('prints a change that comes while a report is made', async () => {
+    it('keyferry status --watch prints a change that comes while a report is made', async () => {
       const connection = await loadKubeconfig({ path: plane.kubeconfigPath, env: {} });
       await using api = new HttpKubeApi(connection);
       const stop = new AbortController();
@@ -283,7 +283,7 @@ describe('keyferry status', () => {
       );
     });
 
-    it('prints a report in each line with -o json, and ends when its pipe is closed', async () => {
+    it('keyferry status --watch prints a report in each line with -o json, and ends when its pipe is closed', async () => {
       const args = ['status', '-w', '--failed', '-o', 'json', '--kubeconfig', plane.kubeconfigPath];
       await using watch = new RunningProgram(args);
       await watch.seen('stdout', /\n/);
@@ -300,7 +300,7 @@ describe('keyferry status', () => {
     });
   });
 
-  it('exits quietly when its pipe is closed', async () => {
+  it('keyferry status exits quietly when its pipe is closed', async () => {
     const input = stringify(mirror('piped', 'one', ['team-.+']));
     for (const [args, expected] of [
       [['status'], 0],
@@ -321,7 +321,7 @@ describe('keyferry status', () => {
     }
   });
 
-  it('names context and server of a cluster that cannot be reached, and no credentials', async () => {
+  it('keyferry status names context and server of a cluster that cannot be reached, and no credentials', async () => {
     const port = await freePort();
     const file = path.join(plane.folder, 'unreachable.kubeconfig');
     const token = 'token-that-must-not-appear';

@@ -19,7 +19,7 @@ function isReady(): boolean {
 }
 
 describe('another cluster', () => {
-  it('that refuses connections at the start delays neither the start nor the copies at home', async () => {
+  it('another cluster that refuses connections at the start delays neither the start nor the copies at home', async () => {
     await scene.proxy.refuse();
     await scene.createSource('first', 'one');
     await scene.start();
@@ -32,7 +32,7 @@ describe('another cluster', () => {
     assert.equal(scene.backends.home.reachability.cause, undefined);
   });
 
-  it('that forbids the watch is told apart', async () => {
+  it('another cluster that forbids the watch is reported as Forbidden, and the operator stays ready', async () => {
     await scene.proxy.accept();
     await waitFor(() => scene.backends.away.reachability.cause?.reason === 'Forbidden', { message: 'the 403' });
     await scene.reason('first', 'Forbidden');
@@ -40,7 +40,7 @@ describe('another cluster', () => {
     assert.ok(isReady());
   });
 
-  it('receives its copies as soon as it permits them', async () => {
+  it('another cluster receives its copies as soon as it permits them', async () => {
     await scene.permit();
     await scene.copied(scene.away, 'first', 'one');
     await scene.reason('first', 'Synced');
@@ -48,7 +48,7 @@ describe('another cluster', () => {
     assert.ok(scene.manager.otherWatches.every(({ ok }) => ok));
   });
 
-  it('that is gone for a while receives each change once, when it answers again', async () => {
+  it('another cluster that is gone for a while receives each change once, when it answers again', async () => {
     await scene.proxy.refuse();
     await waitFor(() => scene.backends.away.reachability.cause !== undefined, { message: 'the loss to be noticed' });
     await scene.changeSource('first', 'three');
@@ -64,7 +64,7 @@ describe('another cluster', () => {
     assert.deepEqual(writes.map(({ method }) => method).toSorted(), ['PATCH', 'POST']);
   });
 
-  it('has queues and watches under its own name', () => {
+  it('another cluster has queues and watches under its own name', () => {
     const names = scene.manager.engine.queues.map(({ name }) => name);
     assert.ok(names.includes('targets') && names.includes('targets management'), names.join());
   });

@@ -66,7 +66,7 @@ async function query(heading: string, index = 0): Promise<string> {
 }
 
 describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () => {
-  it('names the author of a SecretMirror, and what was asked for', async () => {
+  it('the audit log names the author of a SecretMirror, and what was asked for', async () => {
     await ann.create(mirror('mysecret-mirror', 'mysecret', ['team-.*']));
     const heading = 'Who wrote SecretMirrors';
     await waitFor(async () => /\tann\tcreate\tdefault\/mysecret-mirror\n/.test(await query(heading)), {
@@ -75,7 +75,7 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
     assert.match(readFileSync(plane.auditLogPath, 'utf8'), /"requestObject":\{[^\n]*"team-\.\*"/);
   });
 
-  it('names the author of a SyncSecret, and has no value', async () => {
+  it('the audit log names the author of a SyncSecret, and has no value', async () => {
     const metadata = { name: 'app-tls', namespace: 'production' };
     await ann.create({
       apiVersion: 'kubelb.k8c.io/v1alpha1',
@@ -91,7 +91,7 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
     for (const text of [VALUE, Buffer.from(VALUE).toString('base64')]) assert.ok(!log.includes(text), text);
   });
 
-  it('names the author of an annotation, by the policy of the page', async () => {
+  it('the audit log names the author of an annotation, by the policy of the page', async () => {
     const heading = 'Who annotated a Secret';
     const manifests = AUDIT.filter((block) => block.language === 'yaml' && block.heading === heading);
     await plane.api.apply(manifests.map(({ text }) => text).join('\n---\n'));
@@ -116,7 +116,7 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
 });
 
 describe('encryption at rest, with the configuration of the page', () => {
-  it('covers Secrets and SyncSecrets', () => {
+  it('encryption at rest with the configuration of the page covers Secrets and SyncSecrets', () => {
     const files = globSync('**/*', { cwd: plane.folder, withFileTypes: true })
       .filter((entry) => entry.isFile() && /\.(wal|db)$|^db$/.test(entry.name))
       .map((entry) => readFileSync(path.join(entry.parentPath, entry.name)));
@@ -132,7 +132,7 @@ describe(
   'the policy for image pull secrets',
   { skip: kubernetesMinor() < 36 ? 'needs Kubernetes 1.36' : false },
   () => {
-    it('gives the ServiceAccount `default` of a new namespace the Secret', async () => {
+    it('the policy for image pull secrets gives the ServiceAccount `default` of a new namespace the Secret', async () => {
       const block = blocksOf('docs/image-pull-secrets.md').find(({ text }) => text.includes('MutatingAdmissionPolicy'));
       const policies = parseAllDocuments(block?.text ?? '').map((document) => document.toJS());
       await plane.api.apply(policies);

@@ -53,7 +53,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
     'is deleted': (name) => scene.api.delete(path(name)),
   };
   for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
-    it(`that ${title} again and again is repaired with growing pauses, and reaches its desired state`, async () => {
+    it(`a copy of a SecretMirror that ${title} again and again is repaired with growing pauses, and reaches its desired state`, async () => {
       const name = `contest-${index}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -87,7 +87,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
 
   const holds = (name: string, copy: Json): boolean => copy.data?.a === users.data({ a: name }).a;
 
-  it('that is pushed and deleted again and again is created with growing pauses, and is there in the end', async () => {
+  it('a target of the replicator that is pushed and deleted again and again is created with growing pauses, and is there in the end', async () => {
     await users.create('source/pushed', { a: 'pushed' }, { 'replicate-to': 'team-a/pushed' });
     await users.holds('team-a/pushed', { a: 'pushed' });
     await undoRepairs(
@@ -98,7 +98,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.holds('team-a/pushed', { a: 'pushed' });
   });
 
-  it('that is pulled and emptied again and again, bookkeeping included, is filled with growing pauses, and reaches its desired state', async () => {
+  it('a target of the replicator that is pulled and emptied again and again, bookkeeping included, is filled with growing pauses, and reaches its desired state', async () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });

@@ -59,7 +59,7 @@ async function change(namespace: string, values: Readonly<Record<string, string>
 }
 
 describe('a ring of SecretMirrors', () => {
-  it('writes nothing, keeps edits, and names all of its mirrors, in a status and an event of each', async () => {
+  it('a ring of SecretMirrors writes nothing, keeps edits, and names all of its mirrors, in a status and an event of each', async () => {
     const namespaces = await closeRing('named', 3);
     const titles = namespaces.map((namespace) => `SecretMirror ${namespace}/${NAME}`).join(' → ');
     for (const namespace of namespaces) {
@@ -81,7 +81,7 @@ describe('a ring of SecretMirrors', () => {
     assert.ok(sameData(first.data, scene.data({ a: 'x' })) && sameData(second.data, scene.data({ a: 'y' })));
   });
 
-  it('is the same after a restart, which writes nothing', async () => {
+  it('a ring of SecretMirrors is the same after a restart, which writes nothing', async () => {
     const namespaces = namespaceNames('named', 3);
     const before = await versions(namespaces);
     const status = JSON.stringify(await scene.status(NAME, 'named-1'));
@@ -92,7 +92,7 @@ describe('a ring of SecretMirrors', () => {
     assert.equal(JSON.stringify(await scene.status(NAME, 'named-1')), status);
   });
 
-  it('copies again from where it is opened, when one mirror is deleted', async () => {
+  it('a ring of SecretMirrors copies again from where it is opened, when one mirror is deleted', async () => {
     const namespaces = namespaceNames('named', 3);
     await change('named-1', { a: 'z' });
     await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -105,7 +105,7 @@ describe('a ring of SecretMirrors', () => {
     for (const namespace of namespaces) await scene.ready(NAME, 'Synced', /(?:)/, namespace);
   });
 
-  it('is no cycle while a user owns a Secret in it: that Secret is copied, and only the last mirror has a conflict', async () => {
+  it('a ring of SecretMirrors is no cycle while a user owns a Secret in it: that Secret is copied, and only the last mirror has a conflict', async () => {
     const namespaces = namespaceNames('own', 3);
     await scene.namespaces(...namespaces);
     await scene.secret('own-0', NAME, { a: '1' });
@@ -119,7 +119,7 @@ describe('a ring of SecretMirrors', () => {
     await assertNoWrites(namespaces);
   });
 
-  it('does not stop its mirrors from copying into other namespaces', async () => {
+  it('a ring of SecretMirrors does not stop its mirrors from copying into other namespaces', async () => {
     const namespaces = await closeRing('wide', 2);
     await scene.namespaces('wide-other');
     await scene.api.patch(mirrorPath(NAME, 'wide-0'), {
@@ -134,7 +134,7 @@ describe('a ring of SecretMirrors', () => {
 });
 
 describe('chains and diamonds', () => {
-  it('are no cycles', async () => {
+  it('chains and diamonds are no cycles', async () => {
     await scene.namespaces('top', 'left', 'right', 'bottom');
     await scene.secret('top', NAME, { a: '1' });
     await scene.mirror(NAME, ['left', 'right'], {}, 'top');
@@ -166,7 +166,7 @@ async function waitForWarning(namespace: string, why: string, words: string): Pr
 describe('a mirror and a replicate-from that lead back to each other', () => {
   const pulls = (from: string): Json => annotations({ 'k8s-replicator/replicate-from': from });
 
-  it('write nothing, and each names the other', async () => {
+  it('a mirror and a replicate-from that lead back to each other write nothing, and each names the other', async () => {
     const namespaces = ['mixed-a', 'mixed-b'];
     await scene.namespaces(...namespaces);
     await scene.secret('mixed-a', NAME, { a: '1' });
@@ -183,7 +183,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'mixed-a');
   });
 
-  it('are no cycle where the source does not permit the replication', async () => {
+  it('a mirror and a replicate-from that lead back to each other are no cycle where the source does not permit the replication', async () => {
     await scene.namespaces('denied-a', 'denied-b');
     await scene.secret('denied-a', NAME, { a: '1' });
     await scene.mirror(NAME, ['denied-b'], {}, 'denied-a');
@@ -196,7 +196,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'denied-a');
   });
 
-  it('are a cycle also with another object between them', async () => {
+  it('a mirror and a replicate-from that lead back to each other are a cycle also with another object between them', async () => {
     const namespaces = ['push-a', 'push-b'];
     await scene.namespaces(...namespaces);
     // push-b/ring → push-a/ring (mirrored) → push-a/second (pulled) → push-b/ring (pulled)

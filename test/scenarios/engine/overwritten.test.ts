@@ -36,7 +36,7 @@ const reason = async (name: string): Promise<string> =>
   (await scene.api.get(mirrorPath(name))).status.conditions[0].reason;
 
 describe('a copy that a policy of the cluster changes whenever it is written', { concurrency: 2 }, () => {
-  it('in its values is reported with its namespace, and the operator backs off', async () => {
+  it('a copy that a policy of the cluster changes whenever it is written in its values is reported with its namespace, and the operator backs off', async () => {
     await scene.namespaces('values-a', 'values-b');
     await scene.secret(HOME, 'values', { a: '1', b: '2' });
     {
@@ -58,7 +58,7 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
     assert.ok(writesTo('values-b').length <= MOST_WRITES, `${writesTo('values-b').length} writes`);
   });
 
-  it('in a label is reported, and the operator backs off', async () => {
+  it('a copy that a policy of the cluster changes whenever it is written in a label is reported, and the operator backs off', async () => {
     await scene.namespaces('labels');
     await scene.secret(HOME, 'labels', { a: '1' }, { metadata: { labels: { team: 'a' } } });
     {
@@ -74,7 +74,7 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
 });
 
 describe('a change of a source that a policy changes in the copy', () => {
-  it('is written at once, whatever else the copy holds', async () => {
+  it('a change of a source that a policy changes in the copy is written at once, whatever else the copy holds', async () => {
     await scene.namespaces('change');
     await scene.secret(HOME, 'change', { a: '1' });
     await scene.mirror('change', ['change']);
@@ -90,7 +90,7 @@ describe('a change of a source that a policy changes in the copy', () => {
 });
 
 describe('an operator that is killed while a policy changes a copy', () => {
-  it('does not report the copy as right after its start', async () => {
+  it('an operator that is killed while a policy changes a copy does not report the copy as right after its start', async () => {
     await scene.namespaces('killed');
     await scene.secret(HOME, 'killed', { a: '1' });
     await using _ = await overwrite(scene.api, 'killed', { namespace: 'killed', path: '/data/a', value: 'eHh4' });

@@ -33,7 +33,7 @@ describe('the report of a refusal that quotes a value', () => {
     await scene.ready(name, 'Synced');
   }
 
-  it('shows no value when a copy is created', async () => {
+  it('the report of a refusal that quotes a value shows no value when a copy is created', async () => {
     await scene.namespaces('made');
     await using _ = await refuse(scene.api, 'made', quoting('object', 'made'));
     await scene.secret(HOME, 'made', { a: '1', b: '2' });
@@ -42,7 +42,7 @@ describe('the report of a refusal that quotes a value', () => {
     await scene.event('made', 'SyncError', /not this: \[redacted\] \(2\)/);
   });
 
-  it('shows no value when the value is so long that the quotation is truncated', async () => {
+  it('the report of a refusal that quotes a value shows no value when the value is so long that the quotation is truncated', async () => {
     await scene.namespaces('long');
     await using _ = await refuse(scene.api, 'long', quoting('object', 'long'));
     await scene.secret(HOME, 'long', { a: 'long '.repeat(700) });
@@ -54,7 +54,7 @@ describe('the report of a refusal that quotes a value', () => {
     ['new', 'object'],
     ['old', 'oldObject'],
   ] as const) {
-    it(`shows no value when a copy is changed and the policy quotes the ${name} one`, async () => {
+    it(`the report of a refusal that quotes a value shows no value when a copy is changed and the policy quotes the ${name} one`, async () => {
       await settled(name);
       await using _ = await refuse(scene.api, name, { ...quoting(quoted, name), operations: ['UPDATE'] });
       await scene.change(HOME, name, { a: 'another' });
@@ -62,14 +62,14 @@ describe('the report of a refusal that quotes a value', () => {
     });
   }
 
-  it('shows no value when only a label of a copy changes', async () => {
+  it('the report of a refusal that quotes a value shows no value when only a label of a copy changes', async () => {
     await settled('label');
     await using _ = await refuse(scene.api, 'label', { ...quoting('object', 'label'), operations: ['UPDATE'] });
     await scene.api.patch(secretPath(HOME, 'label'), { metadata: { labels: { team: 'a' } } });
     await scene.ready('label', 'SyncError', /not this: \[redacted\] \(1\)/);
   });
 
-  it('shows no value when a copy is deleted', async () => {
+  it('the report of a refusal that quotes a value shows no value when a copy is deleted', async () => {
     await settled('deleted');
     await using _ = await refuse(scene.api, 'deleted', { ...quoting('oldObject', 'deleted'), operations: ['DELETE'] });
     await scene.api.delete(mirrorPath('deleted'));
@@ -94,7 +94,7 @@ for (const kind of KINDS) {
       assert.match(message, /not this: \[redacted\] \(1\)/);
     };
 
-    it('shows no value when a pushed copy is created and changed', async () => {
+    it(`the report of a refused ${kind.kind} of the replicator shows no value when a pushed copy is created and changed`, async () => {
       const more = { metadata: { annotations: { [LAST_APPLIED]: 'x' } } };
       {
         await using _ = await refuse(scene.api, 'pushed', { ...quoting('object', 'pushed'), resource: kind.plural });
@@ -112,7 +112,7 @@ for (const kind of KINDS) {
       await reported('source/changed');
     });
 
-    it('shows no value when a pulled object is filled and cleared', async () => {
+    it(`the report of a refused ${kind.kind} of the replicator shows no value when a pulled object is filled and cleared`, async () => {
       await users.create('source/allows', { a: '1' }, { 'replication-allowed': 'true' });
       {
         await using _ = await refuse(scene.api, 'pulled', {

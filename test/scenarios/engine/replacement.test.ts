@@ -69,7 +69,7 @@ const requestsIn = (namespace: string): ProxyRequest[] =>
     .filter(({ path }) => path.startsWith(`/api/v1/namespaces/${namespace}/secrets`));
 
 describe('a copy whose source has changed its type', () => {
-  it('stays unchanged while a policy refuses the new one, and its mirror reports the reason', async () => {
+  it('a copy whose source has changed its type stays unchanged while a policy refuses the new one, and its mirror reports the reason', async () => {
     const old = await mirrored('asked');
     {
       await using _ = await refuse(scene.api, 'asked', { when: withType('asked'), operations: ['CREATE'] });
@@ -80,7 +80,7 @@ describe('a copy whose source has changed its type', () => {
     await replaced('asked', old);
   });
 
-  it('stays unchanged while a quota leaves no room for another one', async () => {
+  it('a copy whose source has changed its type stays unchanged while a quota leaves no room for another one', async () => {
     const old = await mirrored('quota');
     const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'few', namespace: 'quota' } };
     const few = { hard: { secrets: '1' } };
@@ -101,7 +101,7 @@ describe('a copy whose source has changed its type', () => {
     await replaced('quota', old);
   });
 
-  it('is restored when the new one is refused after the dry run', async () => {
+  it('a copy whose source has changed its type is restored when the new one is refused after the dry run', async () => {
     const old = await mirrored('back');
     await scene.api.patch(secretPath('back', 'back'), labels({ theirs: 'stays' }));
     await using _ = await refuse(scene.api, 'back', {
@@ -121,7 +121,7 @@ describe('a copy whose source has changed its type', () => {
     assert.ok(creations >= 3, `${creations} creations`);
   });
 
-  it('is missing for no longer than two requests, without waiting for a watch', async () => {
+  it('a copy whose source has changed its type is missing for no longer than two requests, without waiting for a watch', async () => {
     const old = await mirrored('silent');
     // From now on no watch event about copies arrives.
     const copies = (request: ProxyRequest): boolean => request.isWatch && request.query.has('labelSelector');
@@ -134,7 +134,7 @@ describe('a copy whose source has changed its type', () => {
     proxy.cutAll(copies);
   });
 
-  it('is restored when a finalizer held it and the new one is refused afterwards', async () => {
+  it('a copy whose source has changed its type is restored when a finalizer held it and the new one is refused afterwards', async () => {
     const old = await mirrored('held');
     const path = secretPath('held', 'held');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -150,7 +150,7 @@ describe('a copy whose source has changed its type', () => {
     assert.ok(sameData(copy.data, old.data));
   });
 
-  it('is restored when its source is deleted while a finalizer holds it', async () => {
+  it('a copy whose source has changed its type is restored when its source is deleted while a finalizer holds it', async () => {
     const old = await mirrored('sourceless');
     const path = secretPath('sourceless', 'sourceless');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -166,7 +166,7 @@ describe('a copy whose source has changed its type', () => {
     });
   });
 
-  it('is created again after a kill -9 between deletion and creation; a refusal is reported', async () => {
+  it('a copy whose source has changed its type is created again after a kill -9 between deletion and creation; a refusal is reported', async () => {
     await mirrored('killed');
     proxy.rule({ match: isCreation('killed'), fault: { kind: 'stall' } });
     await retype('killed');
@@ -183,7 +183,7 @@ describe('a copy whose source has changed its type', () => {
 });
 
 describe('an immutable copy', () => {
-  it('stays unchanged while a policy refuses another one, and is restored immutable when the creation is refused', async () => {
+  it('an immutable copy stays unchanged while a policy refuses another one, and is restored immutable when the creation is refused', async () => {
     const { metadata } = await mirrored('ice');
     await scene.api.patch(secretPath('ice', 'ice'), { immutable: true });
     const keyed = `request.namespace == 'ice' && 'b' in object.?data.orValue({})`;
@@ -217,7 +217,7 @@ for (const kind of KINDS) {
     });
     after(() => replication.close());
 
-    it('stays unchanged while a policy refuses another one', async () => {
+    it(`a pushed ${kind.kind} that is immutable stays unchanged while a policy refuses another one`, async () => {
       await users.create('source/ice', { a: '1' }, { 'replicate-to': 'team-a/ice' });
       await users.holds('team-a/ice', { a: '1' });
       await replication.api.patch(users.path('team-a/ice'), { immutable: true });

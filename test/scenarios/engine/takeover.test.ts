@@ -48,7 +48,7 @@ const isTakeover = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
 describe('the takeover of a copy when its mirror is deleted', () => {
-  it('is refused by the server: mirror and copy are deleted, and the next mirror copies when it is permitted', async () => {
+  it('the takeover of a copy when its mirror is deleted is refused by the server: mirror and copy are deleted, and the next mirror copies when it is permitted', async () => {
     await createTwoClaims('refused');
     {
       await using _ = await refuse(scene.api, 'refused', { when: isTakeover('refused') });
@@ -60,7 +60,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('refused', 'Synced', /(?:)/, 'refused-home');
   });
 
-  it('is refused, and the mirror has only stopped selecting the namespace', async () => {
+  it('the takeover of a copy when its mirror is deleted is refused, and the mirror has only stopped selecting the namespace', async () => {
     await createTwoClaims('narrowed');
     await using _ = await refuse(scene.api, 'narrowed', { when: isTakeover('narrowed') });
     await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -69,7 +69,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('narrowed', 'SyncError', /refused by narrowed/, 'narrowed-home');
   });
 
-  it('fails permanently: the mirror is deleted after the deletion timeout, and not before', async () => {
+  it('the takeover of a copy when its mirror is deleted fails permanently: the mirror is deleted after the deletion timeout, and not before', async () => {
     await createTwoClaims('trouble');
     const trouble = proxy.rule({
       match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },
@@ -83,7 +83,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     assert.ok(trouble.hits > 3, `${trouble.hits} attempts to take over`);
   });
 
-  it('fails for a while: the copy gets its new owner and is never deleted', async () => {
+  it('the takeover of a copy when its mirror is deleted fails for a while: the copy gets its new owner and is never deleted', async () => {
     await createTwoClaims('passing');
     const { uid } = (await scene.find('passing-target', 'passing')).metadata;
     proxy.rule({
@@ -122,7 +122,7 @@ async function pushed(namespace: string, key: string, value: string, name = 'one
 }
 
 describe('a copy that its rule no longer selects, and that another rule claims', () => {
-  it('stays, with the content and the mark of the other mirror', async () => {
+  it('a copy that its rule no longer selects, and that another rule claims stays, with the content and the mark of the other mirror', async () => {
     await createTwoClaims('given');
     const { uid } = (await scene.find('given-target', 'given')).metadata;
     await scene.api.patch(mirrorPath('given'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -138,7 +138,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       else for (const one of edits) await one();
     };
 
-    it(`stays when two mirrors swap their names, ${order}`, async () => {
+    it(`a copy that its rule no longer selects, and that another rule claims stays when two mirrors swap their names, ${order}`, async () => {
       const target = `swap-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const names = [`${target}-a`, `${target}-b`] as const;
@@ -164,7 +164,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
 
-    it(`stays when two annotated Secrets swap their targets, ${order}`, async () => {
+    it(`a copy that its rule no longer selects, and that another rule claims stays when two annotated Secrets swap their targets, ${order}`, async () => {
       const target = `swap-pushed-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const pushTo = (name: string): Json => ({ metadata: { annotations: { [PUSH]: `${target}/${name}` } } });
@@ -186,7 +186,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
   }
 
   for (const how of ['is deleted', 'names another target']) {
-    it(`stays when the first of two annotated Secrets ${how}`, async () => {
+    it(`a copy that its rule no longer selects, and that another rule claims stays when the first of two annotated Secrets ${how}`, async () => {
       const target = `pushed-${how.split(' ')[0]}`;
       await scene.namespaces(target);
       const annotations = { [PUSH]: `${target}/one` };

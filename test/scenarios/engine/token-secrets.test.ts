@@ -52,7 +52,7 @@ describe('tokens', () => {
 
   for (const [index, [type, annotations]] of TYPES.entries()) {
     describe(type, () => {
-      it('is not created from an entry in Vault, whatever its content', async () => {
+      it(`a Secret of type ${type} is not created from an entry in Vault, whatever its content`, async () => {
         const { mirrors } = scene;
         const name = `entry-${index}`;
         await scene.put(`secret/data/${name}`, { type, [ACCOUNT]: 'robot', annotations: JSON.stringify(annotations) });
@@ -61,7 +61,7 @@ describe('tokens', () => {
         await staysTrue(async () => (await mirrors.find('target', name)) === undefined, SETTLE_MS, 'no copy');
       });
 
-      it('does not take the place of a copy of an entry', async () => {
+      it(`a Secret of type ${type} does not take the place of a copy of an entry`, async () => {
         const { mirrors } = scene;
         const name = `later-${index}`;
         await scene.put(`secret/data/${name}`, { a: '1' });
@@ -73,7 +73,7 @@ describe('tokens', () => {
         await staysTrue(stays, SETTLE_MS, 'the copy that is no token');
       });
 
-      it('is not copied from a Secret, and does not replace a copy of another type', async () => {
+      it(`a Secret of type ${type} is not copied, and does not replace a copy of another type`, async () => {
         const { mirrors } = scene;
         const name = `secret-${index}`;
         await mirrors.secret(HOME, name, { a: '1' });
@@ -87,7 +87,7 @@ describe('tokens', () => {
         assert.deepEqual([copy.metadata.uid, copy.type], [metadata.uid, 'Opaque']);
       });
 
-      it('is not pushed, also not empty, and nothing is pulled from it', async () => {
+      it(`a Secret of type ${type} is not pushed, also not empty, and nothing is pulled from it`, async () => {
         const { mirrors } = scene;
         const make = async (name: string, asked: Record<string, string>): Promise<void> => {
           const metadata = { annotations: { ...annotations, ...annotate(asked) } };

@@ -60,7 +60,7 @@ async function marker(name: string): Promise<void> {
 }
 
 describe('the condition Created', () => {
-  it('is Success beside the conditions of ESO and of others, which stay as they are', async () => {
+  it('the condition Created is Success beside the conditions of ESO and of others, which stay as they are', async () => {
     await scene.externalSecret('conditions', [{ key: 'app/conditions', property: 'password' }], { annotations: {} });
     await waitFor(async () => (await scene.condition('conditions'))?.status === 'False', { message: 'ESO to fail' });
     const path = scene.path('conditions');
@@ -81,7 +81,7 @@ describe('the condition Created', () => {
     assert.deepEqual(await conditions('conditions', 'Ready'), [['Ready', 'True', 'SecretSynced', 'secret synced']]);
   });
 
-  it('is ErrorAnnotation for another value of the annotation, until it is corrected', async () => {
+  it('the condition Created is ErrorAnnotation for another value of the annotation, until it is corrected', async () => {
     await scene.externalSecret('annotated', [{ key: 'app/annotated', property: 'password' }], {
       annotations: { create: 'yes' },
     });
@@ -92,7 +92,7 @@ describe('the condition Created', () => {
     await created('annotated', SUCCESS);
   });
 
-  it('is ErrorCreating with the words of Vault, and Exists when there is a value', async () => {
+  it('the condition Created is ErrorCreating with the words of Vault, and Exists when there is a value', async () => {
     const token = await scene.limitedToken('reader', 'path "secret/data/*" { capabilities = ["read"] }');
     await scene.token(HOME, token, 'reader');
     await scene.store('reader', { auth: { tokenSecretRef: { name: 'reader', key: 'vault-token' } } });
@@ -108,7 +108,7 @@ describe('the condition Created', () => {
     assert.equal((await scene.condition('refused', 'Created')).status, 'True');
   });
 
-  it('is Exists when ESO has found a value that was not made', async () => {
+  it('the condition Created is Exists when ESO has found a value that was not made', async () => {
     await scene.externalSecret('found', [{ key: 'app/found', property: 'password' }], {
       annotations: { create: 'no' },
     });
@@ -120,7 +120,7 @@ describe('the condition Created', () => {
     await logged("found: turning condition 'Created' from False to True");
   });
 
-  it('is Recreating between two values, if the entry was deleted', async () => {
+  it('the condition Created is Recreating between two values, if the entry was deleted', async () => {
     await scene.externalSecret('deleted', [{ key: 'app/deleted', property: 'password' }]);
     await created('deleted', SUCCESS);
     const { 'key-0': old } = await scene.synced('deleted');
@@ -150,7 +150,7 @@ describe('the condition Created', () => {
 });
 
 describe('where values are made', () => {
-  it('in KV 1, and the other properties stay', async () => {
+  it('values are made in KV 1, and the other properties stay', async () => {
     await scene.vault.request('POST', 'sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
     await scene.store('kv1', { path: 'kv1', version: 'v1' });
     await scene.vault.request('POST', 'kv1/app/one', { other: 'x' });
@@ -162,7 +162,7 @@ describe('where values are made', () => {
     await created('kv1', SUCCESS);
   });
 
-  it('for ExternalSecrets of all namespaces, with a ClusterSecretStore only in those that it admits', async () => {
+  it('values are made for ExternalSecrets of all namespaces, with a ClusterSecretStore only in those that it admits', async () => {
     await scene.api.createNamespaces(['admitted', 'other']);
     const auth = { tokenSecretRef: { name: 'vault-token', namespace: HOME, key: 'vault-token' } };
     const spec = { conditions: [{ namespaces: ['admitted'] }] };
@@ -180,7 +180,7 @@ describe('where values are made', () => {
     assert.equal(await scene.entry('secret/data/app/other'), undefined);
   });
 
-  it('not for an ExternalSecret that is being deleted', async () => {
+  it('no value is made for an ExternalSecret that is being deleted', async () => {
     await scene.externalSecret('leaving', [{ key: 'app/leaving', property: 'password' }], { annotations: {} });
     const path = scene.path('leaving');
     await waitFor(async () => (await scene.condition('leaving'))?.status === 'False', { message: 'ESO to fail' });
@@ -194,14 +194,14 @@ describe('where values are made', () => {
 });
 
 describe('a Vault that does not answer', () => {
-  it('is named, and holds up nobody else', async () => {
+  it('a Vault that does not answer is named, and holds up nobody else', async () => {
     await scene.store('down', { server: `http://127.0.0.1:${await freePort()}` });
     await scene.externalSecret('down', [{ key: 'app/down', property: 'password' }], { store: 'down' });
     await scene.says('down', 'ErrorCreating', /http:\/\/127\.0\.0\.1:/);
     await marker('others');
   });
 
-  it('gets its values when it is unsealed', async () => {
+  it('a Vault that does not answer gets its values when it is unsealed', async () => {
     await scene.vault.seal();
     await scene.externalSecret('sealed', [{ key: 'app/sealed', property: 'password' }]);
     await scene.says('sealed', 'ErrorCreating', /[Ss]ealed/);
@@ -213,7 +213,7 @@ describe('a Vault that does not answer', () => {
 });
 
 describe('another start', () => {
-  it('changes nothing that is done, also if ESO still fails, and makes what came meanwhile', async () => {
+  it('another start changes nothing that is done, also if ESO still fails, and makes what came meanwhile', async () => {
     await scene.externalSecret('stuck', [{ key: 'app/stuck', property: 'password' }], {
       spec: { target: { name: 'stuck', ...FAILING } },
     });
@@ -232,7 +232,7 @@ describe('another start', () => {
     await created('stuck', SUCCESS);
   });
 
-  it('with --all serves every ExternalSecret but those with create: "false"', async () => {
+  it('another start with --all serves every ExternalSecret but those with create: "false"', async () => {
     await scene.externalSecret('not-me', [{ key: 'app/not-me', property: 'password' }], {
       annotations: { create: 'false' },
     });

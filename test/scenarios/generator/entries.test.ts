@@ -26,7 +26,7 @@ describe('the value that ESO puts into the Secret', () => {
     ['uuid', { [FORMAT]: 'uuid' }, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/],
     ['password', { [FORMAT]: 'password', 'keyferry.dev/generate-symbols': '!#' }, /^[A-Za-z0-9!#]{64}$/],
   ] as const) {
-    it(`has the format ${format} with every decoding strategy`, async () => {
+    it(`the value that ESO puts into the Secret has the format ${format} with every decoding strategy`, async () => {
       const name = `format-${format}`;
       const items = ['None', 'Base64', 'Base64URL', 'Auto'].map((decodingStrategy): Item => {
         return { key: `app/${name}`, property: decodingStrategy, decodingStrategy };
@@ -41,7 +41,7 @@ describe('the value that ESO puts into the Secret', () => {
 });
 
 describe('an entry', () => {
-  it('of a mount that requires check-and-set is made, and gets a second value', async () => {
+  it('an entry of a mount that requires check-and-set is made, and gets a second value', async () => {
     await scene.vault.request('POST', 'sys/mounts/strict', { type: 'kv', options: { version: '2' } });
     await scene.vault.request('POST', 'strict/config', { cas_required: true });
     await scene.store('strict', { path: 'strict' });
@@ -54,7 +54,7 @@ describe('an entry', () => {
   });
 
   for (const state of ['deleted', 'destroyed'] as const) {
-    it(`whose latest version is ${state} is made only on request`, async () => {
+    it(`an entry whose latest version is ${state} is made only on request`, async () => {
       const path = `app/${state}`;
       await scene.vault.request('POST', `secret/data/${path}`, { data: { a: 'old' } });
       if (state === 'deleted') await scene.vault.request('DELETE', `secret/data/${path}`);
@@ -69,7 +69,7 @@ describe('an entry', () => {
     });
   }
 
-  it('is left alone where ESO finds the property inside another one', async () => {
+  it('an entry is left alone where ESO finds the property inside another one', async () => {
     await scene.vault.request('POST', 'secret/data/app/nested', { data: { a: { b: 'inside' } } });
     await scene.externalSecret('nested', [
       { key: 'app/nested', property: 'a.b' },
@@ -80,7 +80,7 @@ describe('an entry', () => {
     assert.equal((await scene.entry('secret/data/app/nested')).metadata.version, 1);
   });
 
-  it('is found with the store of the item', async () => {
+  it('an entry is found with the store of the item', async () => {
     await scene.vault.request('POST', 'sys/mounts/second', { type: 'kv', options: { version: '2' } });
     await scene.store('second', { path: 'second' });
     const sourceRef = { storeRef: { name: 'second', kind: 'SecretStore' } };
@@ -185,7 +185,7 @@ describe('bad input', () => {
   });
 
   for (const [name, items, message, options = {}] of rows) {
-    it(`${name}: the message names the field`, async () => {
+    it(`bad input (${name}): the message names the field`, async () => {
       await scene.externalSecret(name, items, { store: STORE, ...options });
       if (options.store !== undefined) await failAgain(name);
       const said = await saysOf(name);
@@ -193,7 +193,7 @@ describe('bad input', () => {
     });
   }
 
-  it('writes nothing, and does not hold up others', async () => {
+  it('bad input writes nothing, and does not hold up others', async () => {
     for (const path of ['app/w', 'app/no-property', 'app/gjson', 'app/version', 'a']) {
       assert.equal(await scene.entry(`secret/data/${path}`), undefined, path);
     }

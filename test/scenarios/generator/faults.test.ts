@@ -69,7 +69,7 @@ describe('a crash', () => {
     ['before the touch', () => apiProxy.rule({ match: TOUCH, fault: { kind: 'stall' } }), 'Exists'],
     ['after the touch', () => apiProxy.rule({ match: TOUCH, fault: { kind: 'lose-answer' } }), 'Success'],
   ] as const) {
-    it(`${point} makes no second value, and the value is touched`, async () => {
+    it(`a crash ${point} makes no second value, and the value is touched`, async () => {
       const name = point.replaceAll(' ', '-').toLowerCase();
       const operator = await scene.start({ kubeconfig });
       const rule = arm();
@@ -92,7 +92,7 @@ describe('a running operator', () => {
   );
   after(async () => void (await scene.operator.stop()));
 
-  it('finds its own value when the answer to the write was lost', async () => {
+  it('a running operator finds its own value when the answer to the write was lost', async () => {
     const rule = vaultProxy.rule({ match: WRITE, fault: { kind: 'lose-answer' }, times: 1 });
     await failing('lost');
     await made('lost');
@@ -100,7 +100,7 @@ describe('a running operator', () => {
     assert.equal(rule.hits, 1);
   });
 
-  it('says Success when the first report was refused', async () => {
+  it('a running operator says Success when the first report was refused', async () => {
     const conflict = {
       kind: 'Status',
       apiVersion: 'v1',
@@ -115,7 +115,7 @@ describe('a running operator', () => {
     await made('refused');
   });
 
-  it('writes one value in a race with another writer', async () => {
+  it('a running operator writes one value in a race with another writer', async () => {
     let release = (): void => undefined;
     const until = new Promise<void>((resolve) => (release = resolve));
     const rule = vaultProxy.rule({ match: WRITE, fault: { kind: 'hold', until }, times: 1 });
@@ -127,7 +127,7 @@ describe('a running operator', () => {
     assert.equal(await made('race'), 'by hand');
   });
 
-  it('writes what is missing soon after Vault answers again, and says once that it did not', async () => {
+  it('a running operator writes what is missing soon after Vault answers again, and says once that it did not', async () => {
     await vaultProxy.refuse();
     const names = ['down-0', 'down-1', 'down-2'];
     for (const name of names) await failing(name);
@@ -147,7 +147,7 @@ describe('a running operator', () => {
     }
   });
 
-  it('honours a 429 of one server, and serves others meanwhile', async () => {
+  it('a running operator honours a 429 of one server, and serves others meanwhile', async () => {
     const busy = { kind: 'respond', status: 429, headers: { 'retry-after': '3' }, body: { errors: ['busy'] } } as const;
     const rule = vaultProxy.rule({ match: { path: '/v1/secret/' }, fault: busy });
     await failing('busy');
@@ -160,7 +160,7 @@ describe('a running operator', () => {
     await made('busy');
   });
 
-  it('uses a replaced token and a granted policy', async () => {
+  it('a running operator uses a replaced token and a granted policy', async () => {
     const policy = 'path "secret/data/app/*" { capabilities = ["create", "read", "update"] }';
     const old = await scene.limitedToken('replaced', policy);
     await scene.token(HOME, old, 'replaced');
@@ -179,7 +179,7 @@ describe('a running operator', () => {
     await within(RECOVERY_MS, 'the value with the granted policy', async () => await scene.says('granted', 'Success'));
   });
 
-  it('is not held up by ExternalSecrets that are deleted and created again while they fail', async () => {
+  it('a running operator is not held up by ExternalSecrets that are deleted and created again while they fail', async () => {
     for (let round = 0; round < 5; round++) {
       await failing('again');
       await scene.api.delete(scene.path('again'));
@@ -189,7 +189,7 @@ describe('a running operator', () => {
     await made('again');
   });
 
-  it('leaves an entry alone that a SecretMirror writes', async () => {
+  it('a running operator leaves an entry alone that a SecretMirror writes', async () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'mirrored', namespace: HOME } };
     await scene.api.create({ ...secret, data: { b: Buffer.from('b').toString('base64') } });
     await scene.api.create({

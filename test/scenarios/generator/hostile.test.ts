@@ -57,7 +57,7 @@ async function fails(name: string, reason: string, options: Json = {}, key = `ap
 }
 
 describe('an author cannot make Keyferry', () => {
-  it('send the token of another namespace or of the process to a server of the author', async () => {
+  it('an author cannot make Keyferry send the token of another namespace or of the process to a server of the author', async () => {
     const tokenSecretRef = { name: 'vault-token', namespace: OTHER, key: 'vault-token' };
     await scene.store('steal', { server: addr(), auth: { tokenSecretRef } });
     await fails('steal', 'ErrorCreating', { store: 'steal' });
@@ -70,7 +70,7 @@ describe('an author cannot make Keyferry', () => {
     );
   });
 
-  it('use a ClusterSecretStore that is not for the namespace', async () => {
+  it('an author cannot make Keyferry use a ClusterSecretStore that is not for the namespace', async () => {
     const tokenSecretRef = { name: 'root', namespace: OTHER, key: 'vault-token' };
     const conditions = [{ namespaces: [OTHER] }, { namespaceSelector: { matchLabels: { team: 'other' } } }];
     await scene.store('theirs', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
@@ -87,7 +87,7 @@ describe('an author cannot make Keyferry', () => {
     await scene.says('allowed', 'Success', undefined, OTHER);
   });
 
-  it('reach a Secret of another namespace through a store of its own', async () => {
+  it('an author cannot make Keyferry reach a Secret of another namespace through a store of its own', async () => {
     await scene.store('reach', { auth: { tokenSecretRef: { name: 'root', namespace: OTHER, key: 'vault-token' } } });
     assert.match(
       await fails('reach', 'ErrorCreating', { store: 'reach' }),
@@ -96,7 +96,7 @@ describe('an author cannot make Keyferry', () => {
     assert.equal(await scene.entry('secret/data/app/reach'), undefined);
   });
 
-  it('write outside of KV', async () => {
+  it('an author cannot make Keyferry write outside of KV', async () => {
     await scene.store('any', { path: undefined, version: 'v1' });
     for (const [index, key] of [
       'sys/policy/made',
@@ -111,7 +111,7 @@ describe('an author cannot make Keyferry', () => {
     assert.equal(status, 404);
   });
 
-  it('read what a server that is not Vault answers', async () => {
+  it('an author cannot make Keyferry read what a server that is not Vault answers', async () => {
     const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
       html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<b>${INTERNAL}</b>`),
       json: (response) => response.writeHead(200).end(JSON.stringify({ secret: INTERNAL, data: INTERNAL })),
@@ -130,7 +130,7 @@ describe('an author cannot make Keyferry', () => {
     assert.ok(!scene.operator.output.includes(INTERNAL), 'the log has it');
   });
 
-  it('wait for servers without an answer in the place of others', async () => {
+  it('an author cannot make Keyferry wait for servers without an answer in the place of others', async () => {
     let ended = 0;
     // Those of the tests before are tried again meanwhile.
     const isSilent = (path: string | undefined): boolean => path?.startsWith('/silent-') === true;
@@ -168,7 +168,7 @@ describe('an author cannot make Keyferry', () => {
     listener.closeAllConnections();
   });
 
-  it('replace a value that is there, or show it', async () => {
+  it('an author cannot make Keyferry replace a value that is there, or show it', async () => {
     const value = 'value-that-must-stay';
     await scene.vault.request('POST', 'secret/data/app/there', { data: { a: value } });
     await scene.externalSecret('there', [{ key: 'app/there', property: 'a' }], {

@@ -16,7 +16,7 @@ before(async () => {
 after(() => scene?.close());
 
 describe('an ExternalSecret with the annotation create: "true"', () => {
-  it('gets a random value, and ESO reads it at once', async () => {
+  it('an ExternalSecret with the annotation create: "true" gets a random value, and ESO reads it at once', async () => {
     await scene.externalSecret('postgres', [{ key: 'secret/dev-1/postgres', property: 'password' }]);
     const { 'key-0': value = '' } = await scene.synced('postgres');
     assert.match(value, HEX);
@@ -39,7 +39,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     );
   });
 
-  it('gets a new value when its entry was deleted', async () => {
+  it('an ExternalSecret with the annotation create: "true" gets a new value when its entry was deleted', async () => {
     const { 'key-0': old } = await scene.synced('postgres');
     await scene.vault.request('DELETE', 'secret/metadata/dev-1/postgres');
     await waitFor(async () => (await scene.entry('secret/data/dev-1/postgres')) !== undefined, {
@@ -55,7 +55,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.ok(events.includes('Recreating'), String(events));
   });
 
-  it('gets all its values of one entry in one version, from keys with the mount, without it, and with data/', async () => {
+  it('an ExternalSecret with the annotation create: "true" gets all its values of one entry in one version, from keys with the mount, without it, and with data/', async () => {
     await scene.externalSecret('several', [
       { key: 'secret/app/several', property: 'a' },
       { key: 'app/several', property: 'b' },
@@ -71,7 +71,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.deepEqual([several.metadata.version, other.metadata.version], [1, 1]);
   });
 
-  it('leaves the other properties of an entry as they are', async () => {
+  it('an ExternalSecret with the annotation create: "true" leaves the other properties of an entry as they are', async () => {
     const text = '{"data":{"number":1.10,"null":null,"object":{"b":1,"a":[2]},"text":"x"}}';
     await scene.vault.request('POST', 'secret/data/app/partly', JSON.parse(text));
     await scene.externalSecret('partly', [{ key: 'app/partly', property: 'new' }]);
@@ -83,7 +83,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.equal(metadata.version, 2);
   });
 
-  it('shares the value with every ExternalSecret that reads the same property', async () => {
+  it('an ExternalSecret with the annotation create: "true" shares the value with every ExternalSecret that reads the same property', async () => {
     const names = ['shared-0', 'shared-1', 'shared-2', 'shared-3'];
     await Promise.all(names.map((name) => scene.externalSecret(name, [{ key: 'app/shared', property: 'password' }])));
     const values = await Promise.all(names.map(async (name) => (await scene.synced(name))['key-0']));
@@ -91,7 +91,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.equal((await scene.entry('secret/data/app/shared')).metadata.version, 1);
   });
 
-  it('gets no second version, whatever happens to its status', async () => {
+  it('an ExternalSecret with the annotation create: "true" gets no second version, whatever happens to its status', async () => {
     await scene.externalSecret('churn', [{ key: 'app/churn', property: 'password' }], {
       spec: { target: { name: 'churn', template: { type: 'kubernetes.io/tls' } } },
     });
@@ -110,7 +110,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
 });
 
 describe('an ExternalSecret without the annotation', () => {
-  it('is left alone until the annotation comes', async () => {
+  it('an ExternalSecret without the annotation is left alone until the annotation comes', async () => {
     await scene.externalSecret('quiet', [{ key: 'app/quiet', property: 'password' }], { annotations: {} });
     await waitFor(async () => (await scene.condition('quiet'))?.status === 'False', { message: 'ESO to fail' });
     await scene.externalSecret('quiet-marker', [{ key: 'app/quiet-marker', property: 'password' }]);
@@ -121,7 +121,7 @@ describe('an ExternalSecret without the annotation', () => {
     assert.match((await scene.synced('quiet'))['key-0'] ?? '', HEX);
   });
 
-  it('is told about every other value of the annotation', async () => {
+  it('an ExternalSecret without the annotation is told about every other value of the annotation', async () => {
     await scene.externalSecret('wrong', [{ key: 'app/wrong', property: 'password' }], {
       annotations: { create: 'True' },
     });

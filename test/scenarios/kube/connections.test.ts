@@ -100,7 +100,7 @@ describe('authentication with a kubeconfig', () => {
     ],
   };
   for (const [name, make] of Object.entries(cases)) {
-    test(`works ${name}`, async () => {
+    test(`authentication with a kubeconfig works ${name}`, async () => {
       await file('bob.token', `${plane.tokenFor('bob')}\n`);
       await plugin('token.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
       await plugin('cert.sh', JSON.stringify({ clientCertificateData: carol.certPem, clientKeyData: carol.keyPem }));
@@ -109,7 +109,7 @@ describe('authentication with a kubeconfig', () => {
     });
   }
 
-  test('fails with another server name, another authority, or an unknown token', async () => {
+  test('authentication with a kubeconfig fails with another server name, another authority, or an unknown token', async () => {
     const refusals: [object, object, object][] = [
       [{ ...CA, 'tls-server-name': 'elsewhere.example' }, { token: 'x' }, { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }],
       [{ 'certificate-authority': 'carol.crt' }, { token: 'x' }, { name: 'ConnectionError', message: /certificate/u }],
@@ -121,7 +121,7 @@ describe('authentication with a kubeconfig', () => {
     }
   });
 
-  test('uses the given context from several files of $KUBECONFIG', async () => {
+  test('authentication with a kubeconfig uses the given context from several files of $KUBECONFIG', async () => {
     const users = await file(
       'users',
       JSON.stringify({

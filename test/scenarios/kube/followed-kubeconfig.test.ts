@@ -86,7 +86,7 @@ async function isUser(api: HttpKubeApi, name: string): Promise<void> {
 }
 
 describe('a new token in the file', () => {
-  it('is used at once after a 401, without an error for the caller', async () => {
+  it('a new token in the file is used at once after a 401, without an error for the caller', async () => {
     const [old, next] = [await revocableToken('old'), await revocableToken('next')];
     await using followed = await follow({ token: old.token }, NEVER_MS);
     assert.equal(await userOf(followed.api), 'system:serviceaccount:default:old');
@@ -99,7 +99,7 @@ describe('a new token in the file', () => {
     assert.deepEqual([followed.replaced.length, followed.problems], [1, []]);
   });
 
-  it('is used soon without a 401, by the watches, too', async () => {
+  it('a new token in the file is used soon without a 401, by the watches, too', async () => {
     await using followed = await follow({ token: plane.adminToken }, SHORT_MS);
     await using watching = watchNamespaces(followed.api);
     await waitFor(() => watching.watcher.health.connected, { message: 'the watch' });
@@ -111,7 +111,7 @@ describe('a new token in the file', () => {
     assert.equal(followed.replaced.length, 1);
   });
 
-  it('is found behind a symbolic link, as in the mount of a Secret', async () => {
+  it('a new token in the file is found behind a symbolic link, as in the mount of a Secret', async () => {
     const mount = path.join(folder, 'mount');
     const version = async (name: string, user: string): Promise<void> => {
       await mkdir(path.join(mount, name), { recursive: true });
@@ -157,7 +157,7 @@ describe('a new server in the file', () => {
   const proxy = async (): Promise<FaultProxy> =>
     await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
 
-  it('gets the watches and calls, also those that wait for the old one', async () => {
+  it('a new server in the file gets the watches and calls, also those that wait for the old one', async () => {
     await using before = await proxy();
     await using next = await proxy();
     await using followed = await follow(via(before), SHORT_MS);
@@ -174,7 +174,7 @@ describe('a new server in the file', () => {
     await waitFor(() => has(watching.held, 'after-move'), { message: 'the watch of the new server' });
   });
 
-  it('gets a watch that the old one neither answers nor refuses', async () => {
+  it('a new server in the file gets a watch that the old one neither answers nor refuses', async () => {
     await using before = await proxy();
     await using next = await proxy();
     await using followed = await follow(via(before), SHORT_MS);
@@ -185,7 +185,7 @@ describe('a new server in the file', () => {
     assert.deepEqual(watching.troubles, [], 'the move is no failure');
   });
 
-  it('lets a call under way end', async () => {
+  it('a new server in the file lets a call under way end', async () => {
     await using before = await proxy();
     await using next = await proxy();
     await using followed = await follow(via(before), SHORT_MS);
@@ -215,7 +215,7 @@ const UNUSABLE: Readonly<Record<string, readonly [content: string | undefined, m
 
 describe('a file that cannot be used', () => {
   for (const [title, [content, message]] of Object.entries(UNUSABLE)) {
-    it(`because it is ${title} keeps the connection, and is reported once`, async () => {
+    it(`a file that cannot be used because it is ${title} keeps the connection, and is reported once`, async () => {
       await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
       const { api, file, problems } = followed;
       if (content === undefined) await rm(file);
@@ -229,7 +229,7 @@ describe('a file that cannot be used', () => {
       assert.equal(problems.length, 1, problems.join('\n'));
     });
 
-    it(`because it is ${title} is an error at the start`, async () => {
+    it(`a file that cannot be used because it is ${title} is an error at the start`, async () => {
       const file = path.join(folder, `start-${(count += 1)}`);
       if (content !== undefined) await writeFile(file, content);
       const opening = followKubeconfig({
@@ -246,7 +246,7 @@ describe('a file that cannot be used', () => {
     });
   }
 
-  it('never shows the token in it', async () => {
+  it('a file that cannot be used never shows the token in it', async () => {
     await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
     const token = plane.tokenFor('bob');
     await put(followed.file, kubeconfigYaml({ server: plane.url, token }).replace('current-context: test', ''));

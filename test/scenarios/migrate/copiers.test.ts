@@ -33,7 +33,7 @@ describe('reflector', () => {
     ...(isAuto ? { [`${PREFIX}auto-reflects`]: 'True' } : {}),
   });
 
-  it('goes on with automatic mirrors and with mirrors of users', async () => {
+  it('reflector goes on with automatic mirrors and with mirrors of users', async () => {
     await scene.secret('home/reflected', { a: '1' }, auto('team-.*'));
     await scene.secret('team-a/reflected', { a: '1' }, mirror('home/reflected'));
     const edited = await scene.secret('team-b/reflected', { a: 'edited' }, mirror('home/reflected'));
@@ -108,7 +108,7 @@ describe('reflector', () => {
     });
   });
 
-  it('takes over many copies of one name, which are read together, also beside a running operator', async () => {
+  it('reflector takes over many copies of one name, which are read together, also beside a running operator', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `wide-${index}`);
     await plane.api.createNamespaces(names);
     await scene.secret('home/wide', { a: '1' }, auto('wide-.*'));
@@ -121,7 +121,7 @@ describe('reflector', () => {
     });
   });
 
-  it('refuses to write while it runs', async () => {
+  it('reflector refuses to write while it runs', async () => {
     const labels = { app: 'reflector' };
     const containers = [{ name: 'reflector', image: 'docker.io/emberstack/kubernetes-reflector:9.1.0' }];
     await plane.api.create({
@@ -141,7 +141,7 @@ describe('reflector', () => {
 });
 
 describe('a user with few rights', () => {
-  it('gets notes on what could not be read, and writes nothing while it is not known what runs', async () => {
+  it('a user with few rights gets notes on what could not be read, and writes nothing while it is not known what runs', async () => {
     const rbac = 'rbac.authorization.k8s.io';
     const account = { name: 'reader', namespace: 'other' };
     const read = { verbs: ['get', 'list', 'patch'] };
@@ -191,7 +191,7 @@ describe('kubernetes-replicator', () => {
   const PREFIX = 'replicator.v1.mittwald.de/';
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
 
-  it('goes on with pushed and pulled objects', async () => {
+  it('kubernetes-replicator goes on with pushed and pulled objects', async () => {
     await scene.secret('home/pushed', { a: '1' }, { [`${PREFIX}replicate-to`]: 'team-[ab]' }, { app: 'x' });
     await scene.secret('team-a/pushed', { a: '1' }, copied, { app: 'x' });
     // It merges its keys into objects of others.
@@ -236,7 +236,7 @@ describe('kubernetes-replicator', () => {
 });
 
 describe('config-syncer', () => {
-  it('goes on with copies in all namespaces', async () => {
+  it('config-syncer goes on with copies in all namespaces', async () => {
     const SYNC = 'kubed.appscode.com/sync';
     const origin = { 'kubed.appscode.com/origin.name': 'omni', 'kubed.appscode.com/origin.namespace': 'home' };
     await scene.secret('home/omni', { you: 'only' }, { [SYNC]: '' });

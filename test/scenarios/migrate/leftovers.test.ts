@@ -48,7 +48,7 @@ async function failed(): Promise<string> {
 }
 
 describe('k8s-replicator', () => {
-  it('was stopped while sources went: migrate, status and explain say so in the same words', async () => {
+  it('k8s-replicator was stopped while sources went: migrate, status and explain say so in the same words', async () => {
     await scene.secret('team-a/gone', { a: '1' }, copyOf('home/gone'));
     await scene.secret('home/narrowed', { a: '1' }, to('team-a'));
     await scene.secret('team-a/narrowed', { a: '1' }, copyOf('home/narrowed'));
@@ -100,7 +100,7 @@ describe('k8s-replicator', () => {
     }
   });
 
-  it('--delete-leftovers shows and deletes them, and nothing else', async () => {
+  it('--delete-leftovers shows and deletes the copies that k8s-replicator left, and nothing else', async () => {
     const before = (await plane.api.list('/api/v1/secrets')).map(
       ({ metadata }) => `${metadata.namespace}/${metadata.name}`,
     );
@@ -196,7 +196,7 @@ describe('migrate --apply', () => {
     await scene.secret(`aa-${name}/${name}`, { a: '1' }, mirror(`zz-${name}/${name}`));
   }
 
-  it('writes sources before their copies', async () => {
+  it('migrate --apply writes sources before their copies', async () => {
     await pair('order');
     await scene.migrate(APPLY, throughProxy);
     const written = proxy.requests.filter(({ method, url }) => method === 'PATCH' && url.includes('order'));
@@ -210,7 +210,7 @@ describe('migrate --apply', () => {
     ['zz', ['failed zz-moved', 'skipped aa-moved']],
     ['aa', ['failed aa-moved', 'written zz-moved']],
   ] as const) {
-    it(`does not write an object that has changed since it was listed (${changed})`, async () => {
+    it(`migrate --apply does not write an object that has changed since it was listed (${changed})`, async () => {
       const name = `moved-${changed}`;
       await pair(name);
       const held = Promise.withResolvers<void>();

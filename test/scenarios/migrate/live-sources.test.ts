@@ -58,7 +58,7 @@ describe('config-syncer', () => {
   };
   const sync = (selector: string): Map => ({ [`${PREFIX}sync`]: selector });
 
-  it('takes a source with its own origin labels for a source', async () => {
+  it('config-syncer takes a source with its own origin labels for a source', async () => {
     await scene.secret('home/stamped', { a: '1' }, sync(''), from('home/stamped'));
     await scene.secret('team-a/stamped', { a: '1' }, {}, from('home/stamped'));
     // Its rule was removed, and the labels stay.
@@ -84,7 +84,7 @@ describe('config-syncer', () => {
     });
   });
 
-  it('goes on with the copies of a selector once its namespaces are named', async () => {
+  it('config-syncer goes on with the copies of a selector once its namespaces are named', async () => {
     await scene.secret('home/selected', { a: '1' }, sync('app=x'), from('home/selected'));
     const copies = ['team-a/selected', 'team-b/selected'];
     for (const copy of copies) await scene.secret(copy, { a: '1' }, {}, from('home/selected'));
@@ -98,7 +98,7 @@ describe('config-syncer', () => {
     assert.ok(!(await scene.migrate(['--from', 'config-syncer'])).lines.includes('unsupported home/selected'));
   });
 
-  it('calls no copy left over, because its source may be in another cluster of the same name', async () => {
+  it('config-syncer calls no copy left over, because its source may be in another cluster of the same name', async () => {
     // The chart calls every cluster unicorn, and a user can write this, too.
     const { metadata } = await scene.secret('home/known', { a: '1' }, sync(''));
     const origin = { [`${PREFIX}origin`]: JSON.stringify({ namespace: 'home', name: 'known', uid: metadata.uid }) };
@@ -119,7 +119,7 @@ describe('reflector', () => {
   const PREFIX = 'reflector.v1.k8s.emberstack.com/';
   const reflects = (place: string): Map => ({ [`${PREFIX}reflects`]: place, [`${PREFIX}auto-reflects`]: 'True' });
 
-  it('calls no copy left over that a rule of another program reaches or uses', async () => {
+  it('reflector calls no copy left over that a rule of another program reaches or uses', async () => {
     await scene.secret('team-a/lost', { a: '1' }, reflects('home/lost'));
     await scene.secret('other/maybe', { a: '1' }, { 'kubed.appscode.com/sync': 'app=x' });
     await scene.secret('team-a/maybe', { a: '1' }, reflects('home/maybe'));
@@ -148,7 +148,7 @@ describe('kubernetes-replicator', () => {
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
   const PROGRAM = 'kubernetes-replicator';
 
-  it('reads a leading * as the original does, and takes a stamped source for a source', async () => {
+  it('kubernetes-replicator reads a leading * as the original does, and takes a stamped source for a source', async () => {
     await scene.secret('home/all', { a: '1' }, { [`${PREFIX}replicate-to`]: '*', ...copied });
     await scene.secret('home/dev', { a: '1' }, { [`${PREFIX}replicate-to`]: '*-dev' });
     await scene.secret('team-a/all', { a: '1' }, copied);
@@ -166,7 +166,7 @@ describe('kubernetes-replicator', () => {
     ['half', { [`${PREFIX}replicate-to`]: 'team|other' }, 'team.*,other'],
     ['misread', { [`${PREFIX}replicate-to`]: '(?!x).*' }, 'team-.*'],
   ] as const) {
-    it(`goes on with the copies of ${JSON.stringify(annotation)} once its namespaces are named`, async () => {
+    it(`kubernetes-replicator goes on with the copies of ${JSON.stringify(annotation)} once its namespaces are named`, async () => {
       const source = `home/${name}`;
       await scene.secret(source, { a: '1' }, annotation);
       const copies = [`team-a/${name}`, `team-b/${name}`];
@@ -181,7 +181,7 @@ describe('kubernetes-replicator', () => {
     });
   }
 
-  it('goes on with ConfigMaps that it filled without permission, and with objects that wait, once they are allowed', async () => {
+  it('kubernetes-replicator goes on with ConfigMaps that it filled without permission, and with objects that wait, once they are allowed', async () => {
     const configMap = async (place: string, annotations: Map, data: Map = { a: '1' }): Promise<void> => {
       const [namespace, name] = place.split('/');
       await plane.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name, annotations }, data });

@@ -131,7 +131,7 @@ describe('from mirrors', () => {
     'mirrors.kts.studio/source-type': 'secret',
   };
 
-  it('keeps mirrors and copies, and removes the original without its CRD', async () => {
+  it('the migration from mirrors keeps mirrors and copies, and removes the original without its CRD', async () => {
     const crd: Json = parse(readFileSync(path.join(ROOT, 'test/scenarios/mirrors/helm-crd.yaml'), 'utf8'));
     // Helm writes its marks itself.
     crd.metadata = { name: crd.metadata.name };
@@ -191,7 +191,7 @@ describe('from mirrors', () => {
 });
 
 describe('from k8s-replicator', () => {
-  it('keeps sources and copies, and repairs what was edited', async () => {
+  it('the migration from k8s-replicator keeps sources and copies, and repairs what was edited', async () => {
     await install('k8s-replicator', 'kube-system', [
       deployment('k8s-replicator', 'olliai/k8s-replicator:1.3.0', 'k8s-replicator'),
     ]);
@@ -223,7 +223,7 @@ describe('from k8s-replicator', () => {
 describe('from KubeLB', () => {
   const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/tenant-primary/syncsecrets';
 
-  it('keeps copies and Secrets, and gives KubeLB its finalizers back', async () => {
+  it('the migration from KubeLB keeps copies and Secrets, and gives KubeLB its finalizers back', async () => {
     await plane.api.createNamespaces(['tenant-primary']);
     // The steps from mirrors have installed both CRDs.
     const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
@@ -282,7 +282,7 @@ describe('from KubeLB', () => {
 });
 
 describe('from the Bash controller', () => {
-  it('the Deployment runs Keyferry with the same ServiceAccount and variables', async () => {
+  it('the Deployment of the Bash controller runs Keyferry with the same ServiceAccount and variables', async () => {
     await plane.api.createNamespaces(['dev-1']);
     const labels = { name: 'controller' };
     const container = {

@@ -18,7 +18,7 @@ describe('logins to vault', () => {
   });
   after(() => scene.close());
 
-  it('wait for their Secret, and use its content at once', async () => {
+  it('logins to vault wait for their Secret, and use its content at once', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault(
       'tok',
@@ -51,7 +51,7 @@ describe('logins to vault', () => {
     await mirrors.ready('tok', 'Synced');
   });
 
-  it('by AppRole work with another mount and other keys', async () => {
+  it('logins to vault by AppRole work with another mount and other keys', async () => {
     const { mirrors } = scene;
     const keys = ['my-role', 'my-secret'];
     await scene.approle('elsewhere', READ, { mount: 'team/roles', keys });
@@ -65,7 +65,7 @@ describe('logins to vault', () => {
     await mirrors.copied('target', 'roles', { password: 'deadbeef' });
   });
 
-  it('by AppRole report a missing or refused credential, and use a rotated secret id at once', async () => {
+  it('logins to vault by AppRole report a missing or refused credential, and use a rotated secret id at once', async () => {
     const { mirrors } = scene;
     const approle = { secretRef: { name: 'rotated' } };
     await scene.fromVault('rotated', scene.block('secret/data/app', '', { auth: { approle } }), ['target']);
@@ -96,7 +96,7 @@ describe('logins to vault', () => {
     await mirrors.ready('rotated', 'Synced');
   });
 
-  it('for writes report the same, and the mirror can be deleted', async () => {
+  it('logins to vault for writes report the same, and the mirror can be deleted', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'written', { a: 'b' });
     await scene.toVault('writer', { name: 'written' }, scene.block('secret/data/written', 'write-token'));
@@ -117,7 +117,7 @@ describe('logins to vault', () => {
     await mirrors.gone(mirrorPath('writer'));
   });
 
-  it('by a Secret of another namespace are refused', async () => {
+  it('logins to vault by a Secret of another namespace are refused', async () => {
     const { mirrors } = scene;
     const auth = { token: { secretRef: { name: 'my-token', namespace: 'target' } } };
     await scene.fromVault('foreign', scene.block('secret/data/app', '', { auth }), ['target']);
@@ -127,7 +127,7 @@ describe('logins to vault', () => {
     assert.equal(await mirrors.find('target', 'foreign'), undefined);
   });
 
-  it('by a ServiceAccount of the mirror’s namespace work', async () => {
+  it('logins to vault by a ServiceAccount of the mirror’s namespace work', async () => {
     const { mirrors, vault } = scene;
     await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
     await mirrors.api.apply([

@@ -91,7 +91,7 @@ describe('a vault block', () => {
   }
 
   for (const [name, [, message]] of Object.entries(STORED)) {
-    it(`with ${name} that was stored with an older CRD is reported, and the mirror can be deleted`, async () => {
+    it(`a vault block with ${name} that was stored with an older CRD is reported, and the mirror can be deleted`, async () => {
       const { mirrors } = scene;
       await waitForReport(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
       await waitForReport(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
@@ -123,7 +123,7 @@ describe('a vault block', () => {
     assert.equal(entry.metadata.version, 1);
   }
 
-  it('with a mount that does not exist is reported, also after an edit', async () => {
+  it('a vault block with a mount that does not exist is reported, also after an edit', async () => {
     const { mirrors } = scene;
     await createPair('mount');
     for (const [name, side] of [
@@ -140,7 +140,7 @@ describe('a vault block', () => {
     await assertUnaffected('mount');
   });
 
-  it('that a policy forbids is reported, from the start and later', async () => {
+  it('a vault block that a policy forbids is reported, from the start and later', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'refused', { a: '2' });
     await scene.put('secret/data/forbidden', { a: '1' });
@@ -158,7 +158,7 @@ describe('a vault block', () => {
     assert.equal(entry.metadata.version, 1);
   });
 
-  it('does not write a Secret with a value that is not UTF-8', async () => {
+  it('a vault block does not write a Secret with a value that is not UTF-8', async () => {
     const { mirrors } = scene;
     await createPair('utf8');
     const data = { ...mirrors.data({ a: '2' }), bytes: '/wA=' };
@@ -167,7 +167,7 @@ describe('a vault block', () => {
     await assertUnaffected('utf8');
   });
 
-  it('of an entry with keys that are invalid in a Secret leaves the copy unchanged, also when the keys come later', async () => {
+  it('a vault block of an entry with keys that are invalid in a Secret leaves the copy unchanged, also when the keys come later', async () => {
     await createPair('keys');
     await scene.put('secret/data/from-keys', { a: '2', 'b/c': '2', '': '2', [`long-${'x'.repeat(300)}`]: '2' });
     const text = await waitForReport(
@@ -181,7 +181,7 @@ describe('a vault block', () => {
     await scene.mirrors.copied('target', 'from-keys', { a: '3' });
   });
 
-  it('copies two thousand keys in both directions', async () => {
+  it('a vault block copies two thousand keys in both directions', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`key-${n}`, String(n)]));
     await createPair('many', many);
     assert.equal((await scene.entry('secret/data/to-many')).metadata.version, 1);
@@ -194,7 +194,7 @@ describe('a vault block', () => {
     ['an object without data', { request_id: 'x' }, /format of an entry/],
     ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /format of an entry/],
   ] as const) {
-    it(`whose server answers 200 with ${what} is reported`, async () => {
+    it(`a vault block whose server answers 200 with ${what} is reported`, async () => {
       const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       await createPair(name);
       proxy.rule({ match: { path: /\/(?:meta)?data\// }, fault: { kind: 'respond', status: 200, body } });
@@ -218,7 +218,7 @@ describe('a vault block', () => {
     });
   }
 
-  it('whose server redirects is reported with the location, and the redirect is not followed', async () => {
+  it('a vault block whose server redirects is reported with the location, and the redirect is not followed', async () => {
     await createPair('redirect');
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
     const fault = { kind: 'respond', status: 302, headers: { location: `${other.url}/v1/x` } } as const;
@@ -236,7 +236,7 @@ describe('a vault block', () => {
     await scene.holds('secret/data/to-redirect', { a: '2' });
   });
 
-  it('whose server has an untrusted certificate, another name or no TLS is reported', async () => {
+  it('a vault block whose server has an untrusted certificate, another name or no TLS is reported', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     const stranger = await scene.anotherVault({ tls: true });
@@ -271,7 +271,7 @@ describe('a vault block', () => {
     );
   });
 
-  it('whose credential is in another namespace is refused, unless a flag permits it', async () => {
+  it('a vault block whose credential is in another namespace is refused, unless a flag permits it', async () => {
     const { mirrors } = scene;
     const { data } = await mirrors.find(HOME, 'all');
     await mirrors.api.create({

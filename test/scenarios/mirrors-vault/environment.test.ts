@@ -34,13 +34,13 @@ describe("an operator with the environment of Vault's own client", () => {
     await rm(folder, { recursive: true });
   });
 
-  it('applies it to TLS, namespace and address of its Vaults', async () => {
+  it("an operator with the environment of Vault's own client applies it to TLS, namespace and address of its Vaults", async () => {
     await scene.fromVault('plain', scene.block('secret/data/app', 'all', { caBundle: '' }), ['target']);
     await scene.mirrors.copied('target', 'plain', { a: '1' });
     await waitFor(() => proxy.tunnels.length > 0, { message: 'a tunnel' });
   });
 
-  it('gives precedence to the vault block of a mirror', async () => {
+  it("an operator with the environment of Vault's own client gives precedence to the vault block of a mirror", async () => {
     const other = await CertificateAuthority.create('other');
     const untrusted = scene.block('secret/data/app', 'all', { caBundle: other.certPem });
     await scene.fromVault('untrusted', untrusted, ['target']);

@@ -88,7 +88,7 @@ describe('a Vault', () => {
 
   const logins = async (): Promise<number> => (await operator.metric('keyferry_vault_logins_total')) ?? 0;
 
-  it('that is killed gets few requests, and copying continues without another login when it is back', async () => {
+  it('a Vault that is killed gets few requests, and copying continues without another login when it is back', async () => {
     const { vault } = scene;
     await changeAll();
     assert.equal(await logins(), 1);
@@ -103,7 +103,7 @@ describe('a Vault', () => {
     assert.equal(await logins(), 1);
   });
 
-  it('that restarts with its tokens revoked gets one login', async () => {
+  it('a Vault that restarts with its tokens revoked gets one login', async () => {
     const { vault } = scene;
     const before = await logins();
     const { data } = await vault.request('LIST', 'auth/token/accessors');
@@ -123,7 +123,7 @@ describe('a Vault', () => {
     [473, { initialized: true, performance_standby: true }, /473/],
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
   ] as const) {
-    it(`that answers ${status} leaves copies as they are, and copying continues afterwards`, async () => {
+    it(`a Vault that answers ${status} leaves copies as they are, and copying continues afterwards`, async () => {
       await changeAll();
       const text = String(round);
       proxy.rule({ fault: { kind: 'respond', status, body, headers: status === 429 ? { 'retry-after': '1' } : {} } });
@@ -133,7 +133,7 @@ describe('a Vault', () => {
     });
   }
 
-  it('that redirects to another host is reported, and no token is sent there', async () => {
+  it('a Vault that redirects to another host is reported, and no token is sent there', async () => {
     await changeAll();
     const text = String(round);
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
@@ -145,7 +145,7 @@ describe('a Vault', () => {
     await changeAll();
   });
 
-  it('that takes 30 s to answer does not delay other mirrors', async () => {
+  it('a Vault that takes 30 s to answer does not delay other mirrors', async () => {
     const { mirrors } = scene;
     await changeAll();
     proxy.rule({ fault: { kind: 'delay', ms: 30_000 } });
@@ -167,7 +167,7 @@ describe('a Vault', () => {
     await changeAll();
   });
 
-  it('behind TLS is verified with a CA bundle, also under another name', async () => {
+  it('a Vault behind TLS is verified with a CA bundle, also under another name', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await scene.tokenSecret('tls', ALL, tls);
@@ -182,7 +182,7 @@ describe('a Vault', () => {
     await mirrors.ready('misnamed', 'VaultError', /vault\.example/);
   });
 
-  it('with namespaces gets the namespace in every request, also at logins', async () => {
+  it('a Vault with namespaces gets the namespace in every request, also at logins', async () => {
     proxy.reset();
     const { mirrors, vault } = scene;
     // Vault without a licence ignores the header, and OpenBao refuses an unknown namespace.

@@ -67,7 +67,7 @@ describe('one mirror', () => {
     await scene.mirrors.gone(...paths);
   }
 
-  it('with a token that is not a valid header reports that, and sends nothing', async () => {
+  it('one mirror with a token that is not a valid header reports that, and sends nothing', async () => {
     await scene.credential('malformed', { token: 'not a token' });
     proxy.reset();
     await many('malformed', (i) => at(proxy.url, `secret/data/m${i}`, token('malformed')));
@@ -77,7 +77,7 @@ describe('one mirror', () => {
     await gone('malformed');
   });
 
-  it('of a database that hangs does not delay others, also with the same login', async () => {
+  it('one mirror of a database that hangs does not delay others, also with the same login', async () => {
     const hang = proxy.rule({ match: { path: '/v1/mongodb/creds' }, fault: { kind: 'stall' } });
     await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
     await many('hanging', (i) => at(proxy.url, `mongodb/creds/r${i}`, token('all')));
@@ -91,7 +91,7 @@ describe('one mirror', () => {
     await gone('hanging');
   });
 
-  it('of a server that answers with megabytes of numbers reports the limit, and costs others no time or memory', async () => {
+  it('one mirror of a server that answers with megabytes of numbers reports the limit, and costs others no time or memory', async () => {
     const numbers = Buffer.from(
       JSON.stringify({ data: { data: { k: Array(3_500_000).fill(1) }, metadata: { version: 1 } } }),
     );

@@ -83,7 +83,7 @@ describe('logins by a ServiceAccount', () => {
     return scene.block('secret/data/app', '', { auth });
   };
 
-  it('need permission to request tokens, and report when it is missing', async () => {
+  it('logins by a ServiceAccount need permission to request tokens, and report when it is missing', async () => {
     const { mirrors } = scene;
     await scene.fromVault('sa', block(), ['target']);
     const refused = await mirrors.ready('sa', 'VaultAuthInvalid', /serviceaccounts "reader" is forbidden/);
@@ -93,7 +93,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.ready('sa', 'Synced');
   });
 
-  it('are shared by all mirrors', async () => {
+  it('logins by a ServiceAccount are shared by all mirrors', async () => {
     const { mirrors } = scene;
     await scene.fromVault('same', block(), ['target']);
     await mirrors.copied('target', 'same', { password: 'deadbeef' });
@@ -104,7 +104,7 @@ describe('logins by a ServiceAccount', () => {
     assert.equal(await operator.metric('keyferry_vault_logins_total', logins), 1);
   });
 
-  it('use tokens that the API server does not accept, whatever server the mirror names', async () => {
+  it('logins by a ServiceAccount use tokens that the API server does not accept, whatever server the mirror names', async () => {
     const { mirrors } = scene;
     const received: string[] = [];
     await using recorder = await startRecorder(received);
@@ -129,7 +129,7 @@ describe('logins by a ServiceAccount', () => {
     for (const name of ['bare', 'api', 'other']) await mirrors.api.delete(mirrorPath(name));
   });
 
-  it('are not sent to link-local addresses', async () => {
+  it('logins by a ServiceAccount are not sent to link-local addresses', async () => {
     const { mirrors } = scene;
     for (const [name, addr] of [
       ['metadata', 'http://169.254.169.254'],
@@ -142,7 +142,7 @@ describe('logins by a ServiceAccount', () => {
     }
   });
 
-  it('with a role or namespace unknown to Vault are reported with its message', async () => {
+  it('logins by a ServiceAccount with a role or namespace unknown to Vault are reported with its message', async () => {
     const { mirrors } = scene;
     await scene.fromVault('norole', block({ role: 'unknown' }), ['target']);
     await mirrors.ready('norole', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*role/);
@@ -153,7 +153,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.gone(mirrorPath('foreign'));
   });
 
-  it("with the API server's own tokens are sent only to the servers in --vault-addresses", async () => {
+  it("logins by a ServiceAccount with the API server's own tokens are sent only to the servers in --vault-addresses", async () => {
     const { mirrors } = scene;
     await operator.stop();
     const received: string[] = [];

@@ -36,7 +36,7 @@ describe('another leader', { skip }, () => {
   });
   after(() => scene.close());
 
-  it('keeps the same credentials and renews their lease, after kill -9 and after a clean stop', async () => {
+  it('another leader keeps the same credentials and renews their lease, after kill -9 and after a clean stop', async () => {
     const { mirrors, vault } = scene;
     let leader = await mirrors.operator({ args: ELECTION });
     await waitFor(() => isLeading(leader));
@@ -91,7 +91,7 @@ describe('a stop', () => {
     await cluster.stop();
   });
 
-  it('while writes, a login and Vault hang takes less than 5 s, exits with code 0 and releases the Lease', async () => {
+  it('a stop while writes, a login and Vault hang takes less than 5 s, exits with code 0 and releases the Lease', async () => {
     const { mirrors } = scene;
     const kubeconfig = await mirrors.plane.writeKubeconfig({ server: cluster.url, caPem: cluster.caPem });
     // The usual durations: with short ones, two renewals that a busy server answers late lose the Lease during the stop.

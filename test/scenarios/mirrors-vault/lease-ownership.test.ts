@@ -118,7 +118,7 @@ describe('a lease', { skip }, () => {
     await users(0);
   }
 
-  it('is replaced for another path, and the old one is revoked when no copy holds it any more', async () => {
+  it('a lease is replaced for another path, and the old one is revoked when no copy holds it any more', async () => {
     const { mirrors } = scene;
     await scene.fromVault('edited', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('edited');
@@ -156,7 +156,7 @@ describe('a lease', { skip }, () => {
     await remove('edited');
   });
 
-  it('is kept when only the type of the copies changes', async () => {
+  it('a lease is kept when only the type of the copies changes', async () => {
     const { mirrors } = scene;
     await scene.fromVault('typed', block('ro'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('typed');
@@ -169,7 +169,7 @@ describe('a lease', { skip }, () => {
     await remove('typed');
   });
 
-  it('is replaced for another path or login also when the edit came after kill -9', async () => {
+  it('a lease is replaced for another path or login also when the edit came after kill -9', async () => {
     const { mirrors } = scene;
     await scene.fromVault('path', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     await scene.fromVault('login', block('ro'), ['target'], { pollPeriodSeconds: 600 });
@@ -188,7 +188,7 @@ describe('a lease', { skip }, () => {
     await remove('path', 'login', 'same');
   });
 
-  it('is the only one left when the operator was killed at any moment of such an edit', async () => {
+  it('a lease is the only one left when the operator was killed at any moment of such an edit', async () => {
     const { mirrors } = scene;
     await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     let current = await login('moment');
@@ -221,7 +221,7 @@ describe('a lease', { skip }, () => {
     await database.sql(`drop role if exists "${user}"`);
   }
 
-  it('belongs to one mirror: two mirrors of one path have two users and one login', async () => {
+  it('a lease belongs to one mirror: two mirrors of one path have two users and one login', async () => {
     const { mirrors } = scene;
     await operator.stop();
     operator = await start();
@@ -236,7 +236,7 @@ describe('a lease', { skip }, () => {
     await remove('right');
   });
 
-  it('is revoked with its mirror when the login is removed at the same moment', async () => {
+  it('a lease is revoked with its mirror when the login is removed at the same moment', async () => {
     const { mirrors } = scene;
     const names = ['gone-0', 'gone-1', 'gone-2', 'gone-3'];
     for (const name of names) {
@@ -255,7 +255,7 @@ describe('a lease', { skip }, () => {
     await users(0);
   });
 
-  it('is revoked with its mirror also before its first status', async () => {
+  it('a lease is revoked with its mirror also before its first status', async () => {
     const { mirrors } = scene;
     for (let i = 0; i < 4; i++) {
       const name = `brief-${i}`;
@@ -268,7 +268,7 @@ describe('a lease', { skip }, () => {
     }
   });
 
-  it('is not created when no copy could use it', async () => {
+  it('a lease is not created when no copy could use it', async () => {
     const { mirrors } = scene;
     await scene.fromVault('base64', block('ro', 'one', { encoding: 'base64' }), ['target']);
     await mirrors.secret(HOME, 'plain', { a: '1' });
@@ -279,7 +279,7 @@ describe('a lease', { skip }, () => {
     await remove('base64', 'into');
   });
 
-  it('is revoked at once when its content cannot be used, and not created again soon', async () => {
+  it('a lease is revoked at once when its content cannot be used, and not created again soon', async () => {
     const { mirrors } = scene;
     const refused = { errors: ['preflight capability check returned 403'] };
     proxy.rule({
@@ -305,7 +305,7 @@ describe('a lease', { skip }, () => {
     await remove('blind-base64', 'blind-into', 'blind');
   });
 
-  it('for a destination in Vault is kept over restarts, and revoked when the entry was changed', async () => {
+  it('a lease for a destination in Vault is kept over restarts, and revoked when the entry was changed', async () => {
     const { mirrors, vault } = scene;
     const to = block('ro', 'one', { path: 'secret/data/creds' });
     await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
@@ -339,7 +339,7 @@ describe('a lease', { skip }, () => {
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });
 
-  it('is created on a database that takes 12 s to create a user', async () => {
+  it('a lease is created on a database that takes 12 s to create a user', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
     await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
     const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { message: 'a copy' });

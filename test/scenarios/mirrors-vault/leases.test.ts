@@ -80,7 +80,7 @@ describe('dynamic credentials', { skip }, () => {
     auth: { approle: { secretRef: { name: 'vault-approle' } } },
   });
 
-  it('are fetched once, follow the article, and are copied to later namespaces', async () => {
+  it('dynamic credentials are fetched once, follow the article, and are copied to later namespaces', async () => {
     const { mirrors, vault } = scene;
     await scene.manifest('dynamic-to-namespaces.yaml', { 'https://vault.example.com': vault.addr });
     const name = 'secretmirror-from-vault-mongo-to-ns';
@@ -106,7 +106,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.equal(created(), 1);
   });
 
-  it('survive a restart, whether clean or not', async () => {
+  it('dynamic credentials survive a restart, whether clean or not', async () => {
     const { mirrors } = scene;
     const first = await credentials('default', 'mongo-creds');
     await mirrors.ready('secretmirror-from-vault-mongo-to-ns', 'Synced');
@@ -121,7 +121,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(first));
   });
 
-  it('survive a restart without a record of their duration', async () => {
+  it('dynamic credentials survive a restart without a record of their duration', async () => {
     const { mirrors } = scene;
     const name = 'secretmirror-from-vault-mongo-to-ns';
     const first = await credentials('default', 'mongo-creds');
@@ -139,7 +139,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.doesNotMatch(operator.output, /NaN/);
   });
 
-  it('are replaced when a user revokes them, and are revoked with the mirror', async () => {
+  it('dynamic credentials are replaced when a user revokes them, and are revoked with the mirror', async () => {
     const { mirrors, vault } = scene;
     const first = await credentials('default', 'mongo-creds');
     await vault.request('PUT', 'sys/leases/revoke', { lease_id: first.leaseId, sync: true });
@@ -154,7 +154,7 @@ describe('dynamic credentials', { skip }, () => {
     await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });
   });
 
-  it('are renewed whatever the poll period, and replaced before max_ttl', async () => {
+  it('dynamic credentials are renewed whatever the poll period, and replaced before max_ttl', async () => {
     const { mirrors, vault } = scene;
     await role('short', '4s', '10s');
     await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
@@ -169,7 +169,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.notEqual(second.user, first.user);
   });
 
-  it('are replaced when the token that created them is revoked', async () => {
+  it('dynamic credentials are replaced when the token that created them is revoked', async () => {
     const { vault } = scene;
     await scene.fromVault('orphaned', block('mongodb/creds/somedb'), ['default']);
     const first = await credentials('default', 'orphaned');
@@ -184,7 +184,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
   });
 
-  it('do not block the deletion of their mirror when Vault is down', async () => {
+  it('dynamic credentials do not block the deletion of their mirror when Vault is down', async () => {
     const { mirrors, vault } = scene;
     await mirrors.ready('orphaned', 'Synced');
     await vault.halt();

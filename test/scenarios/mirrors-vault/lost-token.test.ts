@@ -70,7 +70,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     );
   }
 
-  it('are kept while the token lives, and replaced before it ends', async () => {
+  it('credentials whose token is not renewed after a restart are kept while the token lives, and replaced before it ends', async () => {
     const { mirrors } = scene;
     const { copy, crash } = await createCopy(`${12 * slower}s`, `${15 * slower}s`);
     const first = await tokenEnd();
@@ -88,7 +88,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     assert.ok(leftMs > 0 && leftMs < 8000 * slower, `${leftMs} ms before its end`);
   });
 
-  it('are replaced within 10 s of its expiry if that was not recorded, whatever the poll period', async () => {
+  it('credentials whose token is not renewed after a restart are replaced within 10 s of its expiry if that was not recorded, whatever the poll period', async () => {
     const { mirrors } = scene;
     const { copy, crash } = await createCopy('5s', '1h');
     await crash();

@@ -77,7 +77,7 @@ describe('the documented policy', () => {
     await scene.mirrors.gone(mirrorPath(name));
   }
 
-  it('suffices for Vault to namespaces', async () => {
+  it('the documented policy suffices for Vault to namespaces', async () => {
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('reader', hcl);
     await scene.put(ENTRY, { a: '1' });
@@ -90,7 +90,7 @@ describe('the documented policy', () => {
     await done('reader');
   });
 
-  it('suffices for Secret to Vault', async () => {
+  it('the documented policy suffices for Secret to Vault', async () => {
     const hcl = await documentedPolicy('Secret to Vault');
     const { mirrors } = scene;
     await scene.approle('writer', hcl, {}, second);
@@ -106,7 +106,7 @@ describe('the documented policy', () => {
     await done('writer', second);
   });
 
-  it('suffices on each side for Vault to Vault', async () => {
+  it('the documented policy suffices on each side for Vault to Vault', async () => {
     const { mirrors } = scene;
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('one-side', hcl);
@@ -125,24 +125,28 @@ describe('the documented policy', () => {
     await done('one-side');
   });
 
-  it('suffices for dynamic credentials', { skip: 'missing' in postgres ? postgres.missing : false }, async () => {
-    const hcl = await documentedPolicy('Dynamic credentials to namespaces');
-    const { mirrors, vault } = scene;
-    await using database = await startPostgres();
-    await mountDatabase(vault, 'mongodb', database);
-    await databaseRole(vault, 'mongodb', 'somedb', { ttl: '4s', maxTtl: '1h' });
-    await scene.approle('lessee', hcl);
-    await scene.fromVault('creds', block('mongodb/creds/somedb', 'lessee'), ['target']);
-    const copy = await waitFor(() => mirrors.find('target', 'creds'), { message: 'credentials' });
-    await mirrors.event('creds', 'VaultLeaseRenew');
-    await ends('creds');
-    await noMore('lessee', hcl);
-    const lease = { lease_id: copy.metadata.annotations[LEASE_ID] };
-    const revoked = async (): Promise<boolean> => (await vault.raw('PUT', 'sys/leases/lookup', lease)).status === 400;
-    await waitFor(revoked, { message: 'the lease to be revoked' });
-  });
+  it(
+    'the documented policy suffices for dynamic credentials',
+    { skip: 'missing' in postgres ? postgres.missing : false },
+    async () => {
+      const hcl = await documentedPolicy('Dynamic credentials to namespaces');
+      const { mirrors, vault } = scene;
+      await using database = await startPostgres();
+      await mountDatabase(vault, 'mongodb', database);
+      await databaseRole(vault, 'mongodb', 'somedb', { ttl: '4s', maxTtl: '1h' });
+      await scene.approle('lessee', hcl);
+      await scene.fromVault('creds', block('mongodb/creds/somedb', 'lessee'), ['target']);
+      const copy = await waitFor(() => mirrors.find('target', 'creds'), { message: 'credentials' });
+      await mirrors.event('creds', 'VaultLeaseRenew');
+      await ends('creds');
+      await noMore('lessee', hcl);
+      const lease = { lease_id: copy.metadata.annotations[LEASE_ID] };
+      const revoked = async (): Promise<boolean> => (await vault.raw('PUT', 'sys/leases/lookup', lease)).status === 400;
+      await waitFor(revoked, { message: 'the lease to be revoked' });
+    },
+  );
 
-  it('lets a clean stop revoke every token, and no credential was leaked', async () => {
+  it('the documented policy lets a clean stop revoke every token, and no credential was leaked', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault('last', block(ENTRY, 'reader'), ['target']);
     await mirrors.ready('last', 'Synced');

@@ -26,7 +26,7 @@ describe('a mirror with Vault', () => {
   const from = (name: string, path: string, more: Json = {}, vault = scene.vault): Promise<Json> =>
     scene.fromVault(name, scene.block(path, 'all', more, vault), ['target']);
 
-  it('keeps its copies when the entry is missing, soft-deleted or destroyed', async () => {
+  it('a mirror with Vault keeps its copies when the entry is missing, soft-deleted or destroyed', async () => {
     const { mirrors, vault } = scene;
     await from('gone', 'secret/data/gone');
     const missing = await mirrors.ready('gone', 'VaultNotFound', /secret\/data\/gone not found, waiting to appear$/);
@@ -47,7 +47,7 @@ describe('a mirror with Vault', () => {
     await mirrors.copied('target', 'gone', { a: '2' });
   });
 
-  it('is for its author to repair where Vault refuses a path, whatever words are in the path', async () => {
+  it('a mirror with Vault is for its author to repair where Vault refuses a path, whatever words are in the path', async () => {
     await scene.tokenSecret('little', 'path "secret/data/other" { capabilities = ["read"] }');
     for (const [name, path] of [
       ['plain', 'secret/data/plain'],
@@ -61,7 +61,7 @@ describe('a mirror with Vault', () => {
     }
   });
 
-  it('names keys that are invalid in a Secret, and values that are not base64', async () => {
+  it('a mirror with Vault names keys that are invalid in a Secret, and values that are not base64', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/keys', { 'a/b': '1', '': '2', good: '3' });
     await from('keys', 'secret/data/keys');
@@ -73,7 +73,7 @@ describe('a mirror with Vault', () => {
     await mirrors.ready('coded', 'InvalidValues', /"word"/);
   });
 
-  it('copies values that are not strings as JSON, and accepts two thousand keys', async () => {
+  it('a mirror with Vault copies values that are not strings as JSON, and accepts two thousand keys', async () => {
     const { mirrors, vault } = scene;
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i}`, String(i)]));
     await vault.request('POST', 'secret/data/many', { data: { ...many, list: [1, { b: 2, a: true }], n: 42 } });
@@ -84,7 +84,7 @@ describe('a mirror with Vault', () => {
     assert.equal(Buffer.from(copy.data.n, 'base64').toString(), '42');
   });
 
-  it('does not write bytes that are not UTF-8, except as base64, and no value that is too large', async () => {
+  it('a mirror with Vault does not write bytes that are not UTF-8, except as base64, and no value that is too large', async () => {
     const { mirrors } = scene;
     const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'binary', namespace: HOME } };
     await mirrors.api.create({ ...object, data: { text: 'aGk=', bytes: '/wA=' } });
@@ -103,7 +103,7 @@ describe('a mirror with Vault', () => {
     await mirrors.ready('large', 'VaultError', /bytes as JSON, and at most/);
   });
 
-  it('reports a mount that does not exist, and accepts KV 1 and a path without data/', async () => {
+  it('a mirror with Vault reports a mount that does not exist, and accepts KV 1 and a path without data/', async () => {
     const { mirrors, vault } = scene;
     await from('nomount', 'nowhere/data/x');
     await mirrors.ready('nomount', 'VaultError', /no handler|permission denied|invalid path/i);
@@ -127,7 +127,7 @@ describe('a mirror with Vault', () => {
     }
   });
 
-  it('reports a conflict when another mirror writes the same entry', async () => {
+  it('a mirror with Vault reports a conflict when another mirror writes the same entry', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'rival', { a: 'rival' });
     await scene.toVault('rival', { name: 'rival' }, scene.block('secret/data/binary', 'all'));
@@ -135,7 +135,7 @@ describe('a mirror with Vault', () => {
     assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
   });
 
-  it('reports a cycle of two entries, and makes no more versions', async () => {
+  it('a mirror with Vault reports a cycle of two entries, and makes no more versions', async () => {
     const { mirrors } = scene;
     const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
     await scene.put(one, { a: 'one' });
@@ -151,7 +151,7 @@ describe('a mirror with Vault', () => {
     await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
   });
 
-  it('repairs an entry that another client wrote, with one version', async () => {
+  it('a mirror with Vault repairs an entry that another client wrote, with one version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'guarded', { a: 'right' });
     await scene.toVault('guarded', { name: 'guarded' }, scene.block('secret/data/guarded', 'all'));
@@ -161,7 +161,7 @@ describe('a mirror with Vault', () => {
     assert.equal(entry.metadata.version, 3);
   });
 
-  it('notices an entry that was deleted with its metadata and created again with the same version', async () => {
+  it('a mirror with Vault notices an entry that was deleted with its metadata and created again with the same version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'remade', { a: 'right' });
     await scene.toVault('remade', { name: 'remade' }, scene.block('secret/data/remade', 'all'), {
@@ -180,7 +180,7 @@ describe('a mirror with Vault', () => {
     await scene.holds('secret/data/remade', { a: 'right' });
   });
 
-  it('notices within seconds that a Vault sealed for long is unsealed', async () => {
+  it('a mirror with Vault notices within seconds that a Vault sealed for long is unsealed', async () => {
     const { mirrors } = scene;
     const closed = await scene.anotherVault({ storage: 'file' });
     await closed.request('PUT', 'sys/policies/acl/all', { policy: ALL });
@@ -205,7 +205,7 @@ describe('a mirror with Vault', () => {
     });
   });
 
-  it('reports an address that does not answer, is not a Vault, or is not trusted', async () => {
+  it('a mirror with Vault reports an address that does not answer, is not a Vault, or is not trusted', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await from('unreachable', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
@@ -216,7 +216,7 @@ describe('a mirror with Vault', () => {
     await waitFor(async () => (await mirrors.status('kube'))?.mirrorStatus === 'Error');
   });
 
-  it('does not delay others when its Vault is sealed, killed or silent', async () => {
+  it('a mirror with Vault does not delay others when its Vault is sealed, killed or silent', async () => {
     const { mirrors } = scene;
     const slow = await scene.anotherVault({ storage: 'file' });
     await slow.request('PUT', 'sys/policies/acl/all', { policy: ALL });

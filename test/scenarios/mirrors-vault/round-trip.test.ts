@@ -66,7 +66,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await scene.fromVault(`from-${name}`, block(path, 'reader'), ['target'], spec);
   }
 
-  it('keeps special and arbitrary values unchanged', async () => {
+  it('a copy from Secret to Vault to Secret keeps special and arbitrary values unchanged', async () => {
     const { mirrors, vault } = scene;
     const samples = [AWKWARD, ...sample(dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8)];
     const create = async (values: Readonly<Record<string, string>>, i: number): Promise<void> => {
@@ -86,7 +86,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     }
   });
 
-  it('has only the keys that the mirrors choose, under the names that they give, with other names of the copies', async () => {
+  it('a copy from Secret to Vault to Secret has only the keys that the mirrors choose, under the names that they give, with other names of the copies', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'chosen', { a: '1', b: '2', c: '3' });
     const vault = block('secret/data/chosen', 'writer');
@@ -119,7 +119,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await mirrors.copied('target', 'picked', { key: '3' });
   });
 
-  it('costs one login for each identity, one read and one version for each change, and nothing without a change', async (t) => {
+  it('a copy from Secret to Vault to Secret costs one login for each identity, one read and one version for each change, and nothing without a change', async (t) => {
     const { mirrors } = scene;
     const spec = { pollPeriodSeconds: 600 };
     const mirrorCount = 25;

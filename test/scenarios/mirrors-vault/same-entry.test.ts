@@ -36,7 +36,7 @@ async function assertNoNewVersions(path: string): Promise<void> {
 }
 
 describe('two mirrors into one entry of KV 2, with and without data/', () => {
-  it('do not overwrite each other: the first writes it, the second reports Conflict, and takes over when the first is deleted', async () => {
+  it('two mirrors into one entry of KV 2, with and without data/ do not overwrite each other: the first writes it, the second reports Conflict, and takes over when the first is deleted', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'one', { a: '1' });
     await mirrors.secret(HOME, 'two', { b: '2' });
@@ -55,7 +55,7 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/both');
   });
 
-  it('do not overwrite each other either with two names of loopback', async () => {
+  it('two mirrors into one entry of KV 2, with and without data/ do not overwrite each other either with two names of loopback', async () => {
     const { mirrors } = scene;
     const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
     assert.notEqual(addr, scene.vault.addr);
@@ -69,7 +69,7 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/names');
   });
 
-  it('are two entries in KV 1', async () => {
+  it('two mirrors into one path of KV 1, with and without data/, write two entries', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'old-one', { a: '1' });
     await mirrors.secret(HOME, 'old-two', { b: '2' });
@@ -118,7 +118,7 @@ describe('mirrors that lead back to an entry', () => {
     });
   }
 
-  it('into the same entry by another path are a cycle of one', async () => {
+  it('a mirror into its own entry by another path is a cycle of one', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/self', { a: '1' });
     const source = { type: 'vault', vault: block('secret/data/self') };
@@ -128,7 +128,7 @@ describe('mirrors that lead back to an entry', () => {
     assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
   });
 
-  it('from Vault to Vault and back are a cycle, and a chain is no cycle', async () => {
+  it('mirrors from Vault to Vault and back are a cycle, and a chain is no cycle', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/left', { a: '1' });
     const from = (path: string): Json => ({ type: 'vault', vault: block(path) });

@@ -77,7 +77,7 @@ const assertOthersServed = async (name: string): Promise<void> => {
 
 describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   for (const [name, [, message]] of Object.entries(INVALID)) {
-    it(`has a status that names the field: ${name}`, async () => {
+    it(`a stored mirror with an invalid spec has a status that names the field: ${name}`, async () => {
       const status = await scene.ready(name, 'InvalidSpec', message);
       assert.equal(status.mirrorStatus, 'Error');
       const event = await scene.event(name, 'InvalidSpec', message);
@@ -87,7 +87,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
     });
   }
 
-  it('with one invalid pattern still copies by the others, and recovers when it is corrected', async () => {
+  it('a stored mirror with one invalid pattern still copies by the others, and recovers when it is corrected', async () => {
     await scene.copied('half-bad', 'half-bad', { a: '1' });
     await scene.ready('half-bad', 'InvalidSpec', /namespaces\[1\]/);
     await scene.api.patch(mirrorPath('half-bad'), { spec: { destination: { namespaces: ['half-bad'] } } });
@@ -95,7 +95,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
     assert.equal(status.mirrorStatus, 'Active');
   });
 
-  it('with a source name that is invalid for a Secret reports that', async () => {
+  it('a stored mirror with a source name that is invalid for a Secret reports that', async () => {
     const status = await waitFor(async () => {
       const { status } = await scene.api.get(mirrorPath('odd-name'));
       return status?.conditions?.[0]?.reason !== 'Pending' && status?.conditions !== undefined && status;
@@ -106,7 +106,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
     await scene.gone(mirrorPath('odd-name'));
   });
 
-  it('does not affect other mirrors', async () => {
+  it('a stored mirror with an invalid spec does not affect other mirrors', async () => {
     await assertOthersServed('unhurt');
     assert.ok(operator.running);
   });
@@ -154,7 +154,7 @@ describe('the largest and smallest specs', { concurrency: 4 }, () => {
 });
 
 describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
-  it('is refused as a token of a ServiceAccount', async () => {
+  it('a Secret of a type that is never copied is refused as a token of a ServiceAccount', async () => {
     await scene.namespaces('sa-token');
     await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: HOME } });
     await scene.api.create({
@@ -178,7 +178,7 @@ describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
     assert.equal(await scene.find('sa-token', 'sa-token'), undefined);
   });
 
-  it('is refused as a bootstrap token', async () => {
+  it('a Secret of a type that is never copied is refused as a bootstrap token', async () => {
     await scene.namespaces('bootstrap');
     await scene.secret(HOME, 'bootstrap', { token: 'x' }, { type: 'bootstrap.kubernetes.io/token' });
     await scene.mirror('bootstrap', ['bootstrap']);
@@ -188,7 +188,7 @@ describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
 });
 
 describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
-  it('by a quota is reported, the others get theirs, and it gets its copy when there is room', async () => {
+  it('a namespace that refuses a copy by a quota is reported, the others get theirs, and it gets its copy when there is room', async () => {
     await scene.namespaces('quota-full', 'quota-free');
     const quota = { name: 'none', namespace: 'quota-full' };
     await scene.api.create({
@@ -213,7 +213,7 @@ describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
     await scene.ready('quota', 'Synced', /^2 copies/);
   });
 
-  it('by an admission policy is reported with the reason, and gets its copy when the policy is removed', async () => {
+  it('a namespace that refuses a copy by an admission policy is reported with the reason, and gets its copy when the policy is removed', async () => {
     await scene.namespaces('policy-strict', 'policy-free');
     const admission = '/apis/admissionregistration.k8s.io/v1';
     const metadata = { name: 'no-copies' };

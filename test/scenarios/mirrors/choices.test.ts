@@ -35,7 +35,7 @@ async function hasMetadata(namespace: string, name: string, wanted: (metadata: J
 }
 
 describe('the name of the copies', () => {
-  it('may differ from that of the source, so that two rules give one namespace two copies', async () => {
+  it('the name of the copies may differ from that of the source, so that two rules give one namespace two copies', async () => {
     await scene.secret(HOME, 'named', { a: '1' });
     await scene.mirror('named', ['team-a']);
     await scene.mirror('renamed', ['team-a', 'default'], { source: { name: 'named' }, destination: { name: 'other' } });
@@ -52,7 +52,7 @@ describe('the name of the copies', () => {
     await scene.ready('renamed', 'Synced', /^2 copies/);
   });
 
-  it('leaves the copies of the old name with deletePolicy retain', async () => {
+  it('a change of the name of the copies leaves the copies of the old name with deletePolicy retain', async () => {
     await scene.secret(HOME, 'kept', { a: '1' });
     await scene.mirror('kept', ['team-a'], { destination: { name: 'kept-1' }, deletePolicy: 'retain' });
     await scene.copied('team-a', 'kept-1', { a: '1' });
@@ -61,7 +61,7 @@ describe('the name of the copies', () => {
     await staysTrue(async () => (await scene.find('team-a', 'kept-1')) !== undefined, 1500, 'the copy of the old name');
   });
 
-  it('may be that of a later source: the copy beside the old source becomes the source, and outlives the mirror', async () => {
+  it('the name of the copies may be that of a later source: the copy beside the old source becomes the source, and outlives the mirror', async () => {
     await scene.secret(HOME, 'old', { a: '1' });
     await scene.mirror('renewed', [HOME, 'team-a'], { source: { name: 'old' }, destination: { name: 'new' } });
     const { metadata } = await scene.copied(HOME, 'new', { a: '1' });
@@ -90,7 +90,7 @@ describe('the name of the copies', () => {
 });
 
 describe('the keys of the copies', () => {
-  it('are only those that the mirror names, under the names that it gives', async () => {
+  it('the keys of the copies are only those that the mirror names, under the names that it gives', async () => {
     await scene.secret(HOME, 'keys', { a: '1', b: '2', c: '3' });
     await scene.mirror('keys', ['team-.'], {
       destination: { keys: [{ from: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x', optional: true }] },
@@ -109,7 +109,7 @@ describe('the keys of the copies', () => {
     await scene.copied('team-a', 'keys', { a: '4', b: '2', c: '5', x: '6' });
   });
 
-  it('are written nowhere while the source lacks one, and the status names the key', async () => {
+  it('the keys of the copies are written nowhere while the source lacks one, and the status names the key', async () => {
     await scene.secret(HOME, 'lacking', { a: '1' });
     await scene.mirror('lacking', ['team-a'], { destination: { keys: [{ from: 'a' }, { from: 'tls.key' }] } });
     await scene.ready('lacking', 'KeyNotFound', /the source has no key "tls\.key"; nothing is written/);
@@ -123,7 +123,7 @@ describe('the keys of the copies', () => {
     await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
   });
 
-  it('may be the CA of a TLS Secret alone, with another type', async () => {
+  it('the keys of the copies may be the CA of a TLS Secret alone, with another type', async () => {
     const data = scene.data({ 'tls.crt': 'c', 'tls.key': 'k', 'ca.crt': 'ca' });
     await scene.api.create({
       apiVersion: 'v1',
@@ -145,7 +145,7 @@ describe('the keys of the copies', () => {
     await scene.ready('tls', 'Synced');
   });
 
-  it('that change while Keyferry does not run are noticed at its start', async () => {
+  it('the keys of the copies that change while Keyferry does not run are noticed at its start', async () => {
     await scene.secret(HOME, 'offline', { a: '1', b: '2' });
     await scene.mirror('offline', ['team-a', 'team-b'], { destination: { keys: [{ from: 'a', to: 'x' }] } });
     await scene.copied('team-a', 'offline', { x: '1' });
@@ -160,7 +160,7 @@ describe('the keys of the copies', () => {
 });
 
 describe('labels and annotations of the copies', () => {
-  it('come from the mirror and from the source, and go with them', async () => {
+  it('labels and annotations of the copies come from the mirror and from the source, and go with them', async () => {
     await scene.secret(
       HOME,
       'labelled',
@@ -184,7 +184,7 @@ describe('labels and annotations of the copies', () => {
     });
   });
 
-  it('that travel are those whose whole key matches a pattern, except marks', async () => {
+  it('labels and annotations of the copies that travel are those whose whole key matches a pattern, except marks', async () => {
     await scene.secret(HOME, 'chosen', { a: '1' });
     const given = {
       app: 'x',
@@ -218,7 +218,7 @@ describe('a mirror of a ConfigMap', () => {
     );
   };
 
-  it('makes ConfigMaps with texts and binary data, follows the source, and takes them back', async () => {
+  it('a mirror of a ConfigMap makes ConfigMaps with texts and binary data, follows the source, and takes them back', async () => {
     const metadata = { namespace: HOME, name: 'settings' };
     const content = { data: { 'a.conf': 'a', 'b.conf': 'b' }, binaryData: { bytes: 'AP8=' } };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata, ...content });
@@ -247,7 +247,7 @@ describe('a mirror of a ConfigMap', () => {
 });
 
 describe('a mirror that is suspended', () => {
-  it('writes and deletes nothing until that ends', async () => {
+  it('a mirror that is suspended writes and deletes nothing until that ends', async () => {
     await scene.secret(HOME, 'paused', { a: '1' });
     await scene.mirror('paused', ['team-.']);
     await scene.copied('team-a', 'paused', { a: '1' });

@@ -82,7 +82,7 @@ const waitForEvents = async (name: string): Promise<void> => {
 };
 
 describe('a clone of a copy', { concurrency: 4 }, () => {
-  it('in another namespace or with another name stays unchanged, whatever happens to the mirror', async () => {
+  it('a clone of a copy in another namespace or with another name stays unchanged, whatever happens to the mirror', async () => {
     const copy = await settled('cloned');
     assert.equal(copy.metadata.annotations[PLACE], 'cloned-a/cloned');
     const clones = [await clone(copy, 'cloned-b'), await clone(copy, 'cloned-a', 'cloned-too')];
@@ -101,7 +101,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the mirror was deleted');
   });
 
-  it('that blocks a copy is replaced by the copy when its user deletes it', async () => {
+  it('a clone of a copy that blocks a copy is replaced by the copy when its user deletes it', async () => {
     const copy = await settled('way');
     await clone(copy, 'way-b');
     await scene.api.patch(mirrorPath('way'), { spec: { destination: { namespaces: ['way-.'] } } });
@@ -112,7 +112,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await scene.ready('way', 'Synced');
   });
 
-  it('is not marked by a mirror that retains its copies', async () => {
+  it('a clone of a copy is not marked by a mirror that retains its copies', async () => {
     const copy = await settled('kept', { deletePolicy: 'retain' });
     const { metadata } = await clone(copy, 'kept-b');
     const theirs = await scene.api.patch(secretPath('kept-b', metadata.name), annotations({ [RETAIN]: null }));
@@ -125,7 +125,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
 });
 
 describe('a source', { concurrency: 4 }, () => {
-  it('that is restored from a copy stays the source', async () => {
+  it('a source that is restored from a copy stays the source', async () => {
     const copy = await settled('restored');
     await scene.api.delete(secretPath(HOME, 'restored'));
     await scene.ready('restored', 'NoSecret');
@@ -149,7 +149,7 @@ describe('a source', { concurrency: 4 }, () => {
   };
   for (const [index, [title, mark]] of Object.entries(marks).entries()) {
     for (const placed of [false, true]) {
-      it(`that is marked by hand as a copy of ${title}${placed ? ', with its place,' : ''} stays`, async () => {
+      it(`a source that is marked by hand as a copy of ${title}${placed ? ', with its place,' : ''} stays`, async () => {
         const name = `hand-${index}-${placed}`;
         await settled(name);
         const marked = await scene.api.patch(secretPath(HOME, name), {
@@ -166,7 +166,7 @@ describe('a source', { concurrency: 4 }, () => {
     }
   }
 
-  it('that carries only the mark of a mirror that claims it is not overwritten by that mirror', async () => {
+  it('a source that carries only the mark of a mirror that claims it is not overwritten by that mirror', async () => {
     await settled('wanted');
     await scene.secret('wanted-b', 'wanted', { a: 'of b' });
     await scene.mirror('wanting', [HOME], { source: { name: 'wanted' } }, 'wanted-b');
@@ -183,7 +183,7 @@ describe('a source', { concurrency: 4 }, () => {
 });
 
 describe('a copy from which another mirror makes copies', { concurrency: 4 }, () => {
-  it('stays when its mirror is deleted, with an event, and is deleted with the last mirror that needs it', async () => {
+  it('a copy from which another mirror makes copies stays when its mirror is deleted, with an event, and is deleted with the last mirror that needs it', async () => {
     await chain('middle');
     await scene.mirror('later', ['middle-none'], { source: { name: 'middle' } }, 'middle-a');
     await scene.ready('later', 'Synced', /^0 copies/, 'middle-a');
@@ -199,7 +199,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
     await scene.gone(secretPath('middle-a', 'middle'));
   });
 
-  it('stays when its mirror no longer selects it, and is copied again when another mirror takes it over', async () => {
+  it('a copy from which another mirror makes copies stays when its mirror no longer selects it, and is copied again when another mirror takes it over', async () => {
     await chain('taken');
     const { uid } = (await scene.find('taken-a', 'taken')).metadata;
     await scene.api.patch(mirrorPath('taken'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -217,7 +217,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
 });
 
 describe('a copy from which another mirror makes copies, while Keyferry is down', () => {
-  it('stays when its mirror is deleted meanwhile', async () => {
+  it('a copy from which another mirror makes copies, while Keyferry is down stays when its mirror is deleted meanwhile', async () => {
     await chain('down');
     const first = scene.operators.at(-1);
     await first?.kill9();
@@ -249,7 +249,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
       },
     );
 
-  it('gets its place where its mirror claims it', async () => {
+  it('a copy without its place gets its place where its mirror claims it', async () => {
     await scene.namespaces('adopted-a');
     await original('adopted', 'adopted');
     await scene.secret(HOME, 'adopted', { a: '1' });
@@ -261,7 +261,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
   });
 
-  it('has no owner where its mirror does not claim it, also when the mirror is deleted', async () => {
+  it('a copy without its place has no owner where its mirror does not claim it, also when the mirror is deleted', async () => {
     await settled('unclaimed');
     const left = await original('unclaimed', 'unclaimed').catch(() => undefined);
     assert.equal(left, undefined, 'there is a copy already');
@@ -275,7 +275,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
   });
 
-  it('is deleted with a mirror that claims it, although there is no source', async () => {
+  it('a copy without its place is deleted with a mirror that claims it, although there is no source', async () => {
     await scene.namespaces('sourceless-a');
     await original('sourceless', 'sourceless');
     await scene.mirror('sourceless', ['sourceless-a']);
@@ -284,7 +284,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await scene.gone(mirrorPath('sourceless'), secretPath('sourceless-a', 'sourceless'));
   });
 
-  it('is adopted in a chain that the original made', async () => {
+  it('a copy without its place is adopted in a chain that the original made', async () => {
     await scene.namespaces('chained-a', 'chained-b');
     await original('chained', 'chained');
     await scene.mirror('next', ['chained-b'], { source: { name: 'chained' } }, 'chained-a');

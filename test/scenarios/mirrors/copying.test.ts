@@ -36,7 +36,7 @@ before(async () => {
 after(() => scene.close());
 
 describe('the article’s first scenario', () => {
-  it('waits for the source, then copies to every new namespace', async () => {
+  it('the mirror of the article’s first scenario waits for the source, then copies to every new namespace', async () => {
     const { api } = scene;
     await api.apply(manifest('secret-to-namespaces'));
     const pending = await scene.ready('mysecret-mirror', 'NoSecret');
@@ -99,7 +99,7 @@ describe('the article’s first scenario', () => {
 });
 
 describe('copies', { concurrency: 8 }, () => {
-  it('name their source, and carry its labels and annotations without its bookkeeping', async () => {
+  it('copies name their source, and carry its labels and annotations without its bookkeeping', async () => {
     await scene.namespaces('shape-a');
     const never = {
       [LAST_APPLIED]: '{"data":{"a":"leak"}}',
@@ -146,7 +146,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(metadata.finalizers, undefined);
   });
 
-  it('lose labels and annotations that the source has lost, and keep those of others', async () => {
+  it('copies lose labels and annotations that the source has lost, and keep those of others', async () => {
     await scene.namespaces('foreign-a');
     const { api } = scene;
     await scene.secret(
@@ -187,7 +187,7 @@ describe('copies', { concurrency: 8 }, () => {
     await api.patch(secretPath('foreign-a', 'marked'), { metadata: { finalizers: null } });
   });
 
-  it('gain and lose labels and annotations of any name', async () => {
+  it('copies gain and lose labels and annotations of any name', async () => {
     await scene.namespaces('named');
     const metadata = { labels: { constructor: 'x' }, annotations: { toString: 'y', valueOf: 'z' } };
     await scene.secret(HOME, 'named', { a: '1' }, { metadata });
@@ -211,7 +211,7 @@ describe('copies', { concurrency: 8 }, () => {
     );
   });
 
-  it('follow changed, new and removed keys of their source at once', async () => {
+  it('copies follow changed, new and removed keys of their source at once', async () => {
     await scene.namespaces('follow-a', 'follow-b');
     await scene.secret(HOME, 'follow', { a: '1', b: '1' });
     await scene.mirror('follow', ['follow-.']);
@@ -223,7 +223,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.copied('follow-b', 'follow', {}, 2000);
   });
 
-  it('are not written when only other fields of the source change', async () => {
+  it('copies are not written when only other fields of the source change', async () => {
     await scene.namespaces('same-a');
     await scene.secret(HOME, 'same', { a: '1' });
     await scene.mirror('same', ['same-a']);
@@ -247,7 +247,7 @@ describe('copies', { concurrency: 8 }, () => {
     'example.com/own': { any: 'thing' },
   };
   for (const [type, values] of Object.entries(typed)) {
-    it(`have the type ${type} from the start`, async () => {
+    it(`copies have the type ${type} from the start`, async () => {
       const name = `type-${type.replaceAll(/[/.]/g, '-')}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, values, { type });
@@ -256,7 +256,7 @@ describe('copies', { concurrency: 8 }, () => {
     });
   }
 
-  it('have the type kubernetes.io/dockerconfigjson from the start', async () => {
+  it('copies have the type kubernetes.io/dockerconfigjson from the start', async () => {
     await scene.namespaces('type-docker');
     const config = Buffer.from(JSON.stringify({ auths: { 'registry.example': { password: scene.canary } } }));
     const data = { '.dockerconfigjson': config.toString('base64') };
@@ -267,7 +267,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.deepEqual(copy.data, data);
   });
 
-  it('are replaced when the source comes back with another type', async () => {
+  it('copies are replaced when the source comes back with another type', async () => {
     await scene.namespaces('retype-a');
     await scene.secret(HOME, 'retype', { username: 'u', password: 'p' });
     await scene.mirror('retype', ['retype-a']);
@@ -285,7 +285,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.ready('retype', 'Synced');
   });
 
-  it('are replaced when they were made immutable and the source changes', async () => {
+  it('copies are replaced when they were made immutable and the source changes', async () => {
     await scene.namespaces('frozen-a');
     await scene.secret(HOME, 'frozen', { a: '1' });
     await scene.mirror('frozen', ['frozen-a']);
@@ -296,7 +296,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(copy.immutable, undefined);
   });
 
-  it('are replaced when they were made immutable, also when a value occurs in the text of the refusal', async () => {
+  it('copies are replaced when they were made immutable, also when a value occurs in the text of the refusal', async () => {
     await scene.namespaces('words-a');
     const words = ['data', 'immutable', 'type', 'field is immutable when `immutable` is set'];
     const valuesWith = (last: string): Record<string, string> =>
@@ -314,7 +314,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.ready('words', 'Synced');
   });
 
-  it('of an immutable source are not immutable themselves', async () => {
+  it('copies of an immutable source are not immutable themselves', async () => {
     await scene.namespaces('ice-a');
     await scene.secret(HOME, 'ice', { a: '1' }, { immutable: true });
     await scene.mirror('ice', ['ice-a']);

@@ -85,13 +85,13 @@ describe('a permissive CRD that is replaced in place', () => {
     await inForce('strict');
   });
 
-  it('keeps every object', async () => {
+  it('a permissive CRD that is replaced in place keeps every object', async () => {
     const kept = (await api.list(MIRRORS)).map((item) => item.metadata.name as string);
     assert.deepEqual(kept.sort(), names.toSorted());
   });
 
   for (const name of names) {
-    it(`lets ${name} get its status, labels, and lose its finalizer`, async () => {
+    it(`a permissive CRD that is replaced in place lets ${name} get its status, labels, and lose its finalizer`, async () => {
       const path = `${MIRRORS}/${name}`;
       const status = {
         mirrorStatus: 'Error',
@@ -118,7 +118,7 @@ describe('a permissive CRD that is replaced in place', () => {
 });
 
 describe('the CRD', () => {
-  it('can be created on a cluster that never had it', async () => {
+  it('the CRD can be created on a cluster that never had it', async () => {
     await api.delete(DEFINITION);
     await waitFor(async () => (await api.find(DEFINITION)) === undefined, { message: 'the CRD to go' });
     const [made] = await api.apply(strictCrd);
@@ -129,7 +129,7 @@ describe('the CRD', () => {
   });
 
   for (const file of readdirSync(new URL('manifests/', here))) {
-    it(`accepts the manifest ${file}`, async () => {
+    it(`the CRD accepts the manifest ${file}`, async () => {
       const object: Json = parse(readFileSync(new URL(`manifests/${file}`, here), 'utf8'));
       await api.call('PATCH', await api.pathOf(object), {
         body: object,
@@ -140,7 +140,7 @@ describe('the CRD', () => {
   }
 
   for (const [title, spec, ...words] of REFUSED) {
-    it(`refuses ${title}`, async () => {
+    it(`the CRD refuses ${title}`, async () => {
       const answer = await tryCreate(spec);
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
       const message = withoutValues(answer.body.message);
@@ -149,18 +149,18 @@ describe('the CRD', () => {
   }
 
   for (const [title, spec] of ACCEPTED) {
-    it(`accepts ${title}`, async () => {
+    it(`the CRD accepts ${title}`, async () => {
       await assertAccepted(spec);
     });
   }
 
-  it('defaults the types and nothing else', async () => {
+  it('the CRD defaults the types and nothing else', async () => {
     const { spec, status } = await assertAccepted({ source: {}, destination: { namespaces: ['a'] } });
     assert.deepEqual(spec, { source: { type: 'secret' }, destination: { type: 'namespaces', namespaces: ['a'] } });
     assert.equal(status, undefined);
   });
 
-  it('drops unknown fields, with a warning if requested', async () => {
+  it('the CRD drops unknown fields, with a warning if requested', async () => {
     const spec = { destination: { namespaces: ['a'], namespaceRegex: 'b' } };
     assert.deepEqual((await assertAccepted(spec, 'Ignore')).spec.destination, {
       type: 'namespaces',
@@ -171,7 +171,7 @@ describe('the CRD', () => {
     assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
   });
 
-  it('prints the columns of the original, followed by Ready', async () => {
+  it('the CRD prints the columns of the original, followed by Ready', async () => {
     const lastTransitionTime = '2026-01-01T00:00:00Z';
     const notReady = { type: 'Ready', status: 'False', reason: 'Conflict', message: 'x', lastTransitionTime };
     await api.create(mirror('table', { source: {}, destination: { namespaces: ['a'] }, pollPeriodSeconds: 60 }));

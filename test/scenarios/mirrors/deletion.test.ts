@@ -40,7 +40,7 @@ const removeFinalizer = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
 
 describe('a mirror that is deleted while a finalizer holds its copy', () => {
-  it('names the copy it waits for, is deleted after the deletion timeout, and the copy is deleted when the finalizer is removed', async () => {
+  it('a mirror that is deleted while a finalizer holds its copy names the copy it waits for, is deleted after the deletion timeout, and the copy is deleted when the finalizer is removed', async () => {
     await copied('bounded');
     await addFinalizer('bounded');
     await scene.api.delete(mirrorPath('bounded'));
@@ -54,7 +54,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('bounded', 'bounded'));
   });
 
-  it('is deleted at once when the finalizer is removed before the timeout', async () => {
+  it('a mirror that is deleted while a finalizer holds its copy is deleted at once when the finalizer is removed before the timeout', async () => {
     await copied('early');
     await addFinalizer('early');
     await scene.api.delete(mirrorPath('early'));
@@ -67,7 +67,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     );
   });
 
-  it('is deleted although the operator was killed meanwhile', async () => {
+  it('a mirror that is deleted while a finalizer holds its copy is deleted although the operator was killed meanwhile', async () => {
     await copied('killed');
     await addFinalizer('killed');
     await scene.api.delete(mirrorPath('killed'));
@@ -79,7 +79,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('killed', 'killed'));
   });
 
-  it('does not block its namespace', async () => {
+  it('a mirror that is deleted while a finalizer holds its copy does not block its namespace', async () => {
     await scene.namespaces('leaving');
     await copied('neighbour', 'leaving');
     await addFinalizer('neighbour');
@@ -94,7 +94,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
 });
 
 describe('a mirror that is deleted while the server refuses', () => {
-  it('the deletion of its copy is deleted after the timeout, and the copy when that is permitted', async () => {
+  it('a mirror that is deleted while the server refuses the deletion of its copy is deleted after the timeout, and the copy when that is permitted', async () => {
     await copied('refused');
     {
       const when = `request.namespace == 'refused'`;
@@ -107,7 +107,7 @@ describe('a mirror that is deleted while the server refuses', () => {
     await waitFor(async () => (await scene.find('refused', 'refused')) === undefined, { timeoutMs: RETRY_MS });
   });
 
-  it('the retain mark of its copy keeps waiting, because the copy would be deleted without it', async () => {
+  it('a mirror that is deleted while the server refuses the retain mark of its copy keeps waiting, because the copy would be deleted without it', async () => {
     await copied('marked');
     {
       await using _ = await refuse(scene.api, 'marked', { when: `request.namespace == 'marked'` });
@@ -123,7 +123,7 @@ describe('a mirror that is deleted while the server refuses', () => {
 });
 
 describe('a mirror that retains a copy with no room for the retain mark', () => {
-  it('is deleted, and the copy stays without an owner', async () => {
+  it('a mirror that retains a copy with no room for the retain mark is deleted, and the copy stays without an owner', async () => {
     await scene.namespaces('full');
     await scene.secret(HOME, 'full', { a: '1' });
     await scene.mirror('full', ['full'], { deletePolicy: 'retain' });
@@ -144,7 +144,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
 });
 
 describe('a mirror with a foreign finalizer', () => {
-  it('keeps it when its copies are gone', async () => {
+  it('a mirror with a foreign finalizer keeps it when its copies are gone', async () => {
     await copied('shared');
     await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: [THEIRS, FINALIZER] } });
     await scene.api.delete(mirrorPath('shared'));

@@ -23,7 +23,7 @@ describe('copies that the original left behind', () => {
   const original = async (where: string, name: string, mirror: string): Promise<Json> =>
     await scene.secret(where, name, { a: 'old' }, { metadata: { annotations: { [OWNED_BY]: `${HOME}/${mirror}` } } });
 
-  it('are not changed', async () => {
+  it('copies that the original left behind are not changed', async () => {
     const operator = await scene.operator();
     await scene.copied('part-a', 'part', { a: '1' });
     await scene.change(HOME, 'part', { a: '2' });
@@ -34,7 +34,7 @@ describe('copies that the original left behind', () => {
     await operator.stop();
   });
 
-  it('are managed with --mirrors-regex=search', async () => {
+  it('copies that the original left behind are managed with --mirrors-regex=search', async () => {
     await scene.operator({ args: ['--mirrors-regex=search'] });
     await scene.copied('not-part-a', 'part', { a: '2' });
     await scene.ready('part', 'Conflict', /not-part-b/);

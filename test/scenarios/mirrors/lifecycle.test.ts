@@ -33,7 +33,7 @@ const copies = (name: string): readonly [string, string] => [
 const isThere = async (path: string): Promise<boolean> => (await scene.api.find(path)) !== undefined;
 
 describe('a mirror that is deleted', { concurrency: 4 }, () => {
-  it('deletes its copies, also one that a finalizer held', async () => {
+  it('a mirror that is deleted deletes its copies, also one that a finalizer held', async () => {
     await settled('gone');
     const [first, second] = copies('gone');
     await scene.api.patch(first, { metadata: { finalizers: ['example.com/hold'] } });
@@ -46,7 +46,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath(HOME, 'gone')), 'the source stays');
   });
 
-  it('leaves its copies with deletePolicy retain, and owns them again when it is created again', async () => {
+  it('a mirror that is deleted leaves its copies with deletePolicy retain, and owns them again when it is created again', async () => {
     await settled('stay', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('stay'));
     await scene.gone(mirrorPath('stay'));
@@ -64,7 +64,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('stay'), mirrorPath('stay'));
   });
 
-  it('leaves its copies when the policy became retain just before', async () => {
+  it('a mirror that is deleted leaves its copies when the policy became retain just before', async () => {
     await settled('late-retain');
     await spec('late-retain', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('late-retain'));
@@ -73,14 +73,14 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await staysTrue(() => isThere(path), 500, 'the copy');
   });
 
-  it('is gone at once if it never had a copy', async () => {
+  it('a mirror that is deleted is gone at once if it never had a copy', async () => {
     await scene.mirror('idle', ['idle-nowhere']);
     await scene.ready('idle', 'NoSecret');
     await scene.api.delete(mirrorPath('idle'));
     await scene.gone(mirrorPath('idle'));
   });
 
-  it('leaves no copy behind when its finalizer was removed by hand', async () => {
+  it('a mirror that is deleted leaves no copy behind when its finalizer was removed by hand', async () => {
     await settled('torn');
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: ['example.com/hold', FINALIZER] } });
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: null } });
@@ -88,7 +88,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('torn'));
   });
 
-  it('copies again when it is created again at once', async () => {
+  it('a mirror that is deleted copies again when it is created again at once', async () => {
     await settled('phoenix');
     await scene.api.delete(mirrorPath('phoenix'));
     await scene.gone(mirrorPath('phoenix'));
@@ -100,7 +100,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
 });
 
 describe('a mirror that is edited', { concurrency: 4 }, () => {
-  it('deletes copies that its list no longer selects, and adds new ones', async () => {
+  it('a mirror that is edited deletes copies that its list no longer selects, and adds new ones', async () => {
     const [kept] = await settled('narrow');
     await scene.namespaces('narrow-c');
     await spec('narrow', { destination: { namespaces: ['narrow-[ac]'] } });
@@ -110,7 +110,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.ready('narrow', 'Synced', /^2 copies/);
   });
 
-  it('keeps those copies with retain', async () => {
+  it('a mirror that is edited keeps the copies that its list no longer selects with deletePolicy retain', async () => {
     const [, unlisted] = await settled('narrow-keep', { deletePolicy: 'retain' });
     await spec('narrow-keep', { destination: { namespaces: ['narrow-keep-a'] } });
     await scene.ready('narrow-keep', 'Synced', /^1 copy/);
@@ -121,7 +121,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'it is no longer written');
   });
 
-  it('copies the new source and deletes the copies of the old one', async () => {
+  it('a mirror that is edited copies the new source and deletes the copies of the old one', async () => {
     await settled('rename');
     await scene.secret(HOME, 'renamed', { b: '1' });
     await spec('rename', { source: { name: 'renamed' } });
@@ -134,7 +134,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.gone(secretPath('rename-a', 'renamed'), secretPath('rename-b', 'renamed'));
   });
 
-  it('deletes the copies of its old source when it no longer retains them, without a restart', async () => {
+  it('a mirror that is edited deletes the copies of its old source when it no longer retains them, without a restart', async () => {
     await settled('kept');
     await scene.secret(HOME, 'kept-v2', { a: '2' });
     await spec('kept', { source: { name: 'kept-v2' }, deletePolicy: 'retain' });
@@ -147,7 +147,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath('kept-a', 'kept-v2')), 'the new copy stays');
   });
 
-  it('gets a new status for every generation, and no write where nothing changes', async () => {
+  it('a mirror that is edited gets a new status for every generation, and no write where nothing changes', async () => {
     const [copy] = await settled('period');
     await spec('period', { pollPeriodSeconds: 60 });
     const status = await scene.ready('period', 'Synced');
@@ -156,7 +156,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
   });
 
-  it('keeps its copies while the source is missing, and copies when it is back', async () => {
+  it('a mirror that is edited keeps its copies while the source is missing, and copies when it is back', async () => {
     const [copy] = await settled('away');
     await scene.api.delete(secretPath(HOME, 'away'));
     const status = await scene.ready('away', 'NoSecret');
@@ -175,7 +175,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
 });
 
 describe('a namespace', { concurrency: 4 }, () => {
-  it('that is created late gets its copies at once', async () => {
+  it('a namespace that is created late gets its copies at once', async () => {
     await scene.secret(HOME, 'late', { a: '1' });
     await scene.mirror('late', ['late-comer-.+']);
     await scene.ready('late', 'Synced', /^0 copies/);
@@ -184,7 +184,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.ready('late', 'Synced', /^1 copy/);
   });
 
-  it('that is deleted and created again gets its copies again, and its deletion is no error', async () => {
+  it('a namespace that is deleted and created again gets its copies again, and its deletion is no error', async () => {
     await settled('return');
     await scene.api.delete('/api/v1/namespaces/return-b');
     await scene.gone('/api/v1/namespaces/return-b');
@@ -198,7 +198,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('that hangs in Terminating does not affect other namespaces', async () => {
+  it('a namespace that hangs in Terminating does not affect other namespaces', async () => {
     await settled('hang');
     const anchor = { name: 'anchor', namespace: 'hang-b', finalizers: ['example.com/hold'] };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: anchor });
@@ -213,7 +213,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.gone('/api/v1/namespaces/hang-b');
   });
 
-  it('that holds the mirror itself can be deleted, with the copies elsewhere', async () => {
+  it('a namespace that holds the mirror itself can be deleted, with the copies elsewhere', async () => {
     await scene.namespaces('tenant', 'tenant-target');
     await scene.secret('tenant', 'tenant', { a: '1' });
     await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');

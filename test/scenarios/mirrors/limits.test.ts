@@ -44,7 +44,7 @@ async function assertOthersServed(): Promise<void> {
 }
 
 describe('an author of SecretMirrors', () => {
-  it('keeps its copies when its list grows too long', async () => {
+  it('an author of SecretMirrors keeps its copies when its list grows too long', async () => {
     await scene.secret(HOME, 'grown', { a: '1' });
     await scene.mirror('grown', ['team-1', 'team-2']);
     await scene.copied('team-2', 'grown', { a: '1' });
@@ -70,7 +70,7 @@ describe('an author of SecretMirrors', () => {
     await scene.gone(secretPath('team-1', 'grown'));
   });
 
-  it('gets copies of a source with more labels than fit, and an error for a copy that was given more', async () => {
+  it('an author of SecretMirrors gets copies of a source with more labels than fit, and an error for a copy that was given more', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`label-${index}`, 'x'.repeat(60)]));
     await scene.secret(HOME, 'labelled', { a: '1' }, { metadata: { labels: many } });
     await scene.mirror('labelled', ['team-1']);
@@ -83,7 +83,7 @@ describe('an author of SecretMirrors', () => {
     assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
   });
 
-  it('does not delay others with slow patterns, thousands of patterns, and lists that are too long', async (t) => {
+  it('an author of SecretMirrors does not delay others with slow patterns, thousands of patterns, and lists that are too long', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
       await createMany('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
@@ -103,7 +103,7 @@ describe('an author of SecretMirrors', () => {
     });
   });
 
-  it('cannot prevent a restart', async (t) => {
+  it('an author of SecretMirrors cannot prevent a restart', async (t) => {
     await operator.stop();
     operator = await scene.operator({ command: 'mirrors' });
     await staysResponsive(t, operator, async () => {

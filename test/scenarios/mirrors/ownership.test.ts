@@ -67,7 +67,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     },
   };
   for (const [index, [title, more]] of Object.entries(marks).entries()) {
-    it(`${title} stays unchanged, whatever happens to the mirror`, async () => {
+    it(`a Secret of a user with the same name, ${title}, stays unchanged, whatever happens to the mirror`, async () => {
       const name = `foreign-${index}`;
       const free = `${name}-free`;
       await scene.namespaces(name, free);
@@ -101,7 +101,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     });
   }
 
-  it('is replaced by a copy once its owner deletes it', async () => {
+  it('a Secret of a user with the same name is replaced by a copy once its owner deletes it', async () => {
     await scene.namespaces('makes-way');
     await scene.secret('makes-way', 'makes-way', { theirs: 'x' });
     await scene.secret(HOME, 'makes-way', { a: '1' });
@@ -112,7 +112,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('with the full marks of a mirror that does not claim it is cleared by that mirror, and not written by another', async () => {
+  it('a Secret of a user with the same name with the full marks of a mirror that does not claim it is cleared by that mirror, and not written by another', async () => {
     // `bystander` exists and does not claim this target, so its copy must be deleted first.
     await settled('bystander');
     await scene.namespaces('forged');
@@ -135,7 +135,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     await scene.copied('forged', 'forged', { a: '1' });
   });
 
-  it('that a user puts in the place of a copy is not deleted', async () => {
+  it('a Secret that a user puts in the place of a copy is not deleted', async () => {
     await settled('race');
     const path = secretPath('race', 'race');
     await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
@@ -162,7 +162,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     ...more,
   });
 
-  it('are adopted as they are', async () => {
+  it('copies made by the original are adopted as they are', async () => {
     await scene.namespaces('adopt-a', 'adopt-b');
     const same = await scene.secret('adopt-a', 'adopt', { a: '1' }, original('adopt'));
     await scene.secret('adopt-b', 'adopt', { a: 'old' }, original('adopt'));
@@ -177,7 +177,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     await scene.copied('adopt-b', 'adopt', { a: '1' });
   });
 
-  it('are deleted with a mirror that the operator had not reconciled before', async () => {
+  it('copies made by the original are deleted with a mirror that the operator had not reconciled before', async () => {
     await scene.namespaces('leave-a', 'leave-b');
     await scene.secret('leave-a', 'leave', { a: '1' }, original('leave'));
     const other = await scene.secret('leave-b', 'leave', { a: '1' }, original('leave-not'));
@@ -194,7 +194,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
 });
 
 describe('two mirrors', { concurrency: 4 }, () => {
-  it('with one target: the older one copies, and the other takes over when it is deleted', async () => {
+  it('two mirrors with one target: the older one copies, and the other takes over when it is deleted', async () => {
     await scene.namespaces('twice', 'twice-other');
     await scene.secret(HOME, 'twice', { from: 'older' });
     await scene.secret('twice-other', 'twice', { from: 'younger' });
@@ -216,7 +216,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
   });
 
-  it('created in the same second: the owner of the copy keeps it over edits and a kill -9', async () => {
+  it('two mirrors created in the same second: the owner of the copy keeps it over edits and a kill -9', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `pair-${index}`);
     await scene.namespaces('pair-other', ...names);
     const sources = names.flatMap((name) => [HOME, 'pair-other'].map((home) => ({ name, home })));
@@ -252,7 +252,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     }
   });
 
-  it('of which the older has no source: the younger makes the copy, and keeps it when that source appears', async () => {
+  it('two mirrors of which the older has no source: the younger makes the copy, and keeps it when that source appears', async () => {
     await scene.namespaces('blocked', 'blocked-other');
     const older = await scene.mirror('blocked', ['blocked']);
     await scene.ready('blocked', 'NoSecret');
@@ -275,7 +275,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('blocked', 'Synced');
   });
 
-  it('in a chain copy a value two steps, and only their own marks', async () => {
+  it('two mirrors in a chain copy a value two steps, and only their own marks', async () => {
     await scene.namespaces('chain-1', 'chain-2');
     await scene.secret(HOME, 'chain', { a: '1' }, { metadata: { labels: { app: 'web' } } });
     await scene.mirror('chain', ['chain-1']);
@@ -291,7 +291,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     });
   });
 
-  it('in a cycle stop writing', async () => {
+  it('two mirrors in a cycle stop writing', async () => {
     await scene.namespaces('loop-1', 'loop-2');
     await scene.secret('loop-1', 'loop', { a: '1' });
     await scene.mirror('loop', ['loop-2'], {}, 'loop-1');
@@ -304,7 +304,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.copied('loop-2', 'loop', { a: '2' });
   });
 
-  it('in a cycle whose source is deleted keep the remaining Secret and write no more', async () => {
+  it('two mirrors in a cycle whose source is deleted keep the remaining Secret and write no more', async () => {
     await scene.namespaces('ring-1', 'ring-2');
     await scene.secret('ring-1', 'ring', { a: '1' });
     await scene.mirror('ring', ['ring-2'], {}, 'ring-1');
@@ -326,7 +326,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
 });
 
 describe('patterns', { concurrency: 4 }, () => {
-  it('that overlap make one copy, and one that matches the home namespace does not change the source', async () => {
+  it('patterns that overlap make one copy, and one that matches the home namespace does not change the source', async () => {
     await scene.namespaces('over-a');
     const source = await scene.secret(HOME, 'over', { a: '1' });
     await scene.mirror('over', ['over-.', 'over-a', '.*ver-a', HOME, 'defaul.']);
@@ -339,7 +339,7 @@ describe('patterns', { concurrency: 4 }, () => {
     assert.ok(await untouched(source));
   });
 
-  it('match the whole name', async () => {
+  it('patterns match the whole name', async () => {
     await scene.namespaces('whole-a-x', 'evil-whole-a-x', 'whole-a-x-evil');
     await scene.secret(HOME, 'whole', { a: '1' });
     await scene.mirror('whole', ['whole-a-x|never']);
@@ -349,7 +349,7 @@ describe('patterns', { concurrency: 4 }, () => {
     assert.equal(await scene.find('whole-a-x-evil', 'whole'), undefined);
   });
 
-  it('have RE2 syntax, and match in linear time', async () => {
+  it('patterns have RE2 syntax, and match in linear time', async () => {
     const long = `re2-${'a'.repeat(58)}`;
     await scene.namespaces('re2-one', 're2-22', long);
     await scene.secret(HOME, 're2', { a: '1' });

@@ -102,7 +102,7 @@ describe('a reference on a permissive CRD', () => {
     await scene.operator();
   });
 
-  it('is refused with its field, or resolves to the mirror’s own namespace', async () => {
+  it('a reference on a permissive CRD is refused with its field, or resolves to the mirror’s own namespace', async () => {
     await Promise.all(TABLE.map(async ([name, { spec }]) => await scene.api.create(object(name, spec))));
     for (const [name, { message }] of TABLE) {
       if (message !== undefined) await scene.ready(name, 'InvalidSpec', message);
@@ -112,7 +112,7 @@ describe('a reference on a permissive CRD', () => {
     for (const title of ['from', 'to']) await scene.ready(`${title}-account-namespace`, 'VaultAuthMissing', missing);
   });
 
-  it('causes no read in another namespace and no copy', async () => {
+  it('a reference on a permissive CRD causes no read in another namespace and no copy', async () => {
     const asked = readJsonLines(scene.plane.auditLogPath)
       .filter(({ userAgent }) => /keyferry/i.test(userAgent))
       .map(({ requestURI }): string => requestURI);

@@ -75,7 +75,7 @@ it('an operator catches up with all changes that happened while it was down', as
 });
 
 describe('an operator that is killed', () => {
-  it('in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
+  it('an operator that is killed in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
     const from = auditSize();
     const targets = names('half', 200);
     await scene.namespaces(...targets);
@@ -92,7 +92,7 @@ describe('an operator that is killed', () => {
     assert.ok(done.length <= 200 + 16, `only requests in flight may be repeated: ${done.length}`);
   });
 
-  it('in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {
+  it('an operator that is killed in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {
     await scene.api.delete(mirrorPath('half'));
     await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
     await operator.kill9();
@@ -116,12 +116,12 @@ it('an operator restarted on a settled cluster writes nothing', async () => {
 });
 
 describe('SIGTERM', () => {
-  it('ends the operator with code 0', async () => {
+  it('SIGTERM ends the operator with code 0', async () => {
     const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
     assert.equal(code, 0, operator.output.slice(-2000));
   });
 
-  it('ends the operator with code 0 while it works, and no copy is incomplete', async () => {
+  it('SIGTERM ends the operator with code 0 while it works, and no copy is incomplete', async () => {
     await scene.secret(HOME, 'load', { a: '1' });
     await scene.mirror('load', ['half-\\d+']);
     await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
@@ -131,7 +131,7 @@ describe('SIGTERM', () => {
     await scene.ready('load', 'Synced', /^200 copies/);
   });
 
-  it('ends the operator with code 0 while the API server does not answer', async () => {
+  it('SIGTERM ends the operator with code 0 while the API server does not answer', async () => {
     await scene.plane.pauseApiServer();
     try {
       const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());

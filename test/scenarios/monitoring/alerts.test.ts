@@ -19,7 +19,7 @@ const alertNamed = (name: string): Alert => {
 };
 
 describe('the alerts', () => {
-  it('are valid, and each has a page with its symptom, commands, causes and fix', async () => {
+  it('the alerts are valid, and each has a page with its symptom, commands, causes and fix', async () => {
     await promtool('check', 'rules', '--lint-fatal', ALERTS_FILE);
     for (const { alert, annotations } of alerts) {
       assert.ok(annotations.runbook_url.endsWith(`/docs/runbook/${alert}.md`), annotations.runbook_url);
@@ -33,7 +33,7 @@ describe('the alerts', () => {
     assert.deepEqual(pages.toSorted(), alerts.map(({ alert }) => `${alert}.md`).toSorted(), 'a page without an alert');
   });
 
-  it('fire when they should, not before, and not for something similar', async () => {
+  it('the alerts fire when they should, not before, and not for something similar', async () => {
     assert.deepEqual(ALERT_CASES.map(({ alert }) => alert).toSorted(), alerts.map(({ alert }) => alert).toSorted());
     const file = path.join(await Reaper.shared().temporaryFolder('keyferry-alerts-'), 'tests.yaml');
     const tests = ALERT_CASES.flatMap((one) => [firing(one), quiet(one)]);

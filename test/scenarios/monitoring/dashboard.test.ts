@@ -92,7 +92,7 @@ describe('the dashboard', () => {
   });
   after(() => resources.disposeAsync());
 
-  it('has a panel with data for each query', async () => {
+  it('the dashboard has a panel with data for each query', async () => {
     const empty: string[] = [];
     const queries = readQueries();
     assert.ok(queries.length > 30);
@@ -113,7 +113,7 @@ describe('the dashboard', () => {
     );
   });
 
-  it('and the alerts use only metrics that the operator has', () => {
+  it('the dashboard and the alerts use only metrics that the operator has', () => {
     const names = new Set(
       [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = '', type]) => {
         return type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name];

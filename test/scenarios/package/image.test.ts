@@ -60,13 +60,13 @@ describe('the container image', { skip }, () => {
 
   const chroot = (...command: readonly string[]): string[] => [`--userspec=${USER_ID}:${USER_ID}`, root, ...command];
 
-  it('has at most 60 MB, and the same bytes for the same inputs', async () => {
+  it('the container image has at most 60 MB, and the same bytes for the same inputs', async () => {
     assert.ok(statSync(archive).size <= 60e6);
     const [again = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'second'), SOURCE);
     assert.ok(readFileSync(archive).equals(readFileSync(again)));
   });
 
-  it('names its commit, and every package with its licence', () => {
+  it('the container image names its commit, and every package with its licence', () => {
     assert.deepEqual(config.config, { ...RUNTIME, Labels: imageLabels(SOURCE) });
     assert.equal(imageLabels(SOURCE)['org.opencontainers.image.revision'], SOURCE.revision);
     const packages = readdirSync(path.join(root, 'var/lib/dpkg/status.d'));
@@ -85,7 +85,7 @@ describe('the container image', { skip }, () => {
     );
   });
 
-  it('has nothing but /tmp that its user can write', () => {
+  it('the container image has nothing but /tmp that its user can write', () => {
     const writable = files(root).filter((file) => {
       const { mode, uid, gid } = lstatSync(path.join(root, file));
       const bits = 0o002 | (gid === USER_ID ? 0o020 : 0) | (uid === USER_ID ? 0o200 : 0);
@@ -94,7 +94,7 @@ describe('the container image', { skip }, () => {
     assert.deepEqual(writable, ['tmp']);
   });
 
-  it('starts as each original by the name of its program', async () => {
+  it('the container image starts as each original by the name of its program', async () => {
     for (const [program, command] of [
       ['/manager', 'mirrors'],
       ['/k8s-replicator', 'replicator'],
@@ -107,7 +107,7 @@ describe('the container image', { skip }, () => {
     }
   });
 
-  it('becomes ready, and writes no file, not even to /tmp', async () => {
+  it('the container image becomes ready, and writes no file, not even to /tmp', async () => {
     const state = (): Map<string, string> =>
       new Map(
         files(root).map((file) => {

@@ -57,7 +57,7 @@ describe('the Terraform module', { skip }, () => {
 
   const container = async (): Promise<Json> => (await plane.api.find(DEPLOYMENT)).spec.template.spec.containers[0];
 
-  it('is formatted and valid', async () => {
+  it('the Terraform module is formatted and valid', async () => {
     assert.equal(await run('fmt', '-check', '-recursive', '-diff', '../..'), '');
     await run('get');
     const { valid, diagnostics } = JSON.parse(await run('validate', '-json'));
@@ -68,7 +68,7 @@ describe('the Terraform module', { skip }, () => {
     );
   });
 
-  it('installs the chart with its values, changes it, and leaves the CustomResourceDefinitions', async () => {
+  it('the Terraform module installs the chart with its values, changes it, and leaves the CustomResourceDefinitions', async () => {
     // No kubelet makes a replica ready.
     const flags = ['-auto-approve', '-input=false', '-var=wait=false'];
     await run('apply', ...flags);

@@ -152,14 +152,14 @@ async function succeeds(attempt: () => Promise<unknown>, message: string): Promi
 }
 
 describe('the policy for the rights of the requester', () => {
-  it('refuses a SecretMirror into a namespace without the right to copy into it, and names namespace and right', async () => {
+  it('the policy for the rights of the requester refuses a SecretMirror into a namespace without the right to copy into it, and names namespace and right', async () => {
     await assert.rejects(
       author.create(mirror('far', ['team-a', 'team-b'])),
       /namespaces\[1\]: author needs the verb copy-into on the resource namespaces of the API group keyferry\.dev, with the resource name team-b/,
     );
   });
 
-  it('takes rights from plain RBAC, for names and for patterns as they are written', async () => {
+  it('the policy for the rights of the requester takes rights from plain RBAC, for names and for patterns as they are written', async () => {
     await role('copy-into', ['keyferry.dev'], ['namespaces'], ['copy-into'], ['team-b', 'project-a-.+']);
     await bind('copy-into', 'authors');
     await succeeds(() => author.create(mirror('allowed', ['team-b', 'project-a-.+'])), 'the right to copy');
@@ -168,26 +168,26 @@ describe('the policy for the rights of the requester', () => {
     await copied('project-a-x', 'shared');
   });
 
-  it('asks for nothing where neither source nor destination changes, and again where they do', async () => {
+  it('the policy for the rights of the requester asks for nothing where neither source nor destination changes, and again where they do', async () => {
     await author.patch(`${MIRRORS}/allowed`, { metadata: { labels: { a: 'b' } }, spec: { pollPeriodSeconds: 60 } });
     const namespaces = ['team-b', 'project-a-.+', 'kube-system'];
     await assert.rejects(author.patch(`${MIRRORS}/allowed`, { spec: { destination: { namespaces } } }), /kube-system/);
   });
 
-  it('lets a SecretMirror be deleted: the finalizer of Keyferry can go', async () => {
+  it('the policy for the rights of the requester lets a SecretMirror be deleted: the finalizer of Keyferry can go', async () => {
     await author.create(mirror('passing', ['team-b']));
     await author.delete(`${MIRRORS}/passing`);
     await waitFor(async () => (await plane.api.find(`${MIRRORS}/passing`)) === undefined, { message: 'its deletion' });
   });
 
-  it('counts entries, because each costs the API server a check', async () => {
+  it('the policy for the rights of the requester counts entries, because each costs the API server a check', async () => {
     const many = Array.from({ length: 25 }, () => 'team-b');
     await assert.rejects(author.create(mirror('many', many)), /24 entries at most/);
     await author.create(mirror('as-many', many.slice(1)));
     await author.delete(`${MIRRORS}/as-many`);
   });
 
-  it('holds for the push annotations, where they are new or changed', async () => {
+  it('the policy for the rights of the requester holds for the push annotations, where they are new or changed', async () => {
     const push = (value: string, to: 'to' | 'to-namespaces' = 'to'): Json => ({
       annotations: { [`k8s-replicator/replicate-${to}`]: value },
     });
@@ -200,7 +200,7 @@ describe('the policy for the rights of the requester', () => {
     await assert.rejects(author.patch(pathOf('team-a', 'pushed'), { metadata: push('default/x') }), /name default/);
   });
 
-  it('taken away, lets every author copy into every namespace', async () => {
+  it('the policy for the rights of the requester taken away, lets every author copy into every namespace', async () => {
     await without('keyferry-requester-rights-mirrors', async () => {
       await succeeds(() => author.create(mirror('unlimited', ['default'])), 'a SecretMirror into every namespace');
       await copied('default', 'shared');
@@ -210,7 +210,7 @@ describe('the policy for the rights of the requester', () => {
 });
 
 describe('the fence', () => {
-  it('keeps a stolen token of Keyferry from objects that are no copies', async () => {
+  it('the fence keeps a stolen token of Keyferry from objects that are no copies', async () => {
     await secret('team-b', 'of-a-user');
     await assert.rejects(secret('team-b', 'planted', {}, thief), /only with the label keyferry\.dev\/copy/);
     const labels = { 'keyferry.dev/copy': 'mirrors' };
@@ -221,7 +221,7 @@ describe('the fence', () => {
     await assert.rejects(thief.delete(pathOf('team-b', 'of-a-user')), /only copies/);
   });
 
-  it('does not stand in the way of copies, of fills, and of copies that the originals made', async () => {
+  it('the fence does not stand in the way of copies, of fills, and of copies that the originals made', async () => {
     const annotations = { 'k8s-replicator/replication-allowed': 'true' };
     await secret('team-a', 'open', { annotations });
     await secret('team-b', 'filled', { annotations: { 'k8s-replicator/replicate-from': 'team-a/open' } });
@@ -251,7 +251,7 @@ describe('the fence', () => {
     });
   });
 
-  it('taken away, lets a stolen token overwrite every Secret', async () => {
+  it('the fence taken away, lets a stolen token overwrite every Secret', async () => {
     await without('keyferry-fence', async () => {
       const write = async (): Promise<Json> =>
         await thief.patch(pathOf('team-b', 'of-a-user'), { data: { x: 'eA==' } });
@@ -261,7 +261,7 @@ describe('the fence', () => {
 });
 
 describe('the policy that protects copies', () => {
-  it('lets only Keyferry and the named groups change and delete a copy', async () => {
+  it('the policy that protects copies lets only Keyferry and the named groups change and delete a copy', async () => {
     const copy = pathOf('team-b', 'shared');
     await copied('team-b', 'shared');
     await assert.rejects(author.patch(copy, { data: { password: 'eA==' } }), /which only Keyferry changes/);
@@ -271,18 +271,18 @@ describe('the policy that protects copies', () => {
     await waitFor(async () => (await plane.api.get(copy)).data.password === 'b25l', { message: 'the repair' });
   });
 
-  it('holds for the copies of every system', async () => {
+  it('the policy that protects copies holds for the copies of every system', async () => {
     await assert.rejects(author.delete(pathOf('team-b', 'pushed')), /which only Keyferry changes/);
   });
 
-  it('does not hold up the deletion of a namespace', async () => {
+  it('the policy that protects copies does not hold up the deletion of a namespace', async () => {
     await plane.api.delete('/api/v1/namespaces/project-a-x');
     await waitFor(async () => (await plane.api.find('/api/v1/namespaces/project-a-x')) === undefined, {
       message: 'the namespace to go',
     });
   });
 
-  it('taken away, lets every author delete a copy', async () => {
+  it('the policy that protects copies taken away, lets every author delete a copy', async () => {
     await without('keyferry-protect-copies', async () => {
       await succeeds(() => author.delete(pathOf('team-b', 'shared')), 'the deletion of a copy');
     });

@@ -31,7 +31,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.close();
   });
 
-  it('copy where the label is, and follow a label that is put on, changed and taken away', async () => {
+  it('SecretMirrors by labels of namespaces copy where the label is, and follow a label that is put on, changed and taken away', async () => {
     await scene.mirror('db', [], { destination: { namespaceSelector: PROD, excludedNamespaces: ['four'] } });
     await scene.copied('one', 'db', VALUES);
     await label('four', { tier: 'prod' });
@@ -45,7 +45,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.copied('two', 'db', VALUES);
   });
 
-  it('learn a key that no rule had before, also of namespaces that are there', async () => {
+  it('SecretMirrors by labels of namespaces learn a key that no rule had before, also of namespaces that are there', async () => {
     await scene.secret('default', 'late', VALUES);
     const namespaceSelector = { matchExpressions: [{ key: 'team', operator: 'Exists' }] };
     await scene.mirror('late', ['one', 'two', 'three'], { destination: { namespaceSelector } });
@@ -58,7 +58,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     for (const namespace of ['two', 'three']) await scene.copied(namespace, 'late', VALUES);
   });
 
-  it('keep their copies when their selector gets a mistake that only the operator sees, and at a restart', async () => {
+  it('SecretMirrors by labels of namespaces keep their copies when their selector gets a mistake that only the operator sees, and at a restart', async () => {
     const before = await Promise.all(['one', 'two'].map(async (namespace) => await scene.find(namespace, 'db')));
     const [first] = scene.operators;
     await first?.stop();
@@ -69,7 +69,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.equal(again.metadata.resourceVersion, before[0].metadata.resourceVersion, 'not written');
   });
 
-  it('of a manifest are planned', async () => {
+  it('SecretMirrors by labels of namespaces of a manifest are planned', async () => {
     const { stdout } = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-o', 'wide']);
     assert.match(stdout, /selector:tier=prod/);
     await label('three', { tier: 'prod' });
@@ -78,7 +78,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.match(explained.stdout, /is a copy of/);
   });
 
-  it('are not delayed by a label that flips 50 times a second, and end as its last value says', async () => {
+  it('SecretMirrors by labels of namespaces are not delayed by a label that flips 50 times a second, and end as its last value says', async () => {
     await scene.secret('default', 'calm', VALUES);
     let flips = 0;
     const until = Date.now() + 4000;
@@ -101,7 +101,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.gone(secretPath('flipping', 'db'));
   });
 
-  it('and all others end where the settings at the end allow, and no copy that was always allowed is made again', async () => {
+  it('SecretMirrors by labels of namespaces and all others end where the settings at the end allow, and no copy that was always allowed is made again', async () => {
     const random = randomOf(20_261_125);
     const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
     const names = ['h0', 'h1', 'h2', 'h3', 'h4'];

@@ -35,7 +35,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.close();
   });
 
-  it('ends at namespaces that are excluded, or do not accept the rule; a named one makes the rule not ready', async () => {
+  it('the reach of SecretMirrors ends at namespaces that are excluded, or do not accept the rule; a named one makes the rule not ready', async () => {
     await scene.mirror('named', ['open', 'closed', 'excluded', 'secluded-.*'], { source: { name: 'db' } });
     await scene.copied('open', 'db', VALUES);
     const { conditions, mirrorStatus } = await scene.ready('named', 'NotAccepted');
@@ -55,7 +55,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.gone(mirrorPathOf('named'), secretPath('open', 'db'));
   });
 
-  it('takes rules of the namespaces that consent names, and is counted where only a pattern finds it', async () => {
+  it('the reach of SecretMirrors takes rules of the namespaces that consent names, and is counted where only a pattern finds it', async () => {
     await scene.mirror('db', ['open', 'closed', 'secluded.*'], {}, 'team-a');
     await scene.copied('closed', 'db', VALUES);
     const { conditions } = await scene.ready('db', 'Synced', /1 namespace does not accept copies/, 'team-a');
@@ -64,7 +64,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal(event.type, 'Normal');
   });
 
-  it('follows consent that is withdrawn and given again, at once', async () => {
+  it('the reach of SecretMirrors follows consent that is withdrawn and given again, at once', async () => {
     const copy = await scene.find('open', 'db');
     await consent('closed', 'team-b');
     await scene.gone(secretPath('closed', 'db'));
@@ -74,7 +74,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal((await scene.find('open', 'db')).metadata.uid, copy.metadata.uid);
   });
 
-  it('keeps the copies of a mirror with deletePolicy retain when consent is withdrawn', async () => {
+  it('the reach of SecretMirrors keeps the copies of a mirror with deletePolicy retain when consent is withdrawn', async () => {
     await scene.secret('team-b', 'kept', VALUES);
     await scene.mirror('kept', ['kept'], { deletePolicy: 'retain' }, 'team-b');
     await scene.copied('kept', 'kept', VALUES);
@@ -84,7 +84,7 @@ describe('the reach of SecretMirrors', () => {
     assert.deepEqual((await scene.find('kept', 'kept')).data, scene.data(VALUES), 'it stays, and is not written');
   });
 
-  it('accepts nobody by a consent with a mistake, and says so on the Namespace once', async () => {
+  it('the reach of SecretMirrors accepts nobody by a consent with a mistake, and says so on the Namespace once', async () => {
     await scene.secret('team-b', 'fragile', VALUES);
     await scene.mirror('fragile', ['broken'], {}, 'team-b');
     await scene.copied('broken', 'fragile', VALUES);
@@ -107,7 +107,7 @@ describe('the reach of SecretMirrors', () => {
     );
   });
 
-  it('is the same for plan, status and explain', async () => {
+  it('the reach of SecretMirrors is the same for plan, status and explain', async () => {
     const flags = ['--excluded-namespaces=excluded,never-.*', '--kubeconfig', scene.plane.kubeconfigPath];
     const status = await runProgram(['status', '-n', 'team-b', ...flags]);
     assert.match(status.stdout, /NotAccepted/);
@@ -115,7 +115,7 @@ describe('the reach of SecretMirrors', () => {
     assert.match(explained.stdout, /NotAccepted: namespace broken does not accept copies from namespace team-b/);
   });
 
-  it('of the source ends at --source-namespaces, and required consent is missing where nothing is said', async () => {
+  it('the reach of sources ends at --source-namespaces, and required consent is missing where nothing is said', async () => {
     const [first] = scene.operators;
     await first?.stop();
     await scene.operator({ args: ['--source-namespaces=team-a', '--require-consent'] });

@@ -32,7 +32,7 @@ describe('the reach of annotations', () => {
     await scene.close();
   });
 
-  it('of a push ends at excluded namespaces and at those that do not consent, which its events name', async () => {
+  it('the reach of annotations of a push ends at excluded namespaces and at those that do not consent, which its events name', async () => {
     await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'open,closed,locked,labelled' });
     await users.holds('open/pushed', { a: '1' });
     await users.holds('labelled/pushed', { a: '1' });
@@ -50,7 +50,7 @@ describe('the reach of annotations', () => {
     assert.match(status.stdout, /namespace locked/);
   });
 
-  it('follows consent and labels at once, and never writes the copies of other namespaces', async () => {
+  it('the reach of annotations follows consent and labels at once, and never writes the copies of other namespaces', async () => {
     const version = await users.version('open/pushed');
     await patch('labelled', { labels: { internal: 'yes' } });
     await users.gone('labelled/pushed');
@@ -63,7 +63,7 @@ describe('the reach of annotations', () => {
     assert.equal(await users.version('open/pushed'), version);
   });
 
-  it('of a pull needs no consent, and ends at limits, where the object stays as it is', async () => {
+  it('the reach of annotations of a pull needs no consent, and ends at limits, where the object stays as it is', async () => {
     await users.create('source/offered', { b: '1' }, ALLOWED);
     await users.create('closed/wanted', {}, { 'replicate-from': 'source/offered' });
     await users.holds('closed/wanted', { b: '1' });
@@ -73,7 +73,7 @@ describe('the reach of annotations', () => {
     await users.holds('locked/wanted', { own: 'x' });
   });
 
-  it('is a pull alone with --replicator-push=false', async () => {
+  it('the reach of annotations is a pull alone with --replicator-push=false', async () => {
     await first.stop();
     await scene.operator([...FLAGS, '--replicator-push=false']);
     await users.gone('open/pushed');

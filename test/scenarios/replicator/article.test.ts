@@ -48,7 +48,7 @@ async function shows(name: string, values: Readonly<Record<string, string>>): Pr
 }
 
 describe('replicate-from and replicate-to', () => {
-  it('copy between ConfigMaps, also without data', async () => {
+  it('replicate-from and replicate-to copy between ConfigMaps, also without data', async () => {
     await apply('from');
     await maps.becomes(
       'team-a/my-copy',
@@ -62,7 +62,7 @@ describe('replicate-from and replicate-to', () => {
 
   const database = { host: 'mydb.com', database: 'mydb', password: 'qwerty' };
 
-  it('copy credentials of a database into an existing object and into a new one', async () => {
+  it('replicate-from and replicate-to copy credentials of a database into an existing object and into a new one', async () => {
     await apply('local-database-credentials');
     await apply('source-database-credentials');
     await apply('database-credentials');
@@ -72,7 +72,7 @@ describe('replicate-from and replicate-to', () => {
     assert.deepEqual(texts(await secrets.find('team-a/source-database-credentials')), {});
   });
 
-  it('keep a password, and copy a certificate to every namespace of a pattern', async () => {
+  it('replicate-from and replicate-to keep a password, and copy a certificate to every namespace of a pattern', async () => {
     await apply('admin-password-source');
     const { data } = await secrets.becomes(
       'team-a/admin-password',
@@ -94,7 +94,7 @@ describe('replicate-from and replicate-to', () => {
     assert.equal(await secrets.find('jxx/tls-example-com'), undefined);
   });
 
-  it('follow the upgrades of a chart: random once, another login, a fixed password, external credentials, and back', async () => {
+  it('replicate-from and replicate-to follow the upgrades of a chart: random once, another login, a fixed password, external credentials, and back', async () => {
     const random = (letter: string): string => letter.repeat(64);
     await apply('app-random');
     const { metadata } = await shows(APP, { login: 'admin', password: random('R') });

@@ -139,7 +139,7 @@ for (const kind of KINDS) {
 }
 
 describe('token Secrets', () => {
-  it('are neither filled nor cleared, whatever their annotations', async () => {
+  it('token Secrets are neither filled nor cleared, whatever their annotations', async () => {
     const secrets = scene.of(KINDS[0]!);
     const type = 'bootstrap.kubernetes.io/token';
     await secrets.create('source/plain', { a: '1' }, ALLOWED);
@@ -157,7 +157,7 @@ describe('token Secrets', () => {
 });
 
 describe('the bytes of a ConfigMap', () => {
-  it('are removed with their source, and with the permission', async () => {
+  it('the bytes of a ConfigMap are removed with their source, and with the permission', async () => {
     const maps = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };
     await maps.create('source/bytes', { text: 'x' }, ALLOWED, { binaryData });

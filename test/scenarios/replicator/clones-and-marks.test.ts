@@ -45,7 +45,7 @@ for (const kind of KINDS) {
       await users.gone(`team-c/${name}-unwanted`);
     };
 
-    it('that was cloned from a pushed copy stays unchanged, whatever happens to the source', async () => {
+    it(`a ${kind.kind} that was cloned from a pushed copy stays unchanged, whatever happens to the source`, async () => {
       const users = scene.of(kind);
       await users.create('source/cloned', { a: '1' }, { 'replicate-to-namespaces': 'team-a' });
       const copy = await users.holds('team-a/cloned', { a: '1' });
@@ -64,7 +64,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the source was deleted');
     });
 
-    it('that was cloned from a pushed copy can push and pull', async () => {
+    it(`a ${kind.kind} that was cloned from a pushed copy can push and pull`, async () => {
       const users = scene.of(kind);
       await users.create('source/origin', { a: '1' }, { 'replicate-to': 'team-a/pushed' });
       const copy = await users.holds('team-a/pushed', { a: '1' });
@@ -82,7 +82,7 @@ for (const kind of KINDS) {
       await users.holds('team-b/pulls', { b: '1' });
     });
 
-    it('that is restored as the source from one of its copies pushes again', async () => {
+    it(`a ${kind.kind} that is restored as the source from one of its copies pushes again`, async () => {
       const users = scene.of(kind);
       const to = { 'replicate-to': 'team-a/restored' };
       await users.create('source/restored', { a: '1' }, to);
@@ -96,7 +96,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/restored', { a: '2' });
     });
 
-    it('that is a source and gets the mark of a copy by hand stays', async () => {
+    it(`a ${kind.kind} that is a source and gets the mark of a copy by hand stays`, async () => {
       const users = scene.of(kind);
       await users.create('source/live', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/live', {}, { 'replicate-from': 'source/live' });
@@ -106,7 +106,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
     });
 
-    it('with the mark of a deleted source stays without its place, and is deleted with its place', async () => {
+    it(`a ${kind.kind} with the mark of a deleted source stays without its place, and is deleted with its place`, async () => {
       const users = scene.of(kind);
       const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
       await waitForEvents('left');
@@ -115,7 +115,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/left');
     });
 
-    it('with the mark of a source that claims it, and without its place, is adopted', async () => {
+    it(`a ${kind.kind} with the mark of a source that claims it, and without its place, is adopted`, async () => {
       const users = scene.of(kind);
       await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
       await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
@@ -126,7 +126,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/adopted');
     });
 
-    it('that was pushed is deleted with its source, although others pull from it', async () => {
+    it(`a ${kind.kind} that was pushed is deleted with its source, although others pull from it`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/head', { a: '1' }, { ...allowed, 'replicate-to': 'team-a/head' });

@@ -24,7 +24,7 @@ after(() => scene.close());
 describe('the replicator and the original on one cluster', () => {
   const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
 
-  it('write the same, stop writing, and delete nothing by mistake', async () => {
+  it('the replicator and the original on one cluster write the same, stop writing, and delete nothing by mistake', async () => {
     const events: WatchEvent[] = [];
     const watch = await scene.api.watch('/api/v1/secrets', (event) => events.push(event));
     try {
@@ -64,7 +64,7 @@ describe('the replicator and the original on one cluster', () => {
     }
   });
 
-  it('agree: the original writes nothing when it starts after Keyferry', async () => {
+  it('the replicator and the original on one cluster agree: the original writes nothing when it starts after Keyferry', async () => {
     const operator = await scene.operator();
     await secrets.change('source/both', { a: 'by us' });
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
@@ -74,7 +74,7 @@ describe('the replicator and the original on one cluster', () => {
     assert.equal(original.writes, 0);
   });
 
-  it('keep replicate-once data frozen, and renew it for each new version', async () => {
+  it('the replicator and the original on one cluster keep replicate-once data frozen, and renew it for each new version', async () => {
     await using original = await FakeReplicator.start(scene.api);
     const operator = await scene.operator();
     const copies = ['team-a/frozen', 'team-b/frozen'];
@@ -101,7 +101,7 @@ describe('the replicator and the original on one cluster', () => {
     await operator.stop();
   });
 
-  it('agree: Keyferry writes nothing when it starts after the original', async () => {
+  it('the replicator and the original on one cluster agree: Keyferry writes nothing when it starts after the original', async () => {
     {
       await using original = await FakeReplicator.start(scene.api);
       await secrets.change('source/both', { a: 'by the original' });
@@ -222,7 +222,7 @@ describe('a flag', () => {
     await users.holds('b/unknown', { a: '2' });
   });
 
-  it('with an empty prefix means bare names, and other annotations are ignored', async () => {
+  it('a flag with an empty prefix means bare names, and other annotations are ignored', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');

@@ -52,7 +52,7 @@ async function assertOthersServed(): Promise<void> {
 }
 
 describe('an author of annotated Secrets', () => {
-  it('gets a warning for 20,000 names × 20,000 namespaces, and does not affect others', async (t) => {
+  it('an author of annotated Secrets gets a warning for 20,000 names × 20,000 namespaces, and does not affect others', async (t) => {
     await staysResponsive(t, operator, async () => {
       const names = list(20_000, (index) => index.toString(36));
       await users.create('bad/product', { a: 'x' }, { 'replicate-to': names, 'replicate-to-namespaces': names });
@@ -68,7 +68,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('cannot exceed the limits with hundreds of objects either', async (t) => {
+  it('an author of annotated Secrets cannot exceed the limits with hundreds of objects either', async (t) => {
     await staysResponsive(t, operator, async () => {
       const over = list(20_000, (index) => index.toString(36));
       await createMany('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
@@ -107,7 +107,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('does not delay others with a thousand Secrets for one target', async (t) => {
+  it('an author of annotated Secrets does not delay others with a thousand Secrets for one target', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
       await users.holds('team-1/wanted', { a: 'x' });
@@ -115,7 +115,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('cannot prevent a restart', async (t) => {
+  it('an author of annotated Secrets cannot prevent a restart', async (t) => {
     await operator.stop();
     operator = await scene.started();
     await staysResponsive(t, operator, async () => {

@@ -24,7 +24,7 @@ before(async () => {
 after(() => scene.close());
 
 describe('a storm of namespaces', () => {
-  it(`of ${NAMESPACES}, all matched by ${SOURCES} sources, gets each copy once, and nothing else is written`, async (t) => {
+  it(`a storm of namespaces of ${NAMESPACES}, all matched by ${SOURCES} sources, gets each copy once, and nothing else is written`, async (t) => {
     for (let index = 0; index < SOURCES; index += 1) {
       // Half of the sources share one pattern; each of the others has its own.
       const pattern = index % 2 === 0 ? 'storm-[0-9]+' : `storm-(x${index})?.*`;
@@ -59,7 +59,7 @@ describe('a storm of namespaces', () => {
     t.diagnostic(`${((await operator.cpuSeconds()) - cpuBefore).toFixed(2)} s of CPU`);
   });
 
-  it('restored from a backup keeps a copy that is restored with it, and its frozen data', async () => {
+  it('a storm of namespaces restored from a backup keeps a copy that is restored with it, and its frozen data', async () => {
     const once = { 'replicate-to-namespaces': 'backup-[0-9]+', 'replicate-once': 'true' };
     await users.create('source/once', { password: 'of today' }, once);
     const deleted: string[] = [];

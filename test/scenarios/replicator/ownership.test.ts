@@ -46,7 +46,7 @@ after(() => scene.close());
 for (const kind of KINDS) {
   describe(`a ${kind.kind} of the same name`, { concurrency: 8 }, () => {
     for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
-      it(`${title} stays unchanged, whatever happens to the source`, async () => {
+      it(`a ${kind.kind} of the same name, ${title}, stays unchanged, whatever happens to the source`, async () => {
         const users = scene.of(kind);
         const name = `foreign-${index}`;
         const mine = `${kind.plural}-${index}`;

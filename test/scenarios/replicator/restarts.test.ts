@@ -7,7 +7,7 @@ import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 describe('a replicator with other flags', () => {
-  it('catches up at its start, and keeps the copies of a source with an invalid annotation', async () => {
+  it('a replicator with other flags catches up at its start, and keeps the copies of a source with an invalid annotation', async () => {
     await using stack = new AsyncDisposableStack();
     const scene = stack.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await scene.namespaces('a', 'b');

@@ -18,7 +18,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`the annotation keyferry.dev/suspend on a ${kind.kind}`, () => {
-    it('stops all writes and deletions for its targets until it goes', async () => {
+    it(`the annotation keyferry.dev/suspend on a ${kind.kind} stops all writes and deletions for its targets until it goes`, async () => {
       const users = scene.of(kind);
       const suspend = async (name: string, value: string | null): Promise<void> => {
         await scene.api.patch(users.path(name), { metadata: { annotations: { 'keyferry.dev/suspend': value } } });
@@ -50,7 +50,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-once on a ${kind.kind}`, () => {
-    it('freezes a pulled target until the source names a new version', async () => {
+    it(`replicate-once on a ${kind.kind} freezes a pulled target until the source names a new version`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/once', { a: '1' }, { ...allowed, 'replicate-once': 'true' });
@@ -76,7 +76,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/once', { a: '3' });
     });
 
-    it('freezes a pushed copy, but not its permissions; a new namespace gets the current data', async () => {
+    it(`replicate-once on a ${kind.kind} freezes a pushed copy, but not its permissions; a new namespace gets the current data`, async () => {
       const users = scene.of(kind);
       await users.create(
         'source/gen',
@@ -105,7 +105,7 @@ for (const kind of KINDS) {
   });
 
   describe(`${kind.kind}s in chains and loops`, () => {
-    it('pass permissions along a chain of six, which breaks where its middle breaks', async () => {
+    it(`${kind.kind}s in chains and loops pass permissions along a chain of six, which breaks where its middle breaks`, async () => {
       const users = scene.of(kind);
       const link = (index: number): string => `team-a/chain-${index}`;
       await users.create(
@@ -129,7 +129,7 @@ for (const kind of KINDS) {
       await users.holds(link(1), { a: '2' });
     });
 
-    it('stop writing in a loop, also when it is closed after data has flowed', async () => {
+    it(`${kind.kind}s in chains and loops stop writing in a loop, also when it is closed after data has flowed`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
@@ -149,7 +149,7 @@ for (const kind of KINDS) {
   });
 
   describe(`an annotation of a ${kind.kind} that is invalid`, () => {
-    it('suspends the object and deletes nothing', async () => {
+    it(`an annotation of a ${kind.kind} that is invalid suspends the object and deletes nothing`, async () => {
       const users = scene.of(kind);
       const good: Record<string, string | null> = {
         'replicate-to': 'team-b/kept',
@@ -198,7 +198,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it('keeps no claim on a copy that is deleted meanwhile', async () => {
+    it(`an annotation of a ${kind.kind} that is invalid keeps no claim on a copy that is deleted meanwhile`, async () => {
       const users = scene.of(kind);
       const failing = async (): Promise<number> => {
         return (await operator.metric('keyferry_claims', { system: 'replicator', state: 'error' })) ?? 0;
@@ -216,7 +216,7 @@ for (const kind of KINDS) {
       await users.delete('source/left');
     });
 
-    it('that looks like a glob or a list with blanks is reported while it matches no namespace', async () => {
+    it(`an annotation of a ${kind.kind} that looks like a glob or a list with blanks is reported while it matches no namespace`, async () => {
       const users = scene.of(kind);
       const found = async (name: string): Promise<string[]> => {
         const events: Json[] = await scene.api.list('/api/v1/namespaces/source/events');
@@ -245,7 +245,7 @@ for (const kind of KINDS) {
       assert.equal((await misread('named', 2)).length, 2);
     });
 
-    it('on a pull or on its source clears nothing', async () => {
+    it(`an annotation of a ${kind.kind} that is invalid on a pull or on its source clears nothing`, async () => {
       const users = scene.of(kind);
       await users.create('source/fine', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/fine', {}, { 'replicate-from': 'source/fine' });
@@ -283,7 +283,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it('does not delay others with a long list or a slow pattern', async () => {
+    it(`an annotation of a ${kind.kind} that is invalid does not delay others with a long list or a slow pattern`, async () => {
       const users = scene.of(kind);
       const list = Array.from({ length: 2000 }, (_, index) => `n${index}`).join(',');
       await users.create('source/long', { a: '1' }, { 'replicate-to-namespaces': `${list},team-a` });
@@ -297,7 +297,7 @@ for (const kind of KINDS) {
 }
 
 describe('Secrets with a type', () => {
-  it('are copied with the type, replaced when it changes, and cleared to the minimum that it requires', async () => {
+  it('Secrets with a type are copied with the type, replaced when it changes, and cleared to the minimum that it requires', async () => {
     const users = scene.of(KINDS[0]!);
     const tls = { 'tls.crt': 'c', 'tls.key': 'k' };
     const more = { type: 'kubernetes.io/tls' };
@@ -317,7 +317,7 @@ describe('Secrets with a type', () => {
     assert.equal((await users.holds('team-a/typed', { any: '1' })).type, 'Opaque');
   });
 
-  it('are never copied if they are tokens of ServiceAccounts or nodes', async () => {
+  it('Secrets with a type are never copied if they are tokens of ServiceAccounts or nodes', async () => {
     const users = scene.of(KINDS[0]!);
     const more = { type: 'bootstrap.kubernetes.io/token' };
     await users.create(
@@ -333,7 +333,7 @@ describe('Secrets with a type', () => {
     assert.equal(await users.find('team-a/token'), undefined);
   });
 
-  it('follow the Helm sequence: random once, unchanged by an upgrade, renewed with a new version', async () => {
+  it('Secrets with a type follow the Helm sequence: random once, unchanged by an upgrade, renewed with a new version', async () => {
     const users = scene.of(KINDS[0]!);
     const apply = async (password: string, login: string): Promise<void> => {
       await scene.api.apply({

@@ -28,7 +28,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
   after(() => scene.close());
 
-  it('do not overwrite each other in one process: the copy of the mirror is not filled, and an event reports that', async () => {
+  it('SecretMirrors and replicate-from on one object do not overwrite each other in one process: the copy of the mirror is not filled, and an event reports that', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/mirrored', { a: 'of the mirror' });
     await users.create('source/other', { b: 'of the source' }, ALLOWED);
@@ -44,7 +44,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('do not overwrite each other in two processes, because the copy carries its owner', async () => {
+  it('SecretMirrors and replicate-from on one object do not overwrite each other in two processes, because the copy carries its owner', async () => {
     const operator = await scene.operator();
     await users.create('team-b/marked', { own: 'x' }, ALLOWED);
     await scene.api.patch(users.path('team-b/marked'), {
@@ -58,7 +58,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('leave no mark of the first controller on a copy that the other takes over', async () => {
+  it('SecretMirrors and replicate-from on one object leave no mark of the first controller on a copy that the other takes over', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
       [...Object.values<string>(labels ?? {}), ...Object.keys(annotations)].filter((text) =>
@@ -90,7 +90,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('fill and clear an object of a user although a mirror claims its name', async () => {
+  it('SecretMirrors and replicate-from on one object fill and clear an object of a user although a mirror claims its name', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/wanted', { a: 'of the mirror' });
     await users.create('source/pulled', { a: '1' }, ALLOWED);
@@ -119,7 +119,7 @@ for (const kind of KINDS) {
     });
     after(() => scene.close());
 
-    it('does not block the data of a user’s object with the name of its target', async () => {
+    it(`a ${kind.kind} that cannot be pushed does not block the data of a user’s object with the name of its target`, async () => {
       await users.create('source/pushes', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
       await users.holds('team-a/mine', { x: 'pushed' });
       await users.annotate('source/pushes', { 'replicate-to': 'team-a/mine,team-b/mine' });
@@ -136,7 +136,7 @@ for (const kind of KINDS) {
       assert.equal(annotation(cleared, 'replicated-by'), undefined);
     });
 
-    it('leaves its target to the source and permission that the target itself names', async () => {
+    it(`a ${kind.kind} that cannot be pushed leaves its target to the source and permission that the target itself names`, async () => {
       await users.create('source/base', { a: '1' }, ALLOWED);
       await users.create('team-a/creator', {}, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       await users.holds('team-a/made', { a: '1' });

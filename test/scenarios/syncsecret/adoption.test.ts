@@ -98,7 +98,7 @@ async function deletions(tenant: Tenant): Promise<AsyncDisposable & { readonly s
 }
 
 describe('objects of KubeLB', () => {
-  it('stay, and get the marks, finalizer, labels and content of Keyferry', async () => {
+  it('objects of KubeLB stay, and get the marks, finalizer, labels and content of Keyferry', async () => {
     const tenant = await scene.tenant();
     await scene.namespaces('before');
     const text = (value: string): string => scene.canary + value;
@@ -192,7 +192,7 @@ describe('objects of KubeLB', () => {
     );
   }
 
-  it('whose SyncSecret was deleted in the tenant’s cluster before are kept, because another cluster may have the name', async () => {
+  it('objects of KubeLB whose SyncSecret was deleted in the tenant’s cluster before are kept, because another cluster may have the name', async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'gone', VALUES);
     const { copy } = await madeByKubelb(tenant, object);
@@ -207,7 +207,7 @@ describe('objects of KubeLB', () => {
     assert.equal(kept.metadata.uid, copy.metadata.uid);
   });
 
-  it('that are being deleted are deleted with all that belongs to them', async () => {
+  it('objects of KubeLB that are being deleted are deleted with all that belongs to them', async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'deleted', VALUES);
     const { copy, secret } = await madeByKubelb(tenant, object);

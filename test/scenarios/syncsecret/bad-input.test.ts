@@ -41,7 +41,7 @@ async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
 }
 
 describe('values and keys', () => {
-  it('may be missing: the Secret is empty', async () => {
+  it('values and keys may be missing: the Secret is empty', async () => {
     const tenant = await running();
     for (const [name, data] of Object.entries({ none: undefined, null: null, empty: {} })) {
       const object = await scene.create('default', name, {}, { data });
@@ -51,7 +51,7 @@ describe('values and keys', () => {
     }
   });
 
-  it('with keys that a Secret accepts arrive, others are Failed with the key', async () => {
+  it('values and keys with keys that a Secret accepts arrive, others are Failed with the key', async () => {
     const tenant = await running();
     const usable = ['__proto__', 'constructor', 'a.b-c_D', 'x'.repeat(253)];
     const values = Object.fromEntries(usable.map((key) => [key, key.slice(0, 20)]));
@@ -87,7 +87,7 @@ describe('values and keys', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('of 1 MiB arrive, more are Failed in the cluster that refuses them', async () => {
+  it('values and keys of 1 MiB arrive, more are Failed in the cluster that refuses them', async () => {
     const tenant = await running();
     const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
     const full = await scene.create('default', 'full', { a: filler(MIB) });
@@ -165,7 +165,7 @@ describe('a refusal in the management cluster that quotes the values', () => {
     });
   }
 
-  it('is Failed without the words of a policy', async () => {
+  it('a refusal in the management cluster that quotes the values is Failed without the words of a policy', async () => {
     const tenant = await running();
     const object = await scene.create('default', 'policed', { a: 'one' });
     await scene.arrived(tenant, object, { a: 'one' });
@@ -185,7 +185,7 @@ describe('a refusal in the management cluster that quotes the values', () => {
 });
 
 describe('a namespace of the management cluster', () => {
-  it('without quota is reported by the field alone, and the copies follow when there is room', async () => {
+  it('a namespace of the management cluster without quota is reported by the field alone, and the copies follow when there is room', async () => {
     const tenant = await running();
     const { managementApi: api } = scene;
     const hard = { 'count/secrets': '0' };
@@ -208,7 +208,7 @@ describe('a namespace of the management cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('that is being deleted is reported, other tenants go on, and the copies follow when it exists again', async () => {
+  it('a namespace of the management cluster that is being deleted is reported, other tenants go on, and the copies follow when it exists again', async () => {
     const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
     const { managementApi: api } = scene;
     const { link, managementPlane } = scene.clusters;

@@ -43,7 +43,7 @@ const STAYING = [
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 describe('a SyncSecret of a tenant', () => {
-  it('arrives as a Secret, follows changes, and leaves nothing when it is deleted', async () => {
+  it('a SyncSecret of a tenant arrives as a Secret, follows changes, and leaves nothing when it is deleted', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('production');
     const object = await scene.create('production', 'app-tls', { a: 'one', b: 'two' });
@@ -75,7 +75,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('may have empty values and any keys, in data and as text', async () => {
+  it('a SyncSecret of a tenant may have empty values and any keys, in data and as text', async () => {
     const { tenant } = await scene.running();
     const more = { data: {}, stringData: { empty: '', note: `${scene.canary}x` } };
     const object = await scene.create('default', 'empty', {}, more);
@@ -100,7 +100,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal((await find()).stringData, undefined);
   });
 
-  it('follows every change of keys, and of the labels and annotations that are allowed', async () => {
+  it('a SyncSecret of a tenant follows every change of keys, and of the labels and annotations that are allowed', async () => {
     const { tenant } = await scene.running({
       args: ['--propagate-labels=app|tier|team,example\\.com/.*', '--propagate-annotations=note,text,more'],
     });
@@ -159,7 +159,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(settled.metadata.labels, undefined);
   });
 
-  it('loses a label that is removed, or no longer allowed, while no program runs', async () => {
+  it('a SyncSecret of a tenant loses a label that is removed, or no longer allowed, while no program runs', async () => {
     const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
     const metadata = { labels: { app: 'web', tier: 'a' }, annotations: { note: 'x', text: 'y' } };
     const object = await scene.create('default', 'away', { a: 'one' }, { metadata });
@@ -183,7 +183,7 @@ describe('a SyncSecret of a tenant', () => {
     await have('');
   });
 
-  it('has the texts of stringData in place of data, while they are there', async () => {
+  it('a SyncSecret of a tenant has the texts of stringData in place of data, while they are there', async () => {
     const { tenant } = await scene.running();
     const text = (value: string): string => scene.canary + value;
     const object = await scene.create(
@@ -206,7 +206,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('may have a name of 253 characters, which is shortened in the label', async () => {
+  it('a SyncSecret of a tenant may have a name of 253 characters, which is shortened in the label', async () => {
     const { tenant } = await scene.running();
     const namespace = 'n'.repeat(63);
     await scene.namespaces(namespace);
@@ -232,7 +232,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(new Set(labels).size, names.length);
   });
 
-  it('that is created again under its name has a new copy and Secret, and the old ones go', async () => {
+  it('a SyncSecret of a tenant that is created again under its name has a new copy and Secret, and the old ones go', async () => {
     const { tenant } = await scene.running();
     const old = await scene.create('default', 'again', { a: 'old' });
     const before = await scene.arrived(tenant, old, { a: 'old' });
@@ -246,7 +246,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('keeps its owner references to itself, so that garbage collection in the management cluster leaves its copy alone', async () => {
+  it('a SyncSecret of a tenant keeps its owner references to itself, so that garbage collection in the management cluster leaves its copy alone', async () => {
     const { tenant } = await scene.running();
     const owner = await scene.tenantApi.create({
       apiVersion: 'v1',
@@ -265,7 +265,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('that is deleted while it is copied for the first time leaves nothing', async () => {
+  it('a SyncSecret of a tenant that is deleted while it is copied for the first time leaves nothing', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('short');
     const objects = await Promise.all(

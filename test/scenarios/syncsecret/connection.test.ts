@@ -31,7 +31,7 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
     'without its context': 'apiVersion: v1\ncurrent-context: there\n',
   };
   for (const [title, content] of Object.entries(contents)) {
-    it(`is an error that names flag and file: ${title}`, async () => {
+    it(`a kubeconfig of the management cluster that cannot be used at the start is an error that names flag and file: ${title}`, async () => {
       const file = path.join(scene.clusters.tenantPlane.folder, `kubelb ${title}`);
       if (content !== undefined) await writeFile(file, content);
       await using ccm = await Keyferry.start({

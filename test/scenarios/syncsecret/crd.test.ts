@@ -114,7 +114,7 @@ describe('the CRD of KubeLB that is replaced in place', () => {
       for (const { metadata, apiVersion: _version, kind: _kind, ...fields } of objects) {
         const { name } = metadata;
         const path = `${SYNC_SECRETS}/${name}`;
-        it(`keeps ${name.slice(0, 20)} as it is, and lets it be changed`, async () => {
+        it(`the CRD of KubeLB that is replaced in place by the CRD ${owner} keeps ${name.slice(0, 20)} as it is, and lets it be changed`, async () => {
           const kept = await api.get(path);
           assert.deepEqual(kept, stored.get(name));
           for (const [field, value] of Object.entries(fields)) assert.deepEqual(kept[field], value, field);
@@ -138,7 +138,7 @@ describe('the CRD of KubeLB that is replaced in place', () => {
     });
   }
 
-  it('lets every object lose its finalizer', async () => {
+  it('the CRD of KubeLB that is replaced in place lets every object lose its finalizer', async () => {
     await install(ours);
     for (const { metadata } of objects) {
       const path = `${SYNC_SECRETS}/${metadata.name}`;
@@ -152,16 +152,16 @@ describe('the CRD of KubeLB that is replaced in place', () => {
 describe('the CRD', () => {
   before(() => install(ours));
 
-  it('is accepted without a complaint', async () => {
+  it('the CRD is accepted without a complaint', async () => {
     const types = (await api.get(DEFINITION)).status.conditions.map((one: Json) => one.type);
     assert.deepEqual(types.sort(), ['Established', 'NamesAccepted'], 'NonStructuralSchema would stand here');
   });
 
-  it('validates what the CRD of KubeLB validates', () => {
+  it('the CRD validates what the CRD of KubeLB validates', () => {
     assert.deepEqual(withoutTexts(schemaOf(ours)), withoutTexts(schemaOf(theirs)));
   });
 
-  it('refuses data that are not base64, or empty, and a condition without a reason', async () => {
+  it('the CRD refuses data that are not base64, or empty, and a condition without a reason', async () => {
     for (const text of ['not base64!', 'YQ', 'Y Q==', '']) {
       const refused = await api.raw('POST', SYNC_SECRETS, { body: syncSecret('refused', { data: { a: text } }) });
       assert.equal(refused.status, 422, text);
@@ -173,7 +173,7 @@ describe('the CRD', () => {
   });
 
   for (const file of readdirSync(MANIFESTS)) {
-    it(`accepts the manifest ${file}`, async () => {
+    it(`the CRD accepts the manifest ${file}`, async () => {
       const object: Json = parse(readFileSync(new URL(file, MANIFESTS), 'utf8'));
       await api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: object.metadata.namespace } });
       const stored = await api.call('PATCH', await api.pathOf(object), {
@@ -186,7 +186,7 @@ describe('the CRD', () => {
     });
   }
 
-  it('prints the columns of the original', async () => {
+  it('the CRD prints the columns of the original', async () => {
     await api.create(syncSecret('table', { type: 'kubernetes.io/tls' }));
     await api.patch(`${SYNC_SECRETS}/table/status`, { status: { phase: 'Synced' } });
     const table = await api.get(`${SYNC_SECRETS}/table`, TABLE);

@@ -81,7 +81,7 @@ async function disconnect({ ccm }: Running): Promise<void> {
 describe('the deletion of a SyncSecret', () => {
   const down = /^SyncSecret is being deleted; the management cluster does not answer$/;
 
-  it('ends at the time limit with the management cluster down, and the copy goes when that is back', async () => {
+  it('the deletion of a SyncSecret ends at the time limit with the management cluster down, and the copy goes when that is back', async () => {
     const run = await running('down');
     await disconnect(run);
     await remove(run.object);
@@ -91,7 +91,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('ends at the time limit with a management cluster that is silent', async () => {
+  it('the deletion of a SyncSecret ends at the time limit with a management cluster that is silent', async () => {
     const run = await running('silent', SHORT_LIMIT);
     scene.clusters.link.partition();
     await remove(run.object);
@@ -100,7 +100,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('ends at the time limit without the permission, and the copy goes when that is back', async () => {
+  it('the deletion of a SyncSecret ends at the time limit without the permission, and the copy goes when that is back', async () => {
     const run = await running('forbidden');
     const { namespace, token } = run.tenant;
     const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings/keyferry-syncsecret-ccm`;
@@ -115,7 +115,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('ends at the time limit without a manager, and copy and Secret go when there is one', async () => {
+  it('the deletion of a SyncSecret ends at the time limit without a manager, and copy and Secret go when there is one', async () => {
     const run = await running('unmanaged');
     await run.manager.kill9();
     await remove(run.object);
@@ -126,7 +126,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('goes on after a restart, and the copy goes later', async () => {
+  it('the deletion of a SyncSecret goes on after a restart, and the copy goes later', async () => {
     const run = await running('restarted');
     await disconnect(run);
     await remove(run.object);
@@ -140,7 +140,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('that was requested while the CCM did not run is tried, also after the time limit', async () => {
+  it('the deletion of a SyncSecret that was requested while the CCM did not run is tried, also after the time limit', async () => {
     const run = await running('late');
     await run.ccm.kill9();
     await remove(run.object);
@@ -157,7 +157,7 @@ describe('the deletion of a SyncSecret', () => {
     );
   });
 
-  it('leaves a SyncSecret that another client holds, without a copy', async () => {
+  it('the deletion of a SyncSecret leaves a SyncSecret that another client holds, without a copy', async () => {
     const run = await running('held', SHORT_LIMIT);
     const { object, chain, tenant } = run;
     const path = syncSecretPath('default', 'held');
@@ -174,7 +174,7 @@ describe('the deletion of a SyncSecret', () => {
     await scene.gone(scene.tenantApi, object);
   });
 
-  it('ends while somebody deletes the copy', async () => {
+  it('the deletion of a SyncSecret ends while somebody deletes the copy', async () => {
     const run = await running('both');
     await run.manager.kill9();
     await remove(run.chain.copy, scene.managementApi);
@@ -184,7 +184,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('leaves no copy that is made meanwhile', async () => {
+  it('the deletion of a SyncSecret leaves no copy that is made meanwhile', async () => {
     const run = await running('first', SHORT_LIMIT);
     const { link } = scene.clusters;
     for (const waits of [false, true]) {
@@ -214,7 +214,7 @@ describe('the deletion of a SyncSecret', () => {
 });
 
 describe('a SyncSecret that is created again', () => {
-  it('has a copy of its own, and the old one goes', async () => {
+  it('a SyncSecret that is created again has a copy of its own, and the old one goes', async () => {
     const run = await running('again', SHORT_LIMIT);
     await disconnect(run);
     await remove(run.object);
@@ -226,7 +226,7 @@ describe('a SyncSecret that is created again', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('while its old copy waits for a finalizer has a copy of its own, too', async () => {
+  it('a SyncSecret that is created again while its old copy waits for a finalizer has a copy of its own, too', async () => {
     const run = await running('again', SHORT_LIMIT);
     const { copy } = run.chain;
     const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
@@ -287,7 +287,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
   };
 
-  it('can be deleted in the tenant cluster', async () => {
+  it(`a namespace with ${FULL} SyncSecrets can be deleted in the tenant cluster`, async () => {
     const tenant = await scene.tenant();
     await Promise.all([scene.ccm(tenant), runningManager()]);
     await many(tenant, 'full');
@@ -296,7 +296,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(tenant);
   });
 
-  it('can be deleted in the tenant cluster while the management cluster is down', async () => {
+  it(`a namespace with ${FULL} SyncSecrets can be deleted in the tenant cluster while the management cluster is down`, async () => {
     const run = await running('one-more', SHORT_LIMIT);
     await many(run.tenant, 'full-down');
     await disconnect(run);
@@ -307,7 +307,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(run.tenant);
   });
 
-  it('can be deleted in the management cluster, and then in the tenant cluster', async () => {
+  it(`a namespace with ${FULL} SyncSecrets can be deleted in the management cluster, and then in the tenant cluster`, async () => {
     const { tenant, object } = await running('last', SHORT_LIMIT);
     const objects = await many(tenant, 'full-there');
     await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);

@@ -172,7 +172,7 @@ describe('labels and annotations', () => {
       FREE_ANNOTATIONS,
     ],
   ] as const) {
-    it(title, async () => {
+    it(`labels and annotations ${title}`, async () => {
       await startAll(...args);
       const { objects } = await victims();
       const before = await everything();
@@ -247,7 +247,7 @@ describe('labels and annotations', () => {
     });
   }
 
-  it('are the same after a change, and in another spelling of the object', async () => {
+  it('labels and annotations are the same after a change, and in another spelling of the object', async () => {
     await startAll('--syncsecret-propagate-annotations=note');
     const object = await attack('attack');
     await scene.made(object, { a: 'mine' });
@@ -270,7 +270,7 @@ describe('labels and annotations', () => {
 });
 
 describe('types', () => {
-  it('of tokens make no token: a token for a ServiceAccount is opaque, a bootstrap token is refused', async () => {
+  it('types of tokens make no token: a token for a ServiceAccount is opaque, a bootstrap token is refused', async () => {
     await startAll();
     const metadata = { annotations: { 'kubernetes.io/service-account.name': 'default' } };
     const type = 'kubernetes.io/service-account-token';
@@ -297,7 +297,7 @@ describe('types', () => {
 });
 
 describe('marks, owners and names', () => {
-  it('of others harm nobody: their objects stay, also when the SyncSecrets of the tenant are deleted', async () => {
+  it('marks, owners and names of others harm nobody: their objects stay, also when the SyncSecrets of the tenant are deleted', async () => {
     await startAll();
     const { objects, chain } = await victims();
     const config = await admin.create({
@@ -380,7 +380,7 @@ describe('marks, owners and names', () => {
 });
 
 describe('what a tenant reads', () => {
-  it('names no quota, webhook, policy or user of the management cluster', async () => {
+  it('what a tenant reads names no quota, webhook, policy or user of the management cluster', async () => {
     await startAll();
     const { namespace } = tenant;
     const settled = await attack('settled');

@@ -99,7 +99,7 @@ describe('two clusters with one tenant name', () => {
     await copyGone(pair, pair.others);
   });
 
-  it('leave a copy alone whose mark names a third cluster, and say so', async () => {
+  it('two clusters with one tenant name leave a copy alone whose mark names a third cluster, and say so', async () => {
     const pair = await running('moved');
     const { own, tenant } = pair;
     const path = syncSecretPath(tenant.namespace, own.metadata.uid);
@@ -133,7 +133,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     return async () => await scene.tenantApi.patch(role, { rules });
   }
 
-  it('works, deletes no orphans until it can, and touches no copy of another cluster', async () => {
+  it('a CCM that cannot read the identity of its cluster works, deletes no orphans until it can, and touches no copy of another cluster', async () => {
     const pair = await running('same');
     const { tenant, own, others } = pair;
     const orphan = await scene.create('default', 'orphan', VALUES);
@@ -201,7 +201,7 @@ describe('namespaces of a tenant that are named as those of a management cluster
   const OTHER = 'tenant-other';
   const forgedLabels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
 
-  it('are served, and a forged copy in one of them changes nothing for others', async () => {
+  it('namespaces of a tenant that are named as those of a management cluster are served, and a forged copy in one of them changes nothing for others', async () => {
     const tenant = await scene.tenant();
     await scene.ccm(tenant);
     await scene.namespaces(tenant.namespace, OTHER);
@@ -219,7 +219,7 @@ describe('namespaces of a tenant that are named as those of a management cluster
     assert.deepEqual(uids, [before.copy.metadata.uid, before.secret.metadata.uid]);
   });
 
-  it('keep their copies as they are while the CCM may not read the identity of the management cluster', async () => {
+  it('namespaces of a tenant that are named as those of a management cluster keep their copies as they are while the CCM may not read the identity of the management cluster', async () => {
     const tenant = await scene.tenant();
     const ccm = await scene.ccm(tenant);
     await scene.namespaces(OTHER);

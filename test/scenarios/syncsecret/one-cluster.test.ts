@@ -227,7 +227,7 @@ const writersOf = (entries: readonly AuditEntry[], resource: string, namespace: 
 
 for (const [title, kind] of Object.entries({ 'in one process': both, 'in two processes': ccmAndManager })) {
   describe(`one cluster for both roles, ${title}`, () => {
-    it('has one copy, one Secret and one writer of each status, and no requests once settled', async () => {
+    it(`one cluster for both roles, ${title} has one copy, one Secret and one writer of each status, and no requests once settled`, async () => {
       await start(kind);
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
       await requests().settled();
@@ -270,7 +270,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
     });
 
-    it('repairs the copies, and serves again what was deleted by hand', async () => {
+    it(`one cluster for both roles, ${title} repairs the copies, and serves again what was deleted by hand`, async () => {
       await start(kind);
       const object = await syncSecret(APP, 'one');
       await offered('two');
@@ -294,7 +294,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
     });
 
-    it('adopts what KubeLB has made, whose labels offer every Secret', async () => {
+    it(`one cluster for both roles, ${title} adopts what KubeLB has made, whose labels offer every Secret`, async () => {
       const finalizers = [ORIGINAL_FINALIZER];
       const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
       const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };
@@ -318,7 +318,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal(await api.find(pathOf(made)), undefined);
     });
 
-    it('leaves the SyncSecrets in the namespaces of tenants to the manager', async () => {
+    it(`one cluster for both roles, ${title} leaves the SyncSecrets in the namespaces of tenants to the manager`, async () => {
       await start(kind);
       await using history = await History.begin();
       const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
@@ -353,7 +353,7 @@ describe('a manager', () => {
   const secretIn = async (object: Json): Promise<Json> =>
     await api.find(secretPath(object.metadata.namespace, uidOf(object)));
 
-  it('of the namespaces of tenants leaves a new SyncSecret to the CCM, also while that does not run', async () => {
+  it('a manager of the namespaces of tenants leaves a new SyncSecret to the CCM, also while that does not run', async () => {
     await start({ manager: ccmAndManager.manager });
     await using history = await History.begin();
     const object = await syncSecret(APP, 'new');
@@ -365,7 +365,7 @@ describe('a manager', () => {
     await history.assertCreated(object, copy, secret);
   });
 
-  it('serves SyncSecrets of any namespace at once, and hands them over to a CCM that is added later', async () => {
+  it('a manager serves SyncSecrets of any namespace at once, and hands them over to a CCM that is added later', async () => {
     await start(anyManager);
     const object = await syncSecret(APP, 'one');
     await within(AT_ONCE_MS, 'the Secret', async () => {
@@ -376,7 +376,7 @@ describe('a manager', () => {
     await waitFor(async () => (await secretIn(object)) === undefined, { message: () => `the old Secret\n${tail()}` });
   });
 
-  it('leaves a forged propagated SyncSecret alone, and serves others at once', async () => {
+  it('a manager leaves a forged propagated SyncSecret alone, and serves others at once', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const forged = await Promise.all(
@@ -397,7 +397,7 @@ describe('a manager', () => {
     }
   });
 
-  it('lets clones of propagated SyncSecrets go when the CCM has had its time, and not before', async () => {
+  it('a manager lets clones of propagated SyncSecrets go when the CCM has had its time, and not before', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const metadata = { annotations, finalizers: [FINALIZER] };
@@ -414,7 +414,7 @@ describe('a manager', () => {
 });
 
 describe('a CCM in one cluster', () => {
-  it('leaves propagated on a SyncSecret whose deletion a foreign finalizer holds, so that no manager takes it', async () => {
+  it('a CCM in one cluster leaves propagated on a SyncSecret whose deletion a foreign finalizer holds, so that no manager takes it', async () => {
     await start({ ccm: ccmAndManager.ccm, ...anyManager });
     const object = await syncSecret(APP, 'held');
     const { copy, secret } = await synced('held');

@@ -59,7 +59,7 @@ const SUBJECTS: Readonly<Record<string, object>> = {
 const manifest = (file: string): string => readFileSync(new URL(file, DEPLOY), 'utf8');
 
 describe('the manifests', () => {
-  it('are these', () => {
+  it('the manifests of roles for SyncSecrets are those that this test compares', () => {
     assert.deepEqual(
       globSync('rbac-syncsecret-*.yaml', { cwd: DEPLOY.pathname }).toSorted(),
       Object.keys(GOLDEN).sort(),

@@ -130,7 +130,7 @@ for (const [hop, edits] of Object.entries(hops)) {
   const part = ({ chain }: Case): Json => (hop === 'Secret' ? chain.secret : chain.copy);
 
   describe(`a ${hop} that another client changes`, () => {
-    it('is restored at once', async () => {
+    it(`a ${hop} that another client changes is restored at once`, async () => {
       const { tenant } = await scene.running(ALL_TRAVEL);
       const cases = await prepare(tenant, `live-${hop.toLowerCase()}`, edits);
       await within(REPAIRED_MS, 'the repairs', async () => {
@@ -139,7 +139,7 @@ for (const [hop, edits] of Object.entries(hops)) {
       });
     });
 
-    it('is restored after the next start, if the change was made in between', async () => {
+    it(`a ${hop} that another client changes is restored after the next start, if the change was made in between`, async () => {
       const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
       const cases = await prepare(tenant, `later-${hop.toLowerCase()}`, edits);
       await Promise.all([ccm.kill9(), manager.kill9()]);
@@ -148,7 +148,7 @@ for (const [hop, edits] of Object.entries(hops)) {
       await restored(tenant, cases);
     });
 
-    it('is restored after the next start of that program alone', async () => {
+    it(`a ${hop} that another client changes is restored after the next start of that program alone`, async () => {
       const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
       const cases = await prepare(tenant, `alone-${hop.toLowerCase()}`, edits);
       await (hop === 'Secret' ? manager : ccm).kill9();
@@ -162,7 +162,7 @@ for (const [hop, edits] of Object.entries(hops)) {
 describe('a deletion that a foreign finalizer holds', () => {
   const hold = { metadata: { finalizers: [FOREIGN] } };
 
-  it('of a Secret: it is made again as soon as the finalizer goes, and the status says what is waited for', async () => {
+  it('a deletion that a foreign finalizer holds of a Secret: it is made again as soon as the finalizer goes, and the status says what is waited for', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
@@ -179,7 +179,7 @@ describe('a deletion that a foreign finalizer holds', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('of a copy: it is made again as soon as the finalizer goes, with a new Secret', async () => {
+  it('a deletion that a foreign finalizer holds of a copy: it is made again as soon as the finalizer goes, with a new Secret', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
@@ -199,7 +199,7 @@ describe('a deletion that a foreign finalizer holds', () => {
 });
 
 describe('a tenant’s SyncSecret', () => {
-  it('gets its finalizer and its annotation back', async () => {
+  it('a tenant’s SyncSecret gets its finalizer and its annotation back', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'mine', VALUES);
     await scene.arrived(tenant, object, VALUES);
@@ -217,7 +217,7 @@ describe('a tenant’s SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('that gets the origin labels of another object has no copy, until they are removed', async () => {
+  it('a tenant’s SyncSecret that gets the origin labels of another object has no copy, until they are removed', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'mine', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);

@@ -65,7 +65,7 @@ async function ownerIn(namespace: string): Promise<Json> {
 }
 
 describe('a settled state', () => {
-  it('has no writes and no reads of objects: while it lasts, with changes that concern nobody, and at a restart', async () => {
+  it('a settled state has no writes and no reads of objects: while it lasts, with changes that concern nobody, and at a restart', async () => {
     const { managementApi, tenantApi } = scene;
     const { tenant, ccm, manager } = await scene.running();
     const objects = await specimens('settled');
@@ -156,7 +156,7 @@ describe('the writes for one SyncSecret', () => {
   const writesOf = (requests: readonly AuditEntry[], ...names: readonly string[]): string[] =>
     requests.filter((entry) => isWrite(entry) && names.includes(entry.name)).map(lineOf);
 
-  it('are six from nothing, and four for a change', async () => {
+  it('the writes for one SyncSecret are six from nothing, and four for a change', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('counted');
     const seen: Json[] = [];

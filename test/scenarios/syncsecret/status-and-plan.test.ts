@@ -65,7 +65,7 @@ async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
 const ruleOf = ({ rules }: Json, name: string): Json => rules.find((rule: Json) => rule.name === name);
 
 describe('status', () => {
-  it('has a SyncSecret of a tenant in both clusters, and its Secret in the management cluster', async () => {
+  it('status has a SyncSecret of a tenant in both clusters, and its Secret in the management cluster', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'seen', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
@@ -100,7 +100,7 @@ describe('status', () => {
     assert.equal(made.heldVersion, made.sourceVersion);
   });
 
-  it('names the SyncSecret of the tenant: in full, for a copy of KubeLB as in its labels, and for an orphan', async () => {
+  it('status names the SyncSecret of the tenant: in full, for a copy of KubeLB as in its labels, and for an orphan', async () => {
     const { tenant, ccm, manager } = await scene.running();
     const api = scene.managementApi;
     const long = `long-${'n'.repeat(80)}`;
@@ -132,7 +132,7 @@ describe('status', () => {
     );
   });
 
-  it('shows without the permission to list Secrets what the SyncSecrets say, and what is missing', async () => {
+  it('status shows without the permission to list Secrets what the SyncSecrets say, and what is missing', async () => {
     const { tenant } = await scene.running();
     const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(unfit, 'Failed');
@@ -155,7 +155,7 @@ describe('status', () => {
     }
   });
 
-  it('has a Secret whose SyncSecret is gone as an orphan', async () => {
+  it('status has a Secret whose SyncSecret is gone as an orphan', async () => {
     const manager = await scene.manager();
     const api = scene.managementApi;
     const object = await scene.create('default', 'left', { a: 'one' }, {}, api);
@@ -179,7 +179,7 @@ describe('status', () => {
     await scene.gone(api, secret);
   });
 
-  it('has a SyncSecret as an orphan whose Secret is gone or no longer offered, and a Secret with marks of another place', async () => {
+  it('status has a SyncSecret as an orphan whose Secret is gone or no longer offered, and a Secret with marks of another place', async () => {
     const { tenantApi, managementApi } = scene;
     const tenant = await scene.tenant();
     const args = ['--enable-secret-synchronizer'];
@@ -212,7 +212,7 @@ describe('status', () => {
     assert.deepEqual((await report(scene.clusters.tenantPlane)).orphans, []);
   });
 
-  it('has the Secret that cannot be written, and why', async () => {
+  it('status has the Secret that cannot be written, and why', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
@@ -252,7 +252,7 @@ describe('plan', () => {
   const planned = async (plane: ControlPlane, text: string): Promise<string> =>
     (await runProgram(['plan', '-', '--kubeconfig', plane.kubeconfigPath], text)).stdout;
 
-  it('says of the first SyncSecret of a cluster what becomes of it in either kind of cluster', async () => {
+  it('plan says of the first SyncSecret of a cluster what becomes of it in either kind of cluster', async () => {
     const text = await planned(scene.clusters.tenantPlane, manifest('first', { stringData: { a: 'x' } }));
     assert.match(
       text,
@@ -260,7 +260,7 @@ describe('plan', () => {
     );
   });
 
-  it('shows the change of a Secret, and what becomes of a new SyncSecret and of one of a tenant', async () => {
+  it('plan shows the change of a Secret, and what becomes of a new SyncSecret and of one of a tenant', async () => {
     const { tenant } = await scene.running();
     const api = scene.managementApi;
     const object = await scene.create('default', 'planned', { a: 'one' }, {}, api);

@@ -45,7 +45,7 @@ async function phases(api: TestApi, object: Json): Promise<AsyncDisposable & { r
 }
 
 describe('the status in the management cluster', () => {
-  it('is that of KubeLB after success and failure', async () => {
+  it('the status in the management cluster is that of KubeLB after success and failure', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const type = 'kubernetes.io/tls';
@@ -71,7 +71,7 @@ describe('the status in the management cluster', () => {
     assert.deepEqual(statusOf(again), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 3));
   });
 
-  it('keeps the time of the transition until the condition changes', async () => {
+  it('the status in the management cluster keeps the time of the transition until the condition changes', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const object = await scene.create('default', 'timed', { a: 'one' }, {}, api);
@@ -88,7 +88,7 @@ describe('the status in the management cluster', () => {
     assert.notEqual(third.lastTransitionTime, first.lastTransitionTime);
   });
 
-  it('is Terminating while another client holds the object, and the condition is True, as in KubeLB', async () => {
+  it('the status in the management cluster is Terminating while another client holds the object, and the condition is True, as in KubeLB', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const metadata = { finalizers: [FOREIGN] };
@@ -107,7 +107,7 @@ describe('the status in the management cluster', () => {
     await scene.gone(api, object);
   });
 
-  it('is never Synced for a generation that the Secret does not have', async () => {
+  it('the status in the management cluster is never Synced for a generation that the Secret does not have', async () => {
     await scene.manager();
     const { managerProxy } = scene.clusters;
     const api = scene.managementApi;
@@ -130,7 +130,7 @@ describe('the status in the management cluster', () => {
 });
 
 describe('the status in the tenant’s cluster', () => {
-  it('is that of the whole chain: Synced, Failed with the message of the management cluster, Pending', async () => {
+  it('the status in the tenant’s cluster is that of the whole chain: Synced, Failed with the message of the management cluster, Pending', async () => {
     const { tenant, manager } = await scene.running();
     const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
     const path = syncSecretPath('default', 'whole');
@@ -152,7 +152,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('is never Synced for a generation that the copy does not have', async () => {
+  it('the status in the tenant’s cluster is never Synced for a generation that the copy does not have', async () => {
     await scene.running();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'slow', { a: 'one' });
@@ -168,7 +168,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('is never Synced by the status of an earlier copy, also while the watch of the copies is late', async () => {
+  it('the status in the tenant’s cluster is never Synced by the status of an earlier copy, also while the watch of the copies is late', async () => {
     const { manager } = await scene.running();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'late', { a: 'one' });
@@ -183,7 +183,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('is Terminating while another client holds the object, with the copy gone', async () => {
+  it('the status in the tenant’s cluster is Terminating while another client holds the object, with the copy gone', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', { a: 'one' }, { metadata: { finalizers: [FOREIGN] } });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
@@ -200,7 +200,7 @@ describe('a status that somebody else has written', () => {
   /** What another client makes of a status. */
   const FORGERIES: readonly Json[] = [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null];
 
-  it('is replaced in both clusters', async () => {
+  it('a status that somebody else has written is replaced in both clusters', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'forged', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -216,7 +216,7 @@ describe('a status that somebody else has written', () => {
     }
   });
 
-  it('never makes a failure Synced for a tenant', async () => {
+  it('a status that somebody else has written never makes a failure Synced for a tenant', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'spoofed', { a: 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
@@ -237,7 +237,7 @@ describe('events', () => {
     return found.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
   };
 
-  it('warn on both sides when the condition turns False, and once for all retries', async () => {
+  it('events warn on both sides when the condition turns False, and once for all retries', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'warned', { 'tls.crt': 'x' });
     await scene.phase(object, 'Synced');
@@ -274,7 +274,7 @@ describe('events', () => {
     await scene.event(copy, 'SyncFailed', /are never copied/, scene.managementApi);
   });
 
-  it('do not warn of anything that succeeds', async () => {
+  it('events do not warn of anything that succeeds', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'quiet', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -305,7 +305,7 @@ describe('the metrics', () => {
     return results.map(({ labels, value }) => `${labels.namespace} ${labels.result} ${value}`).toSorted();
   }
 
-  it('have the names, labels and buckets of KubeLB, and count a conflict and a failure as an error', async () => {
+  it('the metrics have the names, labels and buckets of KubeLB, and count a conflict and a failure as an error', async () => {
     const tenant = await scene.tenant();
     const path = syncSecretPath('default', 'counted');
     const object = await scene.create('default', 'counted', { a: 'one' });

@@ -143,7 +143,7 @@ describe('a labelled Secret', () => {
   };
   const flags = { 'syncsecret-ccm': [ON], run: [`--syncsecret-${ON.slice(2)}`] };
   for (const [command, args] of Object.entries(flags)) {
-    it(`becomes a SyncSecret that the CCM propagates: ${command} ${args.join(' ')}`, async () => {
+    it(`a labelled Secret becomes a SyncSecret that the CCM propagates: ${command} ${args.join(' ')}`, async () => {
       const tenant = await scene.tenant();
       await scene.ccm(tenant, { args, inRun: command === 'run' });
       const offered = await secret('offered', specimen);
@@ -156,7 +156,7 @@ describe('a labelled Secret', () => {
     });
   }
 
-  it('becomes a SyncSecret without a CCM: run --controllers syncsecret-synchronizer', async () => {
+  it('a labelled Secret becomes a SyncSecret without a CCM: run --controllers syncsecret-synchronizer', async () => {
     await using operator = await Keyferry.start({
       command: 'run',
       kubeconfig: scene.clusters.ccmKubeconfig,
@@ -169,7 +169,7 @@ describe('a labelled Secret', () => {
     assert.equal(made.status, undefined);
   });
 
-  it('is followed: data, type, labels, immutable, and a new Secret of its name', async () => {
+  it('a labelled Secret is followed: data, type, labels, immutable, and a new Secret of its name', async () => {
     const { tenant } = await running();
     const offered = await secret('offered', { metadata: { labels: { app: 'web', tier: 'x' } } });
     const { made } = await arrived(tenant, 'offered');
@@ -198,14 +198,14 @@ describe('a labelled Secret', () => {
     await scene.phase(again, 'Synced');
   });
 
-  it('that gets the label later has a SyncSecret from then on', async () => {
+  it('a labelled Secret that gets the label later has a SyncSecret from then on', async () => {
     const { tenant } = await running();
     const offered = await secret('later', {}, {});
     await scene.tenantApi.patch(pathOf(offered), { metadata: { labels: OFFERED } });
     await arrived(tenant, 'later');
   });
 
-  it('may have any name, and be a copy of a SecretMirror', async () => {
+  it('a labelled Secret may have any name, and be a copy of a SecretMirror', async () => {
     const { tenant } = await running();
     const name = 'long-'.padEnd(253, 'n');
     await secret(name);
@@ -234,7 +234,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       }),
   };
   for (const isRunning of [true, false]) {
-    it(isRunning ? 'at once' : 'after the next start', async () => {
+    it(`a Secret that is no longer offered has no SyncSecret ${isRunning ? 'soon' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const names = Object.keys(actions);
       const offered = await Promise.all(
@@ -256,7 +256,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
     });
   }
 
-  it('and a SyncSecret of another Secret stays', async () => {
+  it('a Secret that is no longer offered has no SyncSecret and a SyncSecret of another Secret stays', async () => {
     const { tenant } = await running();
     const [first] = [await secret('first'), await secret('second')];
     const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
@@ -292,7 +292,7 @@ describe('the finalizer of KubeLB', () => {
     assert.equal((await findOffered('unlabelled')).metadata.uid, unlabelled.metadata.uid);
   };
 
-  it('is removed, and the SyncSecrets of KubeLB are adopted or deleted', async () => {
+  it('the finalizer of KubeLB is removed, and the SyncSecrets of KubeLB are adopted or deleted', async () => {
     const all = await specimens();
     const before = await find('labelled');
     const { tenant } = await running();
@@ -304,7 +304,7 @@ describe('the finalizer of KubeLB', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it('is removed in spite of failures, and of a crash after each step', async () => {
+  it('the finalizer of KubeLB is removed in spite of failures, and of a crash after each step', async () => {
     const { tenantProxy } = scene.clusters;
     const all = await specimens();
     const tenant = await scene.tenant();
@@ -323,7 +323,7 @@ describe('the finalizer of KubeLB', () => {
     await assertTidy(all);
   });
 
-  it('is removed from a Secret that loses the label, or is deleted, while it cannot be removed', async () => {
+  it('the finalizer of KubeLB is removed from a Secret that loses the label, or is deleted, while it cannot be removed', async () => {
     const { tenant } = await running();
     const { tenantProxy } = scene.clusters;
     const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
@@ -344,7 +344,7 @@ describe('the finalizer of KubeLB', () => {
 });
 
 describe('a SyncSecret that belongs to somebody', () => {
-  it('is a Conflict and stays as it is, and the Secret takes over when it goes', async () => {
+  it('a SyncSecret that belongs to somebody is a Conflict and stays as it is, and the Secret takes over when it goes', async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' }, { metadata: { labels: { app: 'mine' } } });
     await scene.arrived(tenant, mine, { mine: 'x' });
@@ -363,7 +363,7 @@ describe('a SyncSecret that belongs to somebody', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it('stays if the Secret goes, and a clone of a SyncSecret belongs to the user', async () => {
+  it('a SyncSecret that belongs to somebody stays if the Secret goes, and a clone of a SyncSecret belongs to the user', async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' });
     const offered = await secret('mine');
@@ -400,7 +400,7 @@ describe('a SyncSecret that somebody changes', () => {
     'no finalizer': { metadata: { finalizers: null } },
   };
   for (const isRunning of [true, false]) {
-    it(`is as before, with the marks of synchronizer and CCM: ${isRunning ? 'at once' : 'after the next start'}`, async () => {
+    it(`a SyncSecret that somebody changes is as before, with the marks of synchronizer and CCM: ${isRunning ? 'at once' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const cases = await Promise.all(
         Object.entries(edits).map(async ([title, edit], index) => {
@@ -427,7 +427,7 @@ describe('a SyncSecret that somebody changes', () => {
     });
   }
 
-  it('is made again after a deletion, also while its copy cannot be deleted', async () => {
+  it('a SyncSecret that somebody changes is made again after a deletion, also while its copy cannot be deleted', async () => {
     const { tenant } = await running();
     const { link } = scene.clusters;
     await secret('deleted');
@@ -453,7 +453,7 @@ describe('the Secrets of a tenant', () => {
     return readAuditLog(tenantPlane, ccmUser).filter(({ resource }) => resource.startsWith('secrets'));
   };
 
-  it('that have no label are never read', async () => {
+  it('the Secrets of a tenant that have no label are never read', async () => {
     const { tenant } = await running();
     const from = requestsForSecrets().length;
     const other = await secret('other', {}, {});
@@ -471,7 +471,7 @@ describe('the Secrets of a tenant', () => {
     assert.deepEqual(others, []);
   });
 
-  it('are not requested at all without the flag', async () => {
+  it('the Secrets of a tenant are not requested at all without the flag', async () => {
     const tenant = await scene.tenant();
     const from = requestsForSecrets().length;
     await scene.ccm(tenant);

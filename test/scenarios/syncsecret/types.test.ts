@@ -50,7 +50,7 @@ describe('the type of a SyncSecret', () => {
   };
 
   for (const [type, values] of Object.entries(types)) {
-    it(`is that of the copy and of the Secret: ${type}`, async () => {
+    it(`the type of a SyncSecret is that of the copy and of the Secret: ${type}`, async () => {
       const name = type.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       const data = values();
       const object = await scene.create('default', name, {}, { data, type });
@@ -60,7 +60,7 @@ describe('the type of a SyncSecret', () => {
     });
   }
 
-  it(`is Opaque in the Secret for ${TOKEN}, so that no token is issued, and the condition says so`, async () => {
+  it(`the type of a SyncSecret is Opaque in the Secret for ${TOKEN}, so that no token is issued, and the condition says so`, async () => {
     const annotations = { 'kubernetes.io/service-account.name': 'default' };
     const object = await scene.create('default', 'token', { token: 'x' }, { type: TOKEN, metadata: { annotations } });
     const { copy, secret } = await arrived(object, 'Opaque', scene.data({ token: 'x' }));
@@ -84,7 +84,7 @@ describe('the type of a SyncSecret', () => {
     await scene.phase(object, 'Synced', { message: /^Secret synced successfully$/ });
   });
 
-  it(`is refused by the manager for ${BOOTSTRAP}, and an earlier Secret stays as it is`, async () => {
+  it(`the type of a SyncSecret is refused by the manager for ${BOOTSTRAP}, and an earlier Secret stays as it is`, async () => {
     const object = await scene.create('default', 'bootstrap', { 'token-id': 'x' }, { type: BOOTSTRAP });
     const refused = {
       reason: 'SyncFailed',
@@ -103,7 +103,7 @@ describe('the type of a SyncSecret', () => {
     await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
   });
 
-  it('can change: the Secret is replaced under its name', async () => {
+  it('the type of a SyncSecret can change: the Secret is replaced under its name', async () => {
     const tls = scene.data({ 'tls.crt': 'certificate', 'tls.key': 'key' });
     const object = await scene.create('default', 'changed', {}, { data: tls });
     const path = syncSecretPath('default', 'changed');
@@ -129,7 +129,7 @@ describe('the type of a SyncSecret', () => {
     assert.equal(new Set([first, second, third].map(({ secret }) => secret.metadata.uid)).size, 3);
   });
 
-  it('that the data do not fit is reported with the key, and the earlier Secret stays', async () => {
+  it('the type of a SyncSecret that the data do not fit is reported with the key, and the earlier Secret stays', async () => {
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' });
     const { secret } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
     await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { type: 'kubernetes.io/tls' });
@@ -159,7 +159,7 @@ describe('an immutable SyncSecret', () => {
     );
   const failed = { reason: 'SyncFailed', message: /immutable/ };
 
-  it('has an immutable copy and Secret, and a changed payload is Failed until it is no longer immutable', async () => {
+  it('an immutable SyncSecret has an immutable copy and Secret, and a changed payload is Failed until it is no longer immutable', async () => {
     const object = await scene.create('default', 'fixed', { a: 'one' }, { immutable: true });
     const path = syncSecretPath('default', 'fixed');
     const { secret } = await isImmutable(object, true, { a: 'one' });
@@ -183,7 +183,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('may become immutable later, with other data in the same write, and mutable again without other data', async () => {
+  it('an immutable SyncSecret may become immutable later, with other data in the same write, and mutable again without other data', async () => {
     const object = await scene.create('default', 'later', { a: 'one' });
     const path = syncSecretPath('default', 'later');
     const { secret } = await isImmutable(object, undefined, { a: 'one' });
@@ -196,7 +196,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('may change its labels, and not its type', async () => {
+  it('an immutable SyncSecret may change its labels, and not its type', async () => {
     const object = await scene.create('default', 'labelled', { a: 'one' }, { immutable: true });
     const path = syncSecretPath('default', 'labelled');
     const { copy, secret } = await isImmutable(object, true, { a: 'one' });

@@ -80,7 +80,7 @@ after(async () => {
 });
 
 describe('KV 2', () => {
-  it('is recognized, and its paths are accepted with and without data/', async () => {
+  it('KV 2 is recognized, and its paths are accepted with and without data/', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/app', { data: { k: 'v' } });
     await vault.write('team/store/data/data', { data: { k: 'w' } });
@@ -96,7 +96,7 @@ describe('KV 2', () => {
     assert.deepEqual((await root.resolve('secret/app')).mount, { path: 'secret/', kind: 'kv2' });
   });
 
-  it('distinguishes missing, deleted and destroyed entries, in the entry and in its metadata', async () => {
+  it('KV 2 distinguishes missing, deleted and destroyed entries, in the entry and in its metadata', async () => {
     const root = entriesFor(vault.rootToken);
     const states = async (): Promise<unknown[]> => {
       const entry = await root.read('secret/life');
@@ -119,7 +119,7 @@ describe('KV 2', () => {
     assert.deepEqual(rewritten, { written: true, version: 2, createdTime: await createdTime(root, 'secret/life') });
   });
 
-  it('makes one version for each change, and none without a change', async () => {
+  it('KV 2 makes one version for each change, and none without a change', async () => {
     const root = entriesFor(vault.rootToken);
     const path = 'secret/versions';
     for (let i = 0; i < 100; i++) {
@@ -132,7 +132,7 @@ describe('KV 2', () => {
     assert.equal((await vault.read('secret/metadata/versions')).data.current_version, 2);
   });
 
-  it('refuses to replace another version than the given one, and returns the current one', async () => {
+  it('KV 2 refuses to replace another version than the given one, and returns the current one', async () => {
     const root = entriesFor(vault.rootToken);
     await root.write('secret/cas', values({ k: '1' }), { ifVersion: 0 });
     await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 0 }), kind('casMismatch'));
@@ -140,7 +140,7 @@ describe('KV 2', () => {
     assert.equal((await root.write('secret/cas', values({ k: '2' }), { ifVersion: 1 })).version, 2);
   });
 
-  it('plans again after a conflict with another writer', async () => {
+  it('KV 2 plans again after a conflict with another writer', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/race', { data: { theirs: '0' } });
     let times = 0;
@@ -170,7 +170,7 @@ describe('KV 2', () => {
     assert.deepEqual((await vault.read('secret/data/race')).data.data, { theirs: '1', ours: 'y' });
   });
 
-  it('reads only the metadata to get the version, or the entry when a policy forbids that', async () => {
+  it('KV 2 reads only the metadata to get the version, or the entry when a policy forbids that', async () => {
     await vault.write('secret/data/polled', { data: { k: 'v' } });
     const allowed = await limited({ 'secret/data/polled': ['read'], 'secret/metadata/polled': ['read'] });
     assert.equal((await allowed.readVersion('secret/polled')).entry, undefined);
@@ -184,7 +184,7 @@ describe('KV 2', () => {
     assert.equal(vault.auditText().split('"secret/metadata/polled"').length - before, 2);
   });
 
-  it('writes nothing larger than Vault accepts', async () => {
+  it('KV 2 writes nothing larger than Vault accepts', async () => {
     const root = entriesFor(vault.rootToken);
     const big = values({ key: 'x'.repeat(1_032_192) });
     await assert.rejects(root.write('secret/big', big, { ifVersion: 0 }), (error) => {
@@ -194,7 +194,7 @@ describe('KV 2', () => {
     assert.equal((await root.read('secret/big')).state, 'missing');
   });
 
-  it('stores and returns any text and any bytes', async () => {
+  it('KV 2 stores and returns any text and any bytes', async () => {
     const root = entriesFor(vault.rootToken);
     const text = fc.string({ unit: 'binary' });
     const data = fc.dictionary(fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/), text, { minKeys: 1 });
@@ -223,7 +223,7 @@ describe('KV 2', () => {
     );
   });
 
-  it('is plain text to every other reader', async () => {
+  it('KV 2 is plain text to every other reader', async () => {
     const root = entriesFor(vault.rootToken);
     await root.update('secret/plain', () => toVaultValues(new Map([['password', SecretBytes.fromUtf8('cGFzcw==')]])));
     assert.deepEqual((await vault.read('secret/data/plain')).data.data, { password: 'cGFzcw==' });
@@ -231,7 +231,7 @@ describe('KV 2', () => {
 });
 
 describe('KV 1', () => {
-  it('is recognized, also with keys and paths named data', async () => {
+  it('KV 1 is recognized, also with keys and paths named data', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('kv1/app', { data: 'x', n: 1 });
     await vault.write('kv1/data/app', { k: 'inner' });
@@ -242,7 +242,7 @@ describe('KV 1', () => {
     assert.equal((await root.read('kv1/none')).state, 'missing');
   });
 
-  it('is not taken for a mount whose name begins with its name', async () => {
+  it('KV 1 is not taken for a mount whose name begins with its name', async () => {
     const root = entriesFor(vault.rootToken);
     assert.deepEqual((await root.resolve('kv/app')).mount, { path: 'kv/', kind: 'kv1' });
     assert.deepEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
@@ -250,7 +250,7 @@ describe('KV 1', () => {
     assert.equal(found(await root.read('kv1/beside')).values.get('k'), 'v');
   });
 
-  it('is compared before it is written', async () => {
+  it('KV 1 is compared before it is written', async () => {
     const root = entriesFor(vault.rootToken);
     assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, true);
     assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, false);
@@ -259,7 +259,7 @@ describe('KV 1', () => {
     await assert.rejects(root.write('kv1/w', values({ a: '3' }), { ifVersion: 0 }), kind('casMismatch'));
   });
 
-  it('keeps the digits of numbers', async () => {
+  it('KV 1 keeps the digits of numbers', async () => {
     const root = entriesFor(vault.rootToken);
     await fetch(`${vault.addr}/v1/kv1/num`, {
       method: 'POST',
@@ -274,7 +274,7 @@ describe('KV 1', () => {
 });
 
 describe('paths', () => {
-  it('without a mount are distinguished from missing entries', async () => {
+  it('paths without a mount are distinguished from missing entries', async () => {
     const root = entriesFor(vault.rootToken);
     await assert.rejects(root.read('nothing/here'), kind('invalidPath'));
     await assert.rejects(root.write('nothing/here', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
@@ -283,13 +283,13 @@ describe('paths', () => {
     await assert.rejects(root.read(''), kind('invalidPath'));
   });
 
-  it('in other mounts are read and not written', async () => {
+  it('paths in other mounts are read and not written', async () => {
     const root = entriesFor(vault.rootToken);
     assert.equal((await root.resolve('pki/cert/ca')).mount.kind, 'other');
     await assert.rejects(root.write('pki/config/urls', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
   });
 
-  it('that a policy forbids are reported as such, and the token is kept', async () => {
+  it('paths that a policy forbids are reported as such, and the token is kept', async () => {
     const limitedUser = await limited({ 'secret/data/mine': ['read'] });
     await assert.rejects(limitedUser.read('secret/theirs'), (error) => {
       assert.ok(isVaultError(error, 'permissionDenied'), String(error));
@@ -299,7 +299,7 @@ describe('paths', () => {
     assert.equal((await limitedUser.read('secret/mine')).state, 'missing');
   });
 
-  it('are classified by their form when Vault does not show its mounts', async () => {
+  it('paths are classified by their form when Vault does not show its mounts', async () => {
     const untold: VaultCaller = {
       addr: vault.addr,
       forgetLease: () => undefined,
@@ -321,7 +321,7 @@ describe('paths', () => {
 });
 
 describe('errors', () => {
-  it('have Vault’s message, and no value or token', async () => {
+  it('errors have Vault’s message, and no value or token', async () => {
     const token = (await vault.write('auth/token/create', { policies: ['default'] })).auth.client_token;
     const limitedUser = entriesFor(token);
     await assert.rejects(limitedUser.write('secret/x', values({ password: 'hunter2' }), { ifVersion: 0 }), (error) => {

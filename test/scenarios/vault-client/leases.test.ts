@@ -75,7 +75,7 @@ describe('leases', { skip }, () => {
     await postgres.stop();
   });
 
-  it('are returned with the credentials of a mount that is not KV', async () => {
+  it('leases are returned with the credentials of a mount that is not KV', async () => {
     const { entries } = await open();
     assert.equal((await entries.resolve(PATH)).mount.kind, 'other');
     const { lease, values } = await credentials(entries);
@@ -84,7 +84,7 @@ describe('leases', { skip }, () => {
     assert.ok(lease.leaseId.startsWith(`${PATH}/`));
   });
 
-  it('are renewed until max_ttl, and replaced before they expire', async () => {
+  it('leases are renewed until max_ttl, and replaced before they expire', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries, BRIEF);
     let { issuedAt, durationSeconds, renewable } = lease;
@@ -117,7 +117,7 @@ describe('leases', { skip }, () => {
     assert.notEqual(next.lease.leaseId, lease.leaseId);
   });
 
-  it('that have expired are distinguished from a Vault that does not answer', async () => {
+  it('leases that have expired are distinguished from a Vault that does not answer', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     assert.ok((await lookupLease(session, lease.leaseId))?.renewable);
@@ -134,7 +134,7 @@ describe('leases', { skip }, () => {
     assert.equal(renewalVerdict(new Error('no connection')), 'retry');
   });
 
-  it('prevent the revocation of their token when the session is stopped', async () => {
+  it('leases prevent the revocation of their token when the session is stopped', async () => {
     const own = new VaultSessions({ clock: systemClock });
     const role = await vault.appRole('keeper', { token_policies: ['app'], token_ttl: '1h' });
     const identity = {
@@ -154,7 +154,7 @@ describe('leases', { skip }, () => {
     await revokeLease(next, lease.leaseId);
   });
 
-  it('expire with their token, which is detected', async () => {
+  it('leases expire with their token, which is detected', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     const changed: string[] = [];
@@ -173,7 +173,7 @@ describe('leases', { skip }, () => {
     assert.equal(session.tokenDeadline(next.lease.tokenId), Infinity);
   });
 
-  it('report the deadline of a token that max_ttl ends, and outlive its replacement', async () => {
+  it('leases report the deadline of a token that max_ttl ends, and outlive its replacement', async () => {
     const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
     // Read when it is reported: later, on a busy machine, the token may have expired.
@@ -195,7 +195,7 @@ describe('leases', { skip }, () => {
     session.forgetLease(lease.leaseId);
   });
 
-  it('of a database that is down fail without an effect on other paths', async () => {
+  it('leases of a database that is down fail without an effect on other paths', async () => {
     const { session, entries } = await open();
     await postgres.stop();
     for (let i = 0; i < 6; i++) {

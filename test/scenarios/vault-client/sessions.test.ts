@@ -93,7 +93,7 @@ after(async () => {
 });
 
 describe('one login', () => {
-  it('serves all users and a thousand requests, and is revoked on stop', async () => {
+  it('one login serves all users and a thousand requests, and is revoked on stop', async () => {
     const role = await newRole();
     const users = Array.from({ length: 20 }, () => open(appRole(role)));
     await Promise.all(users.flatMap((session) => Array.from({ length: 50 }, () => read(session))));
@@ -104,7 +104,7 @@ describe('one login', () => {
     assert.throws(() => open(appRole(role)), is('closed'));
   });
 
-  it('is made for each credential, mount and namespace', async () => {
+  it('one login is made for each credential, mount and namespace', async () => {
     const first = await newRole();
     const other = await vault.appRole('elsewhere', { token_policies: ['reader'] }, 'team/approle');
     await Promise.all([read(open(appRole(first))), read(open(appRole(other, 'team/approle')))]);
@@ -114,12 +114,12 @@ describe('one login', () => {
     assert.equal(sessions.size, 4);
   });
 
-  it('accepts credentials with a trailing newline', async () => {
+  it('one login accepts credentials with a trailing newline', async () => {
     const { roleId, secretId } = await newRole();
     await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
   });
 
-  it('is kept for a while without users, then revoked', async () => {
+  it('one login is kept for a while without users, then revoked', async () => {
     const role = await newRole();
     const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
     await read(hold.session);
@@ -132,7 +132,7 @@ describe('one login', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('with a JSON Web Token requests the token at the login', async () => {
+  it('one login with a JSON Web Token requests the token at the login', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     await vault.write('sys/auth/cluster', { type: 'jwt' });
     const pem = publicKey.export({ type: 'spki', format: 'pem' });
@@ -157,7 +157,7 @@ describe('one login', () => {
 });
 
 describe('a token that expires', () => {
-  it('is renewed at two thirds of its TTL, and replaced when max_ttl shortens it', async () => {
+  it('a token that expires is renewed at two thirds of its TTL, and replaced when max_ttl shortens it', async () => {
     const session = open(appRole(await newRole({ token_ttl: '3s', token_max_ttl: '7s' })));
     await read(session);
     await waitFor(() => seen('renewed') >= 1, { message: 'a renewal' });
@@ -169,7 +169,7 @@ describe('a token that expires', () => {
     assert.equal(calls('auth/approle/login'), 2);
   });
 
-  it('is replaced before its expiry when it cannot be renewed', async () => {
+  it('a token that expires is replaced before its expiry when it cannot be renewed', async () => {
     const session = open(appRole(await newRole({ token_ttl: '2s', token_type: 'batch' })));
     await read(session);
     await waitFor(() => seen('login') === 2, { message: 'a second login' });
@@ -177,7 +177,7 @@ describe('a token that expires', () => {
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
 
-  it('is not renewed without users', async () => {
+  it('a token that expires is not renewed without users', async () => {
     sessions = new VaultSessions({ ...CALL, clock: systemClock, onEvent: (event) => events.push(event) });
     // A renewal comes at two thirds of the time: a slow machine must have released the session before.
     const ttlS = 2 * Math.ceil(await currentStretch());
@@ -190,7 +190,7 @@ describe('a token that expires', () => {
     await read(again.session);
   });
 
-  it('is renewed when a user supplied it, and its expiry is reported when that is not possible', async () => {
+  it('a token that expires is renewed when a user supplied it, and its expiry is reported when that is not possible', async () => {
     const make = async (settings: object): Promise<VaultIdentity> => {
       const made = await vault.write('auth/token/create', { policies: ['reader'], ...settings });
       return { method: 'token', token: text(`${made.auth.client_token}\n`) };
@@ -213,7 +213,7 @@ describe('a token that is no longer valid', () => {
   const accessorOf = (session: VaultSession): Promise<string> =>
     session.request({ method: 'GET', path: 'auth/token/lookup-self' }).then(({ tokenId }) => tokenId);
 
-  it('is detected by a 403 and replaced by one login for all users', async () => {
+  it('a token that is no longer valid is detected by a 403 and replaced by one login for all users', async () => {
     const session = open(appRole(await newRole()));
     const accessor = await accessorOf(session);
     assert.equal(session.tokenDeadline(accessor), Infinity);
@@ -233,7 +233,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(session.tokenDeadline('of another process'), undefined);
   });
 
-  it('is detected each time, also when tokens may not look themselves up', async () => {
+  it('a token that is no longer valid is detected each time, also when tokens may not look themselves up', async () => {
     for (const settings of [{}, { token_no_default_policy: true }]) {
       const session = open(appRole(await newRole(settings)));
       const logins = calls('auth/approle/login');
@@ -253,13 +253,13 @@ describe('a token that is no longer valid', () => {
     }
   });
 
-  it('because its uses are exhausted is replaced in the request that detects it', async () => {
+  it('a token that is no longer valid because its uses are exhausted is replaced in the request that detects it', async () => {
     const session = open(appRole(await newRole({ token_num_uses: 3 })));
     for (let i = 0; i < 20; i++) await read(session);
     assert.ok(seen('login') >= 6, `${seen('login')} logins`);
   });
 
-  it('is distinguished from a policy that forbids', async () => {
+  it('a token that is no longer valid is distinguished from a policy that forbids', async () => {
     const session = open(appRole(await newRole()));
     const forbidden = (): Promise<unknown> => session.request({ method: 'GET', path: 'secret/data/other' });
     for (let i = 0; i < 20; i++) await assert.rejects(forbidden(), is('permissionDenied'));
@@ -267,7 +267,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('is an error when a user supplied it, and is looked up with growing pauses', async () => {
+  it('a token that is no longer valid is an error when a user supplied it, and is looked up with growing pauses', async () => {
     const made = await vault.write('auth/token/create', { policies: ['reader'], ttl: '1h' });
     const session = open({ method: 'token', token: text(made.auth.client_token) });
     await read(session);
@@ -285,7 +285,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(session.state, 'failed');
   });
 
-  it('is an error at once if it never was valid, and the error has no value in it', async () => {
+  it('a token that is no longer valid is an error at once if it never was valid, and the error has no value in it', async () => {
     const session = open({ method: 'token', token: text('hvs.this-is-not-a-token') });
     await assert.rejects(read(session), (error) => {
       assert.ok(isVaultError(error, 'tokenInvalid', 'permissionDenied'), inspect(error));
@@ -296,7 +296,7 @@ describe('a token that is no longer valid', () => {
     await assert.rejects(read(open({ method: 'token', token: text('a\nb') })), is('tokenInvalid', /character/));
   });
 
-  it('is distinguished from one without the policy "default", whose 403s cause no flood of logins', async () => {
+  it('a token that is no longer valid is distinguished from one without the policy "default", whose 403s cause no flood of logins', async () => {
     const role = await newRole({ token_no_default_policy: true });
     const session = open(appRole(role));
     await read(session);
@@ -329,7 +329,7 @@ describe('a login that is refused', () => {
     });
   });
 
-  it('is retried with growing pauses for all users, and its error has Vault’s message but no credential', async () => {
+  it('a login that is refused is retried with growing pauses for all users, and its error has Vault’s message but no credential', async () => {
     const role = await newRole();
     const session = open(appRole({ ...role, secretId: 'wrong-secret-id' }));
     const attempt = async (): Promise<void> => {
@@ -355,13 +355,13 @@ describe('a login that is refused', () => {
     assert.ok(failed.every((event) => event.retryAfterMs >= 400));
   });
 
-  it('does not delay a login with another credential', async () => {
+  it('a login that is refused does not delay a login with another credential', async () => {
     const role = await newRole();
     await assert.rejects(read(open(appRole({ ...role, secretId: 'wrong' }))), is('authFailed'));
     await read(open(appRole(role)));
   });
 
-  it('is remembered when its only user leaves and returns', async () => {
+  it('a login that is refused is remembered when its only user leaves and returns', async () => {
     const role = await newRole();
     for (let i = 0; i < 10; i++) {
       const hold = sessions.acquire({ addr: vault.addr }, appRole({ ...role, secretId: 'wrong' }));
@@ -371,7 +371,7 @@ describe('a login that is refused', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('names a mount that does not exist', async () => {
+  it('a login that is refused names a mount that does not exist', async () => {
     const role = await newRole();
     await assert.rejects(read(open(appRole(role, 'nowhere'))), is('authFailed', /login at auth\/nowhere refused/));
     await assert.rejects(read(open(appRole(role, '../x'))), is('invalidPath', /"\.\.\/x"/));
@@ -379,7 +379,7 @@ describe('a login that is refused', () => {
 });
 
 describe('a Vault that hangs', () => {
-  it('gets no flood of requests, and is used again with the same token', async () => {
+  it('a Vault that hangs gets no flood of requests, and is used again with the same token', async () => {
     await sessions.stop();
     const timeoutMs = Math.ceil(200 * (await currentStretch()));
     sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
@@ -404,7 +404,7 @@ describe('a Vault that hangs', () => {
 });
 
 describe('a session that is stopped while it logs in', () => {
-  it('leaves no token behind', async () => {
+  it('a session that is stopped while it logs in leaves no token behind', async () => {
     const session = open(appRole(await newRole()));
     const controller = new AbortController();
     const waiting = assert.rejects(
@@ -419,7 +419,7 @@ describe('a session that is stopped while it logs in', () => {
 });
 
 describe('a credential', () => {
-  it('does not appear in the output of a session and its events', async () => {
+  it('a credential does not appear in the output of a session and its events', async () => {
     const role = await newRole();
     const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
     await read(hold.session);
@@ -447,7 +447,7 @@ describe('a location', () => {
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
   };
 
-  it('with a rotated credential closes the session of the old one, and revokes its token', async () => {
+  it('a location with a rotated credential closes the session of the old one, and revokes its token', async () => {
     const [before, after] = [appRole(await newRole()), appRole(await newRole())];
     let identity = before;
     const access = accessWith(() => identity);
@@ -461,7 +461,7 @@ describe('a location', () => {
     assert.deepEqual([old.session.state, current.session.state, sessions.size], ['closed', 'live', 1]);
   });
 
-  it('whose entry was read back has no session any more', async () => {
+  it('a location whose entry was read back has no session any more', async () => {
     const role = appRole(await newRole());
     const location: VaultLocation = {
       ...login,

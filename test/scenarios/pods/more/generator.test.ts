@@ -52,7 +52,7 @@ describe('the generator in Pods', { skip }, () => {
       return answer;
     });
 
-  it('makes the value that an ExternalSecret misses, and ESO makes the Secret', async () => {
+  it('the generator in Pods makes the value that an ExternalSecret misses, and ESO makes the Secret', async () => {
     const { api } = cluster;
     await api.createNamespaces([APPS, TOOLS]);
     await installEsoCrds(cluster);

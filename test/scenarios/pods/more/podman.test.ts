@@ -34,7 +34,7 @@ describe('the image in podman', { skip: skip || (!isInstalled('podman') && 'podm
   const run = (...args: readonly string[]): Promise<string> =>
     podman('run', '--network=host', '--read-only', `--cgroup-parent=/${cluster.namespace.cgroup}`, ...LIMITS, ...args);
 
-  it('is loaded, and serves a cluster by a kubeconfig', async () => {
+  it('the image in podman is loaded, and serves a cluster by a kubeconfig', async () => {
     await podman('load', `--input=${archiveOfImage()}`);
     assert.match(await run('--rm', IMAGE, 'version'), /^Keyferry \d/);
     await cluster.api.apply(readCrd('secretmirrors'));

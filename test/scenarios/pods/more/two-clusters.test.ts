@@ -22,7 +22,7 @@ describe('SyncSecrets between Pods of two clusters', { skip }, () => {
     await Promise.all([tenant?.stop(), management?.stop()]);
   });
 
-  it('makes a Secret in the management cluster of a labelled Secret, and deletes it', async () => {
+  it('CCM and manager in Pods of two clusters make a Secret in the management cluster of a labelled Secret, and delete it', async () => {
     await install(management, { 'syncSecret.manager.enabled': true });
     const token = await installTenant(management, TENANT);
     const kubeconfig = kubeconfigYaml({ server: management.url, caPem: management.caPem, token });
