@@ -275,9 +275,9 @@ export class KubeStore implements SourceProvider {
   }
 
   #remember(key: ObjectKey, content: Content): void {
-    // Deleted while it was read: its fingerprint would never be dropped.
-    if (this.index.find(key) === undefined) return;
     const { version, fingerprint } = content;
+    // Deleted while it was read: its fingerprint would never be dropped. Or the last event showed this content.
+    if (this.index.find(key) === undefined || this.#stored.get(key)?.version === version) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }
 }
