@@ -2,7 +2,7 @@
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { WantedEntry } from '../run/entry.ts';
 import { EntryPathError, entryPathOf, StoreError, type VaultStore } from '../store/store-spec.ts';
-import type { Problem, StoreRef, WantedValue } from './requests.ts';
+import { type Problem, type StoreRef, userProblem, type WantedValue } from './requests.ts';
 
 /** A store, and all entries that are wanted there, by path. */
 export interface Place {
@@ -29,8 +29,7 @@ export function placesOf(wanted: readonly WantedValue[], storeOf: (ref: StoreRef
       getOrCreate(entries, path, () => ({ path, version: store.version, values: [] })).values.push(value);
     } catch (error) {
       if (error instanceof EntryPathError) {
-        const { message } = error;
-        problems.push({ reason: 'ErrorCreating', field: `${field}.remoteRef.key`, message, fault: 'user' });
+        problems.push(userProblem('ErrorCreating', `${field}.remoteRef.key`, error.message));
       } else if (error instanceof StoreError) {
         const { reason, message, fault } = error;
         problems.push({ reason, field: `${ref.kind} ${ref.name}`, message, fault });

@@ -56,6 +56,11 @@ export interface Problem {
   readonly fault: Fault;
 }
 
+/** A mistake of the author. */
+export function userProblem(reason: ProblemReason, field: string, message: string): Problem {
+  return { reason, field, message, fault: 'user' };
+}
+
 export interface Requests {
   readonly wanted: readonly WantedValue[];
   readonly problems: readonly Problem[];
@@ -79,11 +84,11 @@ export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
   }
   if (data.length > MAX_VALUES) {
     const message = `has ${data.length} items, and at most ${MAX_VALUES} get values`;
-    problems.push({ reason: 'NotMade', field: 'spec.data', message, fault: 'user' });
+    problems.push(userProblem('NotMade', 'spec.data', message));
   }
   if ((spec?.dataFrom?.length ?? 0) > 0) {
     const message = 'no value is made for it, because it names no property';
-    problems.push({ reason: 'NotMade', field: 'spec.dataFrom', message, fault: 'user' });
+    problems.push(userProblem('NotMade', 'spec.dataFrom', message));
   }
   return { wanted, problems };
 }
@@ -93,9 +98,7 @@ function requestOf(
   { remoteRef = {}, sourceRef }: ExternalSecretData,
   defaultStore: StoreReference | undefined,
 ): WantedValue | Problem {
-  const problem = (part: string, message: string): Problem => {
-    return { reason: 'NotMade', field: `${field}.${part}`, message, fault: 'user' };
-  };
+  const problem = (part: string, message: string): Problem => userProblem('NotMade', `${field}.${part}`, message);
   const { key = '', property = '', version, metadataPolicy, decodingStrategy } = remoteRef;
   if (sourceRef?.generatorRef !== undefined) {
     return problem('sourceRef.generatorRef', 'no value is made for a generator of ESO');
@@ -117,7 +120,7 @@ function requestOf(
   const store = storeRefOf(sourceRef === undefined ? defaultStore : sourceRef.storeRef);
   if (store === undefined) {
     const source = sourceRef === undefined ? 'spec.secretStoreRef' : `${field}.sourceRef.storeRef`;
-    return { reason: 'InvalidStore', field: source, message: 'names no store', fault: 'user' };
+    return userProblem('InvalidStore', source, 'names no store');
   }
   return { field, store, key, property, decoding };
 }

@@ -5,7 +5,7 @@ import type { KvEntry } from '../../../vault/kv/answers.ts';
 import type { VaultEntries } from '../../../vault/kv/entries.ts';
 import type { EntryPath } from '../../../vault/kv/mounts.ts';
 import { VaultValues } from '../../../vault/kv/values.ts';
-import type { Problem, WantedValue } from '../request/requests.ts';
+import { type Problem, type ProblemReason, userProblem, type WantedValue } from '../request/requests.ts';
 import { encodedFor, generateValue, type Settings } from '../request/settings.ts';
 
 /** All values that one ExternalSecret reads from one entry. */
@@ -17,10 +17,17 @@ export interface WantedEntry {
   readonly values: readonly WantedValue[];
 }
 
-export interface EntryOutcome {
+export interface EntryDecision {
+  /** The values to make; each property once. */
+  readonly make: readonly WantedValue[];
+  /** ESO finds them inside another property, so they are left alone. */
+  readonly nested: readonly WantedValue[];
+  readonly problems: readonly Problem[];
+}
+
+export interface EntryOutcome extends EntryDecision {
   /** As in Vault's API. */
   readonly path: string;
-  readonly decision: EntryDecision;
   /** Of the entry now; `undefined` where the engine has no versions. */
   readonly version: number | undefined;
   /** Of the version, RFC 3339. */
@@ -35,7 +42,7 @@ export interface MakeOptions {
   readonly settings: Settings;
   /** Who else writes the entry. @param paths all spellings of its path */
   readonly writerOf: (paths: readonly string[]) => string | undefined;
-  /** Only looks: `decision.make` has the values that are missing. */
+  /** Only looks: `make` has the values that are missing. */
   readonly dryRun: boolean;
   /** By `key`, the entry in its server. KV 1 has no versions, so two writers of this process would not notice each other. */
   readonly writers: KeyedLock;
@@ -54,18 +61,22 @@ export async function makeValues(
   options: MakeOptions,
 ): Promise<EntryOutcome> {
   const { writerOf, writers, key, signal } = options;
-  const resolved = await entries.resolve(entry.path, signal);
+  const { path, values } = entry;
+  const refuse = (reason: ProblemReason, message: string): EntryOutcome => {
+    const unread = { path, version: undefined, createdTime: undefined, existed: false, made: false };
+    return { ...refused(values, reason, message), ...unread };
+  };
+  const resolved = await entries.resolve(path, signal);
   const problem = placeProblem(resolved, entry);
-  if (problem !== undefined) return refused(entry, { reason: 'ErrorCreating', message: problem });
-  const writer = writerOf(spellingsOf(resolved, entry.path));
-  if (writer !== undefined) return refused(entry, { reason: 'Conflict', message: `${writer} writes this entry` });
+  if (problem !== undefined) return refuse('ErrorCreating', problem);
+  const writer = writerOf(spellingsOf(resolved, path));
+  if (writer !== undefined) return refuse('Conflict', `${writer} writes this entry`);
   return await writers.run(key, async () => await update(entries, entry, options), signal);
 }
 
-function refused({ path, values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
-  const problems = values.map(({ field }): Problem => ({ ...why, field, fault: 'user' }));
-  const decision: EntryDecision = { make: [], nested: [], problems };
-  return { path, decision, version: undefined, createdTime: undefined, existed: false, made: false };
+/** Every value is refused for the same reason. */
+function refused(values: readonly WantedValue[], reason: ProblemReason, message: string): EntryDecision {
+  return { make: [], nested: [], problems: values.map(({ field }) => userProblem(reason, field, message)) };
 }
 
 /** The paths by which rules may name an entry: in KV 2 with `data/` after the mount, or without it. */
@@ -92,7 +103,7 @@ async function update(
     },
     signal,
   );
-  return { path, decision, version, createdTime, existed, made: written };
+  return { ...decision, path, version, createdTime, existed, made: written };
 }
 
 /** Values of other properties keep every digit. */
@@ -121,14 +132,6 @@ function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: 
   return `${mount.path} is a KV store of version ${mount.kind === 'kv1' ? 1 : 2}, and the store says version ${version}`;
 }
 
-export interface EntryDecision {
-  /** The values to make; each property once. */
-  readonly make: readonly WantedValue[];
-  /** ESO finds them inside another property, so they are left alone. */
-  readonly nested: readonly WantedValue[];
-  readonly problems: readonly Problem[];
-}
-
 /** @param wanted all values of this entry */
 export function decideEntry(
   entry: KvEntry,
@@ -139,11 +142,7 @@ export function decideEntry(
     const message =
       `the latest version in Vault is ${entry.state}; ` +
       'with the annotation keyferry.dev/generate-when-deleted: "true" a new one is made';
-    return {
-      make: [],
-      nested: [],
-      problems: wanted.map(({ field }) => ({ reason: 'Deleted', field, message, fault: 'user' })),
-    };
+    return refused(wanted, 'Deleted', message);
   }
   const values = entry.state === 'found' ? entry.values : undefined;
   const make = new Map<string, WantedValue>();
@@ -155,7 +154,7 @@ export function decideEntry(
     switch (findProperty(values, property)) {
       case 'unknown': {
         const message = 'no value is made for an expression that reads inside values';
-        problems.push({ reason: 'NotMade', field: `${field}.remoteRef.property`, message, fault: 'user' });
+        problems.push(userProblem('NotMade', `${field}.remoteRef.property`, message));
         break;
       }
       case 'nested':
@@ -165,7 +164,7 @@ export function decideEntry(
         if (same === undefined) make.set(property, value);
         else if (same.decoding !== decoding) {
           const message = `${same.field} reads the same property with another strategy`;
-          problems.push({ reason: 'NotMade', field: `${field}.remoteRef.decodingStrategy`, message, fault: 'user' });
+          problems.push(userProblem('NotMade', `${field}.remoteRef.decodingStrategy`, message));
         }
         break;
       case 'present':

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 
-import { failureOf } from '../../../copy/model/cause.ts';
+import { failureOf, type Fault } from '../../../copy/model/cause.ts';
 import { vaultFault, type VaultLogin } from '../../../copy/vault/access/access.ts';
 import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
@@ -193,19 +193,17 @@ const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
  */
 export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'] | undefined): Problem | undefined {
   if (error instanceof StoreError) return { reason: error.reason, field, message: error.message, fault: error.fault };
+  const failed = (message: string, fault: Fault): Problem => ({ reason: 'ErrorCreating', field, message, fault });
   const missing = missingCredential(error);
-  if (missing !== undefined) return { reason: 'ErrorCreating', field, message: missing.message, fault: missing.fault };
+  if (missing !== undefined) return failed(missing.message, missing.fault);
   if (isVaultError(error)) {
     const { kind, reason, addr, path, transient } = error;
     // Which call fails first while the server is down differs from try to try, and the message must not.
     const call = path === undefined || transient ? '' : `${path}: `;
-    const message = UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`;
-    return { reason: 'ErrorCreating', field, message, fault: vaultFault(error, auth) };
+    return failed(UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`, vaultFault(error, auth));
   }
   // The message of the API server names the missing permission and its namespace.
-  if (error instanceof ApiError)
-    return { reason: 'ErrorCreating', field, message: error.statusMessage, fault: failureOf(error).fault };
-  if (error instanceof ConnectionError || error instanceof TimeLimitError)
-    return { reason: 'ErrorCreating', field, message: error.message, fault: 'operator' };
+  if (error instanceof ApiError) return failed(error.statusMessage, failureOf(error).fault);
+  if (error instanceof ConnectionError || error instanceof TimeLimitError) return failed(error.message, 'operator');
   return undefined;
 }

@@ -16,7 +16,6 @@ import type { Clock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
-import type { VaultServerOptions } from '../../../vault/client/server.ts';
 import { type EntryOutcome, makeValues } from './entry.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf } from '../request/external-secret.ts';
 import { SettingError, type Settings, settingsOf } from '../request/settings.ts';
@@ -132,7 +131,7 @@ export class Worker {
     const dryRun = rule.result?.created === true && Object.keys(rule.result.entries).length > 0;
     const pass = { settings, dryRun, until: clock.monotonic() + RUN_LIMIT_MS };
     let work = await this.#workAt(job, places, pass);
-    if (dryRun && work.outcomes.some(({ decision }) => decision.make.length > 0)) {
+    if (dryRun && work.outcomes.some(({ make }) => make.length > 0)) {
       await this.#announce(job, work);
       work = await this.#workAt(job, places, { ...pass, dryRun: false });
     }
@@ -180,7 +179,7 @@ export class Worker {
   }
 
   async #workIn(job: Job, place: Place, work: Work, { settings, dryRun, until }: Pass): Promise<void> {
-    const { vault, stores, clock, log } = this.#options;
+    const { vault, stores, clock, log, book } = this.#options;
     const { key, signal } = job;
     const { name: storeName, auth, ca } = place.store;
     const checkTime = (): void => {
@@ -192,7 +191,9 @@ export class Worker {
     const server = { ...place.store.server, ...(ca && { caBundle: await stores.readCa(ca, signal) }) };
     const { entries } = await vault.open(user, { server, auth }, signal);
     const { name } = parseRuleKey(key);
-    const writerOf = (paths: readonly string[]): string | undefined => this.#writerOf(server, paths);
+    // The rule that copies to one of these paths.
+    const writerOf = (paths: readonly string[]): string | undefined =>
+      paths.flatMap((path) => book.on(vaultTargetKey({ server, path })))[0]?.claim.owner.title;
     const writers = this.#writers;
     for (const entry of place.entries.values()) {
       checkTime();
@@ -213,28 +214,20 @@ export class Worker {
         continue;
       }
       if (outcome.made) {
-        this.#made.inc({}, outcome.decision.make.length);
+        this.#made.inc({}, outcome.make.length);
         log.info(`${name}: the Vault secret was created.`, { rule: key, path, vault: server.addr });
         getOrCreate(this.#unreported, key, () => new Set()).add(path);
       }
       work.outcomes.push({ ...outcome, made: this.#unreported.get(key)?.has(path) === true });
-      work.problems.push(...outcome.decision.problems);
+      work.problems.push(...outcome.problems);
     }
-  }
-
-  /** The rule that copies to one of these paths. */
-  #writerOf(server: VaultServerOptions, paths: readonly string[]): string | undefined {
-    for (const path of paths) {
-      for (const { claim } of this.#options.book.on(vaultTargetKey({ server, path }))) return claim.owner.title;
-    }
-    return undefined;
   }
 
   async #announce(job: Job, { outcomes }: Work): Promise<void> {
     const { writes, log } = this.#options;
     const { metadata, result } = job.rule;
-    const isGone = outcomes.some(({ path, existed, decision }) => {
-      return !existed && decision.make.length > 0 && Object.hasOwn(result?.entries ?? {}, path);
+    const isGone = outcomes.some(({ path, existed, make }) => {
+      return !existed && make.length > 0 && Object.hasOwn(result?.entries ?? {}, path);
     });
     if (!isGone) return;
     log.warn(
@@ -249,8 +242,8 @@ export class Worker {
     this.#faults.set(key, problems[0]?.fault ?? 'nobody');
     // Vault was not called again because of the failure that was reported already.
     if (isSkippedCall(error) && rule.result?.reason === 'ErrorCreating') return;
-    const entries = outcomes.filter(({ decision }) => decision.problems.length === 0);
-    const nested = outcomes.flatMap(({ decision }) => decision.nested);
+    const entries = outcomes.filter((one) => one.problems.length === 0);
+    const nested = outcomes.flatMap((one) => one.nested);
     const result = resultOf({ entries, nested, problems }, rule.result);
     if (!result.created && result.message !== rule.result?.message) {
       this.#options.log.warn(`${rule.metadata.name}: vault secret write failed: ${result.message}`, { rule: key });
