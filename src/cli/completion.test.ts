@@ -28,13 +28,13 @@ async function offered(...words: readonly string[]): Promise<string[]> {
 }
 
 describe('completion of bash', () => {
-  it('offers commands', async () => {
+  it('bash is offered commands', async () => {
     assert.deepEqual(await offered('sta'), ['status']);
     const all = await offered('');
     for (const word of ['run', 'mirrors', 'plan', 'help', '--version']) assert.ok(all.includes(word), word);
   });
 
-  it('offers the options of a command', async () => {
+  it('bash is offered the options of a command', async () => {
     assert.deepEqual(await offered('status', '--all'), ['--all-namespaces']);
     assert.deepEqual(await offered('plan', '--all'), ['--all']);
     assert.deepEqual(await offered('run', '--leader-elect-re'), [
@@ -43,7 +43,7 @@ describe('completion of bash', () => {
     ]);
   });
 
-  it('offers the values of options and arguments', async () => {
+  it('bash is offered the values of options and arguments', async () => {
     for (const words of [
       ['status', '-o', 'j'],
       ['status', '--failed', '--output', 'j'],
@@ -57,7 +57,7 @@ describe('completion of bash', () => {
     assert.deepEqual(await offered('help', 'pl'), ['plan']);
   });
 
-  it('offers nothing of its own for paths and free values, so that bash completes paths', async () => {
+  it('bash is offered nothing for paths and free values, so that it completes paths', async () => {
     assert.deepEqual(await offered('status', '--kubeconfig', ''), []);
     assert.deepEqual(await offered('plan', 'manifests/mir'), []);
   });
@@ -66,12 +66,12 @@ describe('completion of bash', () => {
 describe('the scripts', () => {
   for (const shell of SHELLS) {
     const isMissing = spawnSync(shell, ['-c', 'true']).error !== undefined;
-    it(`${shell} can read its own`, { skip: isMissing && `${shell} is not installed` }, async () => {
+    it(`${shell} can read its own script`, { skip: isMissing && `${shell} is not installed` }, async () => {
       run(shell, ['-n'], await scriptFor(shell));
     });
   }
 
-  it('of zsh and fish have every command and option', async () => {
+  it('the scripts of zsh and fish have every command and option', async () => {
     const zsh = await scriptFor('zsh');
     const fish = await scriptFor('fish');
     for (const option of ['output', 'failed', 'mirrors-regex', 'leader-elect-lease-duration']) {

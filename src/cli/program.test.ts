@@ -83,14 +83,14 @@ async function cli(
 }
 
 describe('help and version', () => {
-  it('prints the version', async () => {
+  it('--version prints the version', async () => {
     for (const flag of ['--version', '-V']) {
       const { code, stdout, stderr } = await cli([flag]);
       assert.deepEqual([code, stdout, stderr], [0, '1.2.3\n', '']);
     }
   });
 
-  it('prints version, commit, Node and the tested servers, also for programs', async () => {
+  it('`version` prints version, commit, Node and the tested servers, also for programs', async () => {
     const table = await cli(['version']);
     const lines = ['commit   c0ffee', 'Node     24.0.0', 'platform linux/x64'];
     const servers = 'tested   Kubernetes 1.36.3, Vault 1.13.0 (2026-01-31)';
@@ -101,7 +101,7 @@ describe('help and version', () => {
     assert.deepEqual(parse((await cli(['version', '-o', 'yaml'])).stdout), expected);
   });
 
-  it('lists the commands', async () => {
+  it('--help lists the commands', async () => {
     const all = await cli(['--help']);
     assert.equal(all.code, 0);
     for (const name of COMMANDS) {
@@ -113,7 +113,7 @@ describe('help and version', () => {
     );
   });
 
-  it('has examples for every command', async () => {
+  it('the help has examples for every command', async () => {
     for (const argv of [[], ...COMMANDS.map((name) => [name])]) {
       const { code, stdout } = await cli([...argv, '--help']);
       assert.equal(code, 0);
@@ -121,7 +121,7 @@ describe('help and version', () => {
     }
   });
 
-  it('lists flags, defaults and examples of each command that runs controllers', async () => {
+  it('the help lists flags, defaults and examples of each command that runs controllers', async () => {
     for (const { name } of CONTROLLER_COMMANDS) {
       const { code, stdout, stderr, called } = await cli([name, '--help']);
       assert.deepEqual([code, stderr, called], [0, '', []], name);
@@ -141,7 +141,7 @@ describe('help and version', () => {
     }
   });
 
-  it('lists under run the flags of all controllers', async () => {
+  it('the help of run lists the flags of all controllers', async () => {
     const { stdout } = await cli(['run', '--help']);
     assert.match(stdout, /--replicator-allow-all/);
     assert.match(stdout, /--mirrors-regex <full\|search>/);
@@ -153,7 +153,7 @@ describe('help and version', () => {
     assert.match(stdout, /--generator-all/);
   });
 
-  it('has an example for every option of the commands that read rules', async () => {
+  it('the help has an example for every option of the commands that read rules', async () => {
     for (const name of ['status', 'plan', 'explain', 'migrate']) {
       const { stdout } = await cli([name, '--help']);
       const [options = '', examples = ''] = stdout.split('Examples:');
@@ -166,7 +166,7 @@ describe('help and version', () => {
     }
   });
 
-  it('describes the short commands', async () => {
+  it('the help describes the short commands', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
       ['status', /-o, --output <format>[^-]*\(choices: "table", "wide", "json", "yaml",\s+default:\s+"table"\)/],
@@ -181,7 +181,7 @@ describe('help and version', () => {
 });
 
 describe('exit codes', () => {
-  it('are returned by the action', async () => {
+  it('the exit code is that of the action', async () => {
     for (const code of [0, 1, 7]) {
       for (const argv of [['run'], ['crds'], ['plan', 'a.yaml']]) {
         assert.equal((await cli(argv, recorder(code))).code, code);
@@ -189,7 +189,7 @@ describe('exit codes', () => {
     }
   });
 
-  it('are 2 for a bad command line', async () => {
+  it('the exit code is 2 for a bad command line', async () => {
     for (const [argv, message] of [
       [[], /Usage: keyferry/],
       [['nope'], /unknown command 'nope'/],
@@ -219,7 +219,7 @@ describe('exit codes', () => {
     }
   });
 
-  it('are 1 for an error, printed without a stack, and 2 for a UsageError', async () => {
+  it('the exit code is 1 for an error, printed without a stack, and 2 for a UsageError', async () => {
     const cause = new Error('connect ECONNREFUSED 127.0.0.1:1');
     const failing = {
       ...recorder().actions,
@@ -236,7 +236,7 @@ describe('exit codes', () => {
 });
 
 describe('the argument of the actions', () => {
-  it('has the options of the short commands', async () => {
+  it('an action gets the options of its command', async () => {
     const replicator = {
       annotationsPrefix: 'k8s-replicator',
       allowAll: false,
@@ -370,7 +370,7 @@ describe('the argument of the actions', () => {
     }
   });
 
-  it('takes the settings of the operator in whose container they run, unless one of the flags is given', async () => {
+  it('in the container of an operator, a command takes the settings of the operator, unless one of the flags is given', async () => {
     const operator = ['run', '--controllers=mirrors', '--namespaces=a,b', '--mirrors-regex=search', '--leader-elect'];
     const beside = async (argv: readonly string[], ...first: string[]) => {
       const commandLine = first.map((arg) => `${arg}\0`).join('');
@@ -399,7 +399,7 @@ describe('the argument of the actions', () => {
     }
   });
 
-  it('is the same Config with and without the command-line library', async () => {
+  it('the Config is the same with and without the command-line library', async () => {
     for (const [argv, check] of [
       [['run', '--controllers=mirrors', '--mirrors-regex=search'], (c: Config) => c.mirrors.regexMode === 'search'],
       [['run'], (c: Config) => c.controllers.length === 3],
@@ -421,7 +421,7 @@ describe('as the replacement of an original', () => {
   const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
     cli(argv, found, runCli, [path, 'node']);
 
-  it('a link with its name is the command for it, with or without flags', async () => {
+  it('a link with the name of an original is the command for it, with or without flags', async () => {
     const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
     for (const [path, argv, command] of [
       ['/manager', chart, 'mirrors'],

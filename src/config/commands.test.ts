@@ -46,7 +46,7 @@ function refused(name: CommandName, argv: readonly string[], message: string, en
 }
 
 describe('every command', () => {
-  it('has unique flag names and detects a request for help', () => {
+  it('every command has unique flag names and detects a request for help', () => {
     for (const { name, flags, configure: parse } of CONTROLLER_COMMANDS) {
       const names = Object.values(flags).map((flag) => flag.name);
       assert.equal(new Set(names).size, names.length, name);
@@ -55,14 +55,14 @@ describe('every command', () => {
     }
   });
 
-  it('returns a frozen Config', () => {
+  it('every command returns a frozen Config', () => {
     const config = configure('run', ['--status-address', '127.0.0.1:0']);
     const frozen = (value: unknown): boolean =>
       typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(frozen));
     assert.ok(frozen(config));
   });
 
-  it('reads the common flags', () => {
+  it('every command reads the common flags', () => {
     for (const name of ['mirrors', 'replicator', 'run'] as const) {
       table(name, [
         [['--kubeconfig', 'k', '--context=c'], { kubeconfig: 'k', context: 'c' }],
@@ -87,7 +87,7 @@ describe('every command', () => {
     }
   });
 
-  it('reads the settings of leader election and rejects durations that do not fit together', () => {
+  it('every command reads the settings of leader election and rejects durations that do not fit together', () => {
     const config = configure('mirrors', ['-leader-elect', '--leader-elect-lease-duration=20s'], {
       POD_NAME: 'pod-0',
       POD_NAMESPACE: 'ns',
@@ -128,7 +128,7 @@ describe('the name and namespace of the Lease', () => {
   const lease = "must be a name of lower case letters, digits, '-' and '.', with a letter or digit at both ends";
   const namespace = "must be a name of lower case letters, digits and '-', with a letter or digit at both ends";
 
-  it('are rejected if the API server would reject them', () => {
+  it('the name and namespace of the Lease are rejected if the API server would reject them', () => {
     for (const name of ['run', 'mirrors', 'replicator'] as const) {
       for (const bad of ['Keyferry', 'a_b', 'a/b', '-a', 'a.', 'a b', 'a'.repeat(254)]) {
         const text = `--leader-elect-lease-name: bad value ${quoted(bad)}: ${lease}`;
@@ -144,7 +144,7 @@ describe('the name and namespace of the Lease', () => {
     });
   });
 
-  it('are accepted if the API server would accept them; the empty text means the default', () => {
+  it('the name and namespace of the Lease are accepted if the API server would accept them; the empty text means the default', () => {
     for (const good of ['a', '7e6f5103.kts.studio', 'a'.repeat(253)]) {
       assert.equal(configure('run', [`--leader-elect-lease-name=${good}`]).leaderElect.leaseName, good);
     }
@@ -154,7 +154,7 @@ describe('the name and namespace of the Lease', () => {
 });
 
 describe('--status-address with the address flags of an original', () => {
-  it('replaces the addresses that are not given', () => {
+  it('--status-address replaces the addresses of an original that are not given', () => {
     const status = '--status-address=127.0.0.1:9';
     const addresses = (...argv: string[]): readonly (string | undefined)[] => {
       const { statusAddress, metricsAddress, healthAddress } = configure('mirrors', argv);
@@ -170,7 +170,7 @@ describe('--status-address with the address flags of an original', () => {
 });
 
 describe('mirrors', () => {
-  it('has the default addresses and the flags of the original', () => {
+  it('mirrors has the default addresses and the flags of the original', () => {
     table('mirrors', [
       [
         [],
@@ -215,11 +215,11 @@ describe('mirrors', () => {
     ]);
   });
 
-  it('notes that ENABLE_WEBHOOKS has no effect', () => {
+  it('mirrors notes that ENABLE_WEBHOOKS has no effect', () => {
     assert.match(configure('mirrors', [], { ENABLE_WEBHOOKS: 'false' }).notes.join(), /^ENABLE_WEBHOOKS has no effect/);
   });
 
-  it('rejects bad values', () => {
+  it('mirrors rejects bad values', () => {
     refused('mirrors', ['--mirrors-regex=x'], '--mirrors-regex: bad value "x": must be one of full, search');
     refused(
       'mirrors',
@@ -240,7 +240,7 @@ describe('replicator', () => {
     createWithLabels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' },
   };
 
-  it('has the default addresses and the flags of the original', () => {
+  it('replicator has the default addresses and the flags of the original', () => {
     table('replicator', [
       [[], { controllers: ['replicator'], statusAddress: at('status-address', 9102), replicator: initial }],
       [['-kube-config', 'a'], { kubeconfig: 'a' }],
@@ -259,7 +259,7 @@ describe('replicator', () => {
     ]);
   });
 
-  it('rejects bad values', () => {
+  it('replicator rejects bad values', () => {
     const kinds = 'must be all, or a list of secret, configmap';
     refused('replicator', ['--run-replicators=endpoints'], `--run-replicators: bad value "endpoints": ${kinds}`);
     refused('replicator', ['--run-replicators='], `--run-replicators: bad value "": ${kinds}`);
@@ -282,7 +282,7 @@ describe('replicator', () => {
 });
 
 describe('run', () => {
-  it('runs all controllers, or the listed ones', () => {
+  it('run runs all controllers, or the listed ones', () => {
     const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator';
     table('run', [
       [
@@ -303,7 +303,7 @@ describe('run', () => {
     refused('run', ['--leader-elect', 'false'], 'unexpected argument "false"');
   });
 
-  it('refuses an empty list, which would mean the default: everything', () => {
+  it('an empty list is refused, because it would mean the default: everything', () => {
     for (const flag of ['--controllers', '--vault-addresses']) {
       for (const empty of ['', ' ', ',']) {
         const problem = 'must have at least one item; omit the flag for the default';
@@ -312,7 +312,7 @@ describe('run', () => {
     }
   });
 
-  it('has the flags of all controllers, the flags of the replicator with its name', () => {
+  it('run has the flags of all controllers, those of the replicator with its name', () => {
     const config = configure('run', [
       '--mirrors-regex=search',
       '--allow-cross-namespace-auth',
@@ -325,7 +325,7 @@ describe('run', () => {
     refused('run', ['--metrics-bind-address=:1'], 'unknown flag --metrics-bind-address');
   });
 
-  it('does not read the Vault environment without the controller that uses it', () => {
+  it('run does not read the Vault environment without a controller that uses it', () => {
     const env = { VAULT_CACERT: '/nowhere' };
     assert.throws(() => configure('run', [], env), /VAULT_CACERT/);
     assert.deepEqual(configure('run', ['--controllers=replicator'], env).mirrors, MIRRORS);

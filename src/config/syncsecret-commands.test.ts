@@ -46,7 +46,7 @@ describe('the keys of labels and annotations that travel', () => {
     ['run', ['--controllers=syncsecret-synchronizer'], 'syncsecret-'],
   ];
   for (const [name, argv, prefix] of variants) {
-    it(`are flags of ${name} ${argv.join(' ')}`, () => {
+    it(`the patterns of keys that travel are flags of ${name} ${argv.join(' ')}`, () => {
       const flags = [`--${prefix}propagate-labels=app,team.*`, `--${prefix}propagate-annotations=.*`];
       const { propagateLabels, propagateAnnotations } = configure(name, [...argv, ...flags]).syncsecret;
       assert.deepEqual([propagateLabels, propagateAnnotations], [['app', 'team.*'], ['.*']]);
@@ -62,7 +62,7 @@ describe('the keys of labels and annotations that travel', () => {
     });
   }
 
-  it('need a controller of SyncSecrets, and the served namespaces a manager', () => {
+  it('the patterns of keys that travel need a controller of SyncSecrets, and the served namespaces a manager', () => {
     const message = '--syncsecret-propagate-labels needs a controller of SyncSecrets in --controllers';
     refused('run', ['--syncsecret-propagate-labels=a'], message);
     const served = '--syncsecret-served-namespaces';
@@ -96,7 +96,7 @@ describe('syncsecret-ccm', () => {
     assert.deepEqual([enabled, leaseName, namespace], [true, '19f32e7b.ccm.kubelb.k8c.io', undefined]);
   });
 
-  it('reads the flags of the original', () => {
+  it('syncsecret-ccm reads the flags of the original', () => {
     for (const [argv, part] of [
       [['-kubelb-kubeconfig', 'k'], { management: { kubeconfig: 'k', flag: '--kubelb-kubeconfig' } }],
       [['--kubeconfig=k'], { kubeconfig: 'k' }],
@@ -120,7 +120,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('reads the settings of leader election under both names, its own first', () => {
+  it('syncsecret-ccm reads the settings of leader election under both names, its own first', () => {
     for (const [argv, expected] of [
       [['--enable-leader-election=false'], [false, undefined]],
       [['--leader-elect=false'], [false, undefined]],
@@ -139,7 +139,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('accepts the other flags of the original, with a note', () => {
+  it('syncsecret-ccm accepts the other flags of the original, with a note', () => {
     const flags = [
       '--node-address-type=InternalIP',
       '--enable-cloud-provider=false',
@@ -158,7 +158,7 @@ describe('syncsecret-ccm', () => {
     assertNotes(ccm(...flags), flags);
   });
 
-  it('takes the name of the tenant with or without its prefix', () => {
+  it('the name of the tenant may have its prefix', () => {
     for (const [name, namespace] of [
       ['primary', 'tenant-primary'],
       ['tenant-primary', 'tenant-primary'],
@@ -172,7 +172,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('refuses a name that makes no valid namespace, and none', () => {
+  it('a name of a tenant that makes no valid namespace is refused, and so is none', () => {
     const rule =
       "tenant-<name> must be a namespace of lower case letters, digits and '-', with a letter or digit at the end, and at most 63 characters";
     for (const bad of ['A', 'a.b', 'a_b', 'a-', 'a b', 'tenant-', '../x', 'a'.repeat(57), `tenant-${'a'.repeat(57)}`]) {
@@ -203,7 +203,7 @@ describe('syncsecret-manager', () => {
     assert.deepEqual([enabled, leaseName, namespace], [true, '19f32e7b.kubelb.k8c.io', 'kubelb']);
   });
 
-  it('has its Lease in the namespace of the flags, of the environment, of the Pod, or in kubelb', () => {
+  it('the Lease of the manager is in the namespace of the flags, of the environment, of the Pod, or in kubelb', () => {
     for (const [argv, env, namespace] of [
       [['--leader-elect-namespace=m', '--namespace=n'], { NAMESPACE: 'e' }, 'm'],
       [['--namespace=n'], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'n'],
@@ -226,7 +226,7 @@ describe('syncsecret-manager', () => {
     refused('syncsecret-manager', [], `$NAMESPACE: bad value "A": ${letters}`, { NAMESPACE: 'A' });
   });
 
-  it('reads the flags of the original, and accepts those without effect with a note', () => {
+  it('syncsecret-manager reads the flags of the original, and accepts those without effect with a note', () => {
     assert.equal(manager('--enable-leader-election=false').leaderElect.enabled, false);
     assert.equal(manager('--debug').logLevel, 'debug');
     assert.equal(manager('--debug', '--log-level=error').logLevel, 'error');
@@ -245,13 +245,13 @@ describe('syncsecret-manager', () => {
 describe('the roles of SyncSecret under run', () => {
   const run = (...argv: readonly string[]): Config => configure('run', argv);
 
-  it('run only by name', () => {
+  it('the roles of SyncSecret run only by name', () => {
     assert.deepEqual(run().controllers, ['mirrors', 'replicator', 'generator']);
     assert.equal(run().management, undefined);
     assert.deepEqual(run('--controllers=syncsecret-manager,mirrors').controllers, ['mirrors', 'syncsecret-manager']);
   });
 
-  it('have the flags of the CCM with their name', () => {
+  it('under run, the flags of the CCM begin with syncsecret-', () => {
     const named = ['--controllers=syncsecret-ccm,syncsecret-manager', '--syncsecret-cluster-name=tenant-a'];
     const config = run(...named, '--syncsecret-kubelb-kubeconfig=k', '--syncsecret-enable-secret-synchronizer');
     assert.deepEqual(config.controllers, ['syncsecret-manager', 'syncsecret-ccm', 'syncsecret-synchronizer']);
@@ -260,12 +260,12 @@ describe('the roles of SyncSecret under run', () => {
     assert.equal(run(...named).management?.kubeconfig, '/home/a/.kube/kubelb');
   });
 
-  it('have the synchronizer without a CCM if it is named', () => {
+  it('the synchronizer runs without a CCM if it is named', () => {
     const named = run('--controllers=syncsecret-synchronizer');
     assert.deepEqual([named.controllers, named.management], [['syncsecret-synchronizer'], undefined]);
   });
 
-  it('refuse a CCM without tenant, and its flags without a CCM', () => {
+  it('a CCM without a tenant is refused, and so are its flags without a CCM', () => {
     const missing = '--syncsecret-cluster-name is required: the name of the tenant';
     refused('run', ['--controllers=syncsecret-ccm'], missing);
     for (const flag of ['cluster-name=a', 'kubelb-kubeconfig=k', 'enable-secret-synchronizer']) {

@@ -30,7 +30,7 @@ describe("the environment of Vault's own client", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("is read as Vault's client reads it", () => {
+  it("the variables are read as Vault's client reads them", () => {
     assert.deepEqual(vaultEnvironment({ VAULT_CACERT: '', VAULT_SKIP_VERIFY: '' }), NO_VAULT_ENVIRONMENT);
     const read = vaultEnvironment({
       HOME: '/home/a',
@@ -68,7 +68,7 @@ describe("the environment of Vault's own client", () => {
     assert.equal(vaultEnvironment({ VAULT_CLIENT_TIMEOUT: '1m30s' }).timeoutMs, 90_000);
   });
 
-  it('causes an error that names the variable if a value is bad', () => {
+  it('a bad value causes an error that names the variable', () => {
     for (const [name, value] of [
       ['VAULT_CACERT', at('nowhere')],
       ['VAULT_CACERT', at('empty')],
@@ -92,7 +92,7 @@ describe("the environment of Vault's own client", () => {
     assert.throws(() => vaultEnvironment(swapped), /VAULT_CLIENT_KEY: not a PEM certificate and its key/);
   });
 
-  it('sets the timeout without --vault-timeout, only for commands that use Vault', () => {
+  it('$VAULT_CLIENT_TIMEOUT sets the timeout without --vault-timeout, only for commands that use Vault', () => {
     const env = { VAULT_CLIENT_TIMEOUT: '7s' };
     const processInfo = { env, hostname: 'host', uniqueId: 'u1' };
     const limit = (name: 'run' | 'mirrors', ...argv: string[]): number | undefined =>

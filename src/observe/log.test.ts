@@ -28,7 +28,7 @@ function assertNoCanary(text: string): void {
 }
 
 describe('log', () => {
-  it('writes one JSON object per line: level name, ISO time, msg, fields', () => {
+  it('a line is one JSON object: level name, ISO time, msg, fields', () => {
     const { log, lines } = capture('info');
     log.info('copied', { controller: 'mirrors', mirror: 'a/b', retryInMs: 12, pid: 7 });
     const [line] = lines();
@@ -40,7 +40,7 @@ describe('log', () => {
     );
   });
 
-  it('writes its level and above', () => {
+  it('a log has the lines of its level and above', () => {
     for (const [level, expected] of [
       ['debug', ['debug', 'info', 'warn', 'error']],
       ['info', ['info', 'warn', 'error']],
@@ -56,7 +56,7 @@ describe('log', () => {
     }
   });
 
-  it('drops objects, buffers and unknown fields, however they are passed', () => {
+  it('objects, buffers and unknown fields are dropped, however they are passed', () => {
     class SecretBytes {
       readonly bytes = Buffer.from(CANARY);
       toString(): string {
@@ -86,7 +86,7 @@ describe('log', () => {
     assertNoCanary(raw());
   });
 
-  it('writes type, message, code, status, reason and causes of an error, and frames only at debug', () => {
+  it('an error has type, message, code, status, reason and causes, and frames only at debug', () => {
     const cause = Object.assign(new TypeError('inner'), { code: 'ECONNRESET' });
     const error = Object.assign(new Error('outer', { cause }), {
       code: 'E1',
@@ -112,7 +112,7 @@ describe('log', () => {
     assertNoCanary(debug.raw());
   });
 
-  it('writes a cause once, and a reason only if it is one word', () => {
+  it('a cause stands once, and a reason only if it is one word', () => {
     const cause = new TypeError('connect ECONNREFUSED 127.0.0.1:1');
     const message = 'vault https://v: GET auth/token/lookup-self: connect ECONNREFUSED 127.0.0.1:1';
     const { log, lines } = capture('info');
@@ -122,7 +122,7 @@ describe('log', () => {
     assert.deepEqual(lines()[0]?.['error'], { type: 'Error', message });
   });
 
-  it('prints a cause once on a terminal, and rounds numbers in the log', () => {
+  it('a cause stands once on a terminal, and numbers in the log are rounded', () => {
     const told = new RangeError('must be a number');
     assert.equal(errorText(new Error('--n: must be a number', { cause: told })), '--n: must be a number');
     assert.equal(errorText(new Error('--n: bad', { cause: told })), '--n: bad (must be a number)');
@@ -137,7 +137,7 @@ describe('log', () => {
     assert.equal(lines()[0]?.['retryInMs'], 668);
   });
 
-  it('removes quoted input from errors of the language and of Node', () => {
+  it('quoted input is removed from errors of the language and of Node', () => {
     const attempts: (() => unknown)[] = [
       () => JSON.parse(CANARY),
       () => JSON.parse(`{"a":"${CANARY}`),
@@ -163,7 +163,7 @@ describe('log', () => {
     }
   });
 
-  it('never throws and never writes more than a few kB, for any input', () => {
+  it('no input makes the log throw, or write more than a few kB', () => {
     fc.assert(
       fc.property(fc.anything(), fc.string({ maxLength: 20_000 }), (value, text) => {
         const { log, raw } = capture('debug');
@@ -181,7 +181,7 @@ describe('log', () => {
     assert.equal(String(lines()[0]?.['name']).length, 512);
   });
 
-  it('writes to standard error, and all lines before the process ends', () => {
+  it('all lines are on standard error before the process ends', () => {
     const script = `const { createLog } = await import(${JSON.stringify(new URL('log.ts', import.meta.url).href)});
       const log = createLog({ level: 'info' }); for (let i = 0; i < 2000; i++) log.info('line', { pid: i }); process.exit(3);`;
     const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {

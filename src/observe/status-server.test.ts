@@ -47,7 +47,7 @@ describe('status server', () => {
     assert.match(answer.body, /^keyferry_build_info\{/m);
   });
 
-  it('is not ready until every check succeeds, and names the others', async () => {
+  it('/readyz fails until every check succeeds, and names the others', async () => {
     let synced = false;
     let leading = false;
     const leader: Check = { name: 'leader', ok: false, message: 'held by other' };
@@ -78,7 +78,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz')).status, 200, 'liveness has its own checks');
   });
 
-  it('answers a startup probe when the process is ready, or after the time in the query', async () => {
+  it('/healthz?wait answers when the process is ready, or after the time in the query', async () => {
     let isReady = false;
     let runs = 0;
     const readiness = (): Check[] => {
@@ -100,7 +100,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz?wait=1s')).status, 200);
   });
 
-  it('shows informational checks only if all are requested, and succeeds without them', async () => {
+  it('informational checks are shown only if all are requested, and /readyz succeeds without them', async () => {
     await using server = new StatusServer(nullLog);
     const away: Check = { name: 'away', isInformational: true, ok: false, message: 'refused' };
     const readiness: Check[] = [{ name: 'here', ok: true }, away];
@@ -124,7 +124,7 @@ describe('status server', () => {
     assert.deepEqual(await answer('/readyz'), [503, '[-]here failed\nreadyz check failed\n']);
   });
 
-  it('fails the liveness probe when a check fails or throws', async () => {
+  it('/healthz fails when a check fails or throws', async () => {
     let liveness = (): Check[] => [{ name: 'targets', ok: false, message: 'stuck for 300 s' }];
     await using server = new StatusServer(nullLog);
     const routes = probeRoutes(
@@ -214,7 +214,7 @@ describe('status server', () => {
 });
 
 describe('listen address', () => {
-  it('reads addresses as Go programs do', () => {
+  it('listen addresses are read as Go programs do', () => {
     for (const [text, host, port] of [
       [':8080', '', 8080],
       ['127.0.0.1:0', '127.0.0.1', 0],
@@ -227,7 +227,7 @@ describe('listen address', () => {
     }
   });
 
-  it('refuses anything else', () => {
+  it('other texts are no listen addresses', () => {
     for (const text of ['', '8080', ':', 'a:b', ':65536', ':-1', '::1:80', 'http://a:80', 'a b:80', '[::1]', ':80 ']) {
       assert.throws(() => parseListenAddress(text), RangeError, text);
     }

@@ -32,7 +32,7 @@ describe('the verdict', () => {
     [{ exists: undefined, isRule: true }, 'rule'],
   ];
   for (const [findings, expected] of cases) {
-    it(`${JSON.stringify(findings)} is ${expected}`, () => {
+    it(`the verdict on ${JSON.stringify(findings)} is ${expected}`, () => {
       assert.equal(verdictOf({ ...NONE, ...findings }), expected);
     });
   }
@@ -50,7 +50,7 @@ describe('the summary', () => {
     claims: [],
   };
 
-  it('of a missing copy has the action, or why there is none', () => {
+  it('the summary of a missing copy has the action, or why there is none', () => {
     const missing = { ...told, verdict: 'missing' } as const;
     assert.equal(
       summaryOf({ ...missing, next: { action: 'create', reason: 'copy of b/x' } }),
@@ -59,7 +59,7 @@ describe('the summary', () => {
     assert.match(summaryOf({ ...missing, next: { action: 'wait', reason: 'NoSecret: gone' } }), /: NoSecret: gone\.$/);
   });
 
-  it('of an absent object points to rules that make others', () => {
+  it('the summary of an absent object points to rules that make others', () => {
     const absent = { ...told, owner: null, source: null, verdict: 'absent' } as const;
     assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
@@ -71,7 +71,7 @@ describe('the summary', () => {
     );
   });
 
-  it('of an object that is not filled says so, with the reason', () => {
+  it('the summary of an object that is not filled says so, with the reason', () => {
     const claim = { system: 's', rule: told.owner, source: told.source, destinations: [] };
     const filled = { ...told, verdict: 'filled' } as const;
     const texts = (['synced', 'pending', 'error'] as const).map((state) =>
@@ -85,14 +85,14 @@ describe('the summary', () => {
     ]);
   });
 
-  it('of a source without a copy does not sound as if one existed', () => {
+  it('the summary of a source without a copy does not sound as if one existed', () => {
     const source = { ...told, owner: null, source: null, verdict: 'source' } as const;
     const summary = (copies: number) => summaryOf({ ...source, sourceOf: [{ rule: 'r', copies }] });
     assert.equal(summary(1), 'Secret a/x is no copy. It is the source of r.');
     assert.equal(summary(0), 'Secret a/x is no copy, and none is made of it, although a rule asks for one: r.');
   });
 
-  it('of a copy whose source is not known says so', () => {
+  it('the summary of a copy whose source is not known says so', () => {
     assert.equal(
       summaryOf({ ...told, verdict: 'copy', source: null }),
       'Secret a/x is a copy of its source, which SecretMirror b/m makes.',

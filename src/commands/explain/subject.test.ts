@@ -52,7 +52,7 @@ test('an object that the caller may not read is refused, and not absent', async 
   assert.equal(stored.state, 'refused');
 });
 
-test('other failures are passed on', async () => {
+test('an error of a read other than 403 and 404 is thrown', async () => {
   await assert.rejects(read({ [pathIn('/apis/new/v1')]: 500 }), /500/);
 });
 

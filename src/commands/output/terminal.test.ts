@@ -13,7 +13,7 @@ function scene(stream: Omit<ProgressStream, 'write'> = { isTTY: true }, term = '
 }
 
 describe('progress', () => {
-  it('is shown after a second, ten times a second, until the end', async () => {
+  it('progress is shown after a second, ten times a second, until the end', async () => {
     const { written, clock, progress } = scene();
     progress.show(() => 'early');
     await clock.advance(1000);
@@ -27,7 +27,7 @@ describe('progress', () => {
     assert.deepEqual(written, [`${ERASE}one`, `${ERASE}two`, ERASE]);
   });
 
-  it('writes nothing for short work, and nothing but on a terminal that can erase a line', async () => {
+  it('progress of short work is not shown, and none without a terminal that can erase a line', async () => {
     const short = scene();
     short.progress.show(() => 'x');
     short.progress.end();
@@ -43,14 +43,14 @@ describe('progress', () => {
     );
   });
 
-  it('is no longer than a line', async () => {
+  it('progress is no longer than a line', async () => {
     const { written, clock, progress } = scene({ isTTY: true, columns: 5 });
     await clock.advance(1000);
     progress.show(() => 'abcdefgh');
     assert.deepEqual(written, [`${ERASE}abcd`]);
   });
 
-  it('counts the objects of all lists, and passes them on', async () => {
+  it('progress counts the objects of all lists, and passes them on', async () => {
     const { written, clock, progress } = scene();
     const metadata = { name: 'x', uid: '', resourceVersion: '', creationTimestamp: '' };
     const lister = withProgress(async (_collection, _namespace, take) => {

@@ -3,18 +3,18 @@ import { describe, it } from 'node:test';
 import { textTable } from './text.ts';
 
 describe('textTable', () => {
-  it('pads by three blanks, at least to six columns, but not the last column', () => {
+  it('a table pads by three blanks, at least to six columns, but not the last column', () => {
     assert.deepEqual(textTable(['NAME', 'N', 'AGE'], [['mysecret-mirror', '1', '5m2s']]), [
       'NAME              N     AGE',
       'mysecret-mirror   1     5m2s',
     ]);
   });
 
-  it('cuts a cell at its first line break, as kubectl does', () => {
+  it('a table cuts a cell at its first line break, as kubectl does', () => {
     assert.deepEqual(textTable(['MESSAGE'], [['first\nsecond']]), ['MESSAGE', 'first...']);
   });
 
-  it('paints the header and cells with a style, without their padding', () => {
+  it('a table paints the header and cells with a style, without their padding', () => {
     const rows = [['a', { text: 'Error\n', style: 'bad' }, 'x']] as const;
     const paint = (text: string, style: string): string => `<${style} ${text}>`;
     assert.deepEqual(textTable(['NAME', 'STATE', 'WHY'], rows, paint), [
@@ -23,7 +23,7 @@ describe('textTable', () => {
     ]);
   });
 
-  it('shows a missing cell as an empty one', () => {
+  it('a table shows a missing cell as an empty one', () => {
     assert.deepEqual(textTable(['A', 'B', 'C'], [['1']]), ['A     B     C', '1           ']);
   });
 });

@@ -37,11 +37,11 @@ const changes = (before: StatusReport, after: StatusReport, failed = false): str
   changesBetween(before, after, failed).map(({ what, title, text }) => `${what}: ${title}: ${text}`);
 
 describe('changes of a status', () => {
-  it('are none between equal reports', () => {
+  it('equal reports have no changes', () => {
     assert.deepEqual(changes(report(RULE), report({ ...RULE })), []);
   });
 
-  it('have rules, copies and failing targets that came, changed or went', () => {
+  it('rules, copies and failing targets that came, changed or went are changes', () => {
     const none = 'last sync never, Synced: ';
     assert.deepEqual(changes(report(), report(RULE)), [`rule added: Rule a/r: Active, 0 copies, ${none}`]);
     assert.deepEqual(changes(report(RULE), report({ ...RULE, copies: [COPY] })), [
@@ -55,12 +55,12 @@ describe('changes of a status', () => {
     ]);
   });
 
-  it('keep two rules apart that fail on one target', () => {
+  it('two rules that fail on one target are two changes', () => {
     const both = report({ ...BROKEN, failing: [FAILING] }, { ...BROKEN, name: 'q', failing: [FAILING] });
     assert.deepEqual(changes(report(BROKEN, { ...BROKEN, name: 'q' }), both).length, 2);
   });
 
-  it('with --failed are only those of problems, which have begun, changed or ended', () => {
+  it('with --failed, only problems that begin, change or end are changes', () => {
     assert.deepEqual(changes(report(), report({ ...RULE, copies: [COPY] }), true), []);
     assert.equal(changes(report(RULE), report(BROKEN), true).length, 1);
     assert.equal(changes(report(BROKEN), report(RULE), true).length, 1);

@@ -19,7 +19,7 @@ function values(...argv: string[]) {
 }
 
 describe('Go flags', () => {
-  it('accepts one or two dashes, = or the next argument', () => {
+  it('a flag has one or two dashes, and its value after = or in the next argument', () => {
     for (const argv of [['-file', 'a'], ['--file', 'a'], ['-file=a'], ['--file=a'], ['--file=x', '-file', 'a']]) {
       assert.equal(values(...argv).values.file, 'a');
     }
@@ -29,7 +29,7 @@ describe('Go flags', () => {
     assert.equal(values('--file=').values.file, undefined);
   });
 
-  it('accepts booleans alone or with =, never from the next argument', () => {
+  it('a boolean stands alone or has its value after =, never in the next argument', () => {
     assert.equal(values('-leader').values.leader, true);
     assert.equal(values('--leader=false').values.leader, false);
     assert.equal(values('-leader=F').values.leader, false);
@@ -37,21 +37,21 @@ describe('Go flags', () => {
     assert.deepEqual([got.leader, got.file, rest], [true, undefined, ['false', '--file', 'a']]);
   });
 
-  it('stops at the first argument that is not a flag, and at --', () => {
+  it('flags end at the first argument that is none, and at --', () => {
     assert.deepEqual(values('--file', 'a', 'b', '--mode', 'c').rest, ['b', '--mode', 'c']);
     assert.deepEqual(values('--leader', '--', '--file', 'a').rest, ['--file', 'a']);
     assert.deepEqual(values('-', '--file').rest, ['-', '--file']);
     assert.deepEqual(values('', '--file').rest, ['', '--file']);
   });
 
-  it('detects a request for help, except as a value', () => {
+  it('-h and --help request help, except as a value', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
       assert.equal(parseFlags({ table }, argv), undefined);
     }
     assert.equal(values('--file', '-h').values.file, '-h');
   });
 
-  it('returns the given flags, and defaults for the others', () => {
+  it('the given flags are returned, and defaults for the others', () => {
     const { values: got, given } = values('--count', '8');
     assert.deepEqual([...given], ['count']);
     assert.deepEqual(got, {
@@ -64,7 +64,7 @@ describe('Go flags', () => {
     });
   });
 
-  it('names flag and value in every error', () => {
+  it('every error names flag and value', () => {
     for (const [argv, message] of [
       [['--nope'], 'unknown flag --nope'],
       [['--constructor=1'], 'unknown flag --constructor'],
@@ -85,12 +85,12 @@ describe('Go flags', () => {
     assert.throws(() => parseFlags({}, ['--a']), { name: 'UsageError', message: 'unknown flag --a' });
   });
 
-  it('disables an address with 0 or the empty text', () => {
+  it('0 or the empty text disables an address', () => {
     assert.equal(values('--at=0').values.at, undefined);
     assert.equal(values('--at', '').values.at, undefined);
   });
 
-  it('shortens long values in errors', () => {
+  it('an error shortens a long value', () => {
     assert.equal(quoted('a'.repeat(500)).length, 123);
   });
 });

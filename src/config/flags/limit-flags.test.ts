@@ -20,11 +20,11 @@ const NONE: LimitsConfig = {
 };
 
 describe('the limits of an administrator', () => {
-  it('are none by default', () => {
+  it('there are no limits by default', () => {
     for (const name of ['run', 'mirrors', 'replicator', 'generator']) assert.deepEqual(limits([name]), NONE, name);
   });
 
-  it('are patterns in a list that can be repeated, or one selector', () => {
+  it('a limit is a list of patterns, which can be repeated, or one selector', () => {
     const flags = [
       '--source-namespaces=a, b-.*',
       '--source-namespaces',
@@ -40,20 +40,20 @@ describe('the limits of an administrator', () => {
     });
   });
 
-  it('come from the environment where no flag is given', () => {
+  it('limits come from the environment where no flag is given', () => {
     const env = { KEYFERRY_DESTINATION_NAMESPACES: 'selector:a', KEYFERRY_REQUIRE_CONSENT: 'true' };
     const found = limits(['replicator', '--require-consent=false'], { ...env, KEYFERRY_REPLICATOR_PUSH: 'false' });
     const expected = { destinationNamespaces: { selector: 'a' }, requireConsent: false, replicatorPush: false };
     assert.deepEqual(found, { ...NONE, ...expected });
   });
 
-  it('may have every sign of a pattern that can match a name', () => {
+  it('a limit may have every sign of a pattern that can match a name', () => {
     const patterns = ['kube-.*', 'team-[a-z]*', 'a(bc)*', String.raw`x-\d*`, '(?i)Y', 'z{2}.?', '[^=!]+'];
     const found = limits(['mirrors', ...patterns.map((pattern) => `--source-namespaces=${pattern}`)], {});
     assert.deepEqual(found, { ...NONE, sourceNamespaces: { patterns } });
   });
 
-  it('with a mistake are refused, and the message names flag or variable', () => {
+  it('a limit with a mistake is refused, and the message names flag or variable', () => {
     const table: [readonly string[], Record<string, string>, RegExp][] = [
       [['run', '--source-namespaces='], {}, /--source-namespaces: bad value "": must have at least one item/],
       [['run', '--source-namespaces=('], {}, /--source-namespaces: bad value "\(": "\(" is not a pattern/],

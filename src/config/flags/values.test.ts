@@ -5,7 +5,7 @@ import { parseBool } from '../../runtime/text/go-bool.ts';
 import { parseCount, parseDuration, parseLabels, parseList } from './values.ts';
 
 describe('durations', () => {
-  it('are accepted if Go accepts them', () => {
+  it('a duration is accepted if Go accepts it', () => {
     for (const [text, ms] of [
       ['30m', 1_800_000],
       ['1h2m3.5s', 3_723_500],
@@ -27,13 +27,13 @@ describe('durations', () => {
     }
   });
 
-  it('are rejected if Go rejects them', () => {
+  it('a duration is rejected if Go rejects it', () => {
     for (const text of ['', '30', '1d', 's', '-', '1h ', ' 1h', '1,5s', '1e3s', '--1s', '.s', '1h-2m', '3000000h']) {
       assert.throws(() => parseDuration(text), /must be a duration/, text);
     }
   });
 
-  it('are the sum of their parts', () => {
+  it('a duration is the sum of its parts', () => {
     const part = fc.nat(10_000);
     fc.assert(
       fc.property(part, part, part, part, (h, m, s, ms) => {
@@ -45,25 +45,25 @@ describe('durations', () => {
 });
 
 describe('other values', () => {
-  it('reads booleans like strconv.ParseBool', () => {
+  it('booleans are read like strconv.ParseBool', () => {
     for (const text of ['1', 't', 'T', 'TRUE', 'true', 'True']) assert.equal(parseBool(text), true);
     for (const text of ['0', 'f', 'F', 'FALSE', 'false', 'False']) assert.equal(parseBool(text), false);
     for (const text of ['', 'yes', 'tRUE', 'on', ' true']) assert.throws(() => parseBool(text), RangeError);
   });
 
-  it('reads whole numbers within bounds', () => {
+  it('whole numbers are read within bounds', () => {
     assert.equal(parseCount('16', 1, 256), 16);
     for (const text of ['', '0', '257', '-1', '1.5', '0x10', '1e1', ' 1']) {
       assert.throws(() => parseCount(text, 1, 256), /1 to 256/, text);
     }
   });
 
-  it('reads lists', () => {
+  it('lists are read without blanks, empty items and duplicates', () => {
     assert.deepEqual(parseList(' a, b,,a,'), ['a', 'b']);
     assert.deepEqual(parseList(''), []);
   });
 
-  it('reads labels', () => {
+  it('labels are read as key=value, with the rules of Kubernetes', () => {
     assert.deepEqual(parseLabels(''), {});
     assert.deepEqual(parseLabels(' a=b, example.com/c=d.e_f ,x='), { a: 'b', 'example.com/c': 'd.e_f', x: '' });
     for (const text of [

@@ -50,13 +50,13 @@ test('each format has exactly the length and the characters that it should have'
   }
 });
 
-test('no value comes twice', () => {
+test('two values are never the same', () => {
   for (const format of FORMATS) {
     assert.equal(new Set(Array.from({ length: 200 }, () => make(format, 32))).size, 200, format);
   }
 });
 
-test('all characters are equally frequent', () => {
+test('all characters of a value are equally frequent', () => {
   for (const format of PLAIN) {
     const text = Array.from({ length: 25 }, () => make(format, 4096)).join('');
     assert.ok(deviation(countsOf(text, ALPHABETS[format])) < LIMIT, format);
@@ -66,7 +66,7 @@ test('all characters are equally frequent', () => {
   assert.ok(deviation(countsOf(biased, ALPHABETS.alphanumeric)) > 3 * LIMIT);
 });
 
-test('also the last character, which holds only a part of the last random byte', () => {
+test('the last character, which holds only a part of the last random byte, is as random as the others', () => {
   for (const format of PLAIN) {
     for (const length of [8, 9, 10, 11]) {
       const last = Array.from({ length: 6400 }, () => make(format, length).slice(-1)).join('');

@@ -60,7 +60,7 @@ test('an item without a store is a problem, also where ESO does not use that of 
   }
 });
 
-test('what is never made is said, with its field', () => {
+test('an item that no value is made for is a problem, which names its field', () => {
   const cases: readonly [item: ExternalSecretData, field: string][] = [
     [{ remoteRef: { key: 'secret/app' } }, 'remoteRef.property'],
     [{ remoteRef: { key: 'secret/app', property: '' } }, 'remoteRef.property'],
@@ -88,7 +88,7 @@ test('what is never made is said, with its field', () => {
   );
 });
 
-test('a wrong item does not hold up the others', () => {
+test('an item with a mistake does not hold up the others', () => {
   const { wanted, problems } = requestsOf(spec({ remoteRef: REF }, { remoteRef: { key: 'x' } }, { remoteRef: REF }));
   assert.deepEqual(
     wanted.map(({ field }) => field),

@@ -9,7 +9,7 @@ function annotated(settings: Readonly<Record<string, string>>): Record<string, s
   return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`${GENERATE}${name}`, value]));
 }
 
-test('only "true" opts in; with --all everything is in that does not say "false"', () => {
+test('only "true" opts in; with --all, everything is served that does not say "false"', () => {
   const cases: readonly [create: string | undefined, named: string, all: string][] = [
     [undefined, 'no', 'yes'],
     ['true', 'yes', 'yes'],

@@ -18,7 +18,7 @@ function entry(values: readonly (readonly [string, JsonValue])[]): KvEntry {
 
 const NOT_DELETED = { whenDeleted: false };
 
-test('what is missing is made, and nothing that is there', () => {
+test('properties that an entry lacks are made, and none that it has', () => {
   const all = [wanted(0, 'a'), wanted(1, 'b'), wanted(2, 'c')];
   assert.deepEqual(decideEntry(MISSING, all, NOT_DELETED), { make: all, nested: [], problems: [] });
   const [, b] = all;

@@ -68,7 +68,7 @@ test('a property is found where ESO finds it', () => {
   }
 });
 
-test('without an entry nothing is there, and expressions stay unknown', () => {
+test('with no entry, plain properties are absent and expressions unknown', () => {
   for (const property of ['password', 'a.b', 'a-b_c', 'ä']) assert.equal(findProperty(undefined, property), 'absent');
   for (const property of ['a.*', 'list.#', '@this']) assert.equal(findProperty(undefined, property), 'unknown');
 });

@@ -31,7 +31,7 @@ describe('rules that Vault refuses', () => {
     [100, 30, 300_000],
     [100, 1, undefined],
   ] as const) {
-    it(`wait ${waitMs ?? 'as usual'} where ${namespaces} namespaces have ${many}: ten tries a second at most`, () => {
+    it(`refused rules wait ${waitMs ?? 'as usual'} where ${namespaces} namespaces have ${many}: ten tries a second at most`, () => {
       const { refusals } = scene();
       for (let index = 0; index < namespaces; index++) refuse(refusals, many, `n${index}`);
       // Again, because the first ones do not know of the others.
@@ -40,13 +40,13 @@ describe('rules that Vault refuses', () => {
     });
   }
 
-  it('wait ten minutes at most, however many there are', () => {
+  it('refused rules wait ten minutes at most, however many there are', () => {
     const { refusals } = scene();
     for (let index = 0; index < 200; index++) refuse(refusals, 100, `n${index}`);
     assert.equal(refuse(refusals, 100, 'n0'), 600_000);
   });
 
-  it('do not count any more when they fail for another reason', () => {
+  it('rules that fail for another reason do not count as refused any more', () => {
     const { refusals } = scene();
     refuse(refusals, 3000);
     const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
@@ -54,13 +54,13 @@ describe('rules that Vault refuses', () => {
     assert.equal(refusals.failed(rule(2999), DENIED), undefined);
   });
 
-  it('of one namespace are not delayed by thousands of another', () => {
+  it('refused rules of one namespace are not delayed by thousands of another', () => {
     const { refusals } = scene();
     refuse(refusals, 3000, 'many');
     assert.equal(refusals.failed(rule(0, 'few'), DENIED), undefined);
   });
 
-  it('are not delayed by failures that end by themselves, or by rules that are gone', () => {
+  it('refused rules are not delayed by failures that end by themselves, or by rules that are gone', () => {
     const { refusals } = scene();
     const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
     for (let index = 0; index < 3000; index++) assert.equal(refusals.failed(rule(index), down), undefined);
@@ -69,7 +69,7 @@ describe('rules that Vault refuses', () => {
     assert.equal(refusals.failed(rule(0), DENIED), undefined);
   });
 
-  it('are tried at once when one of their namespace succeeds, but not again and again', async () => {
+  it('refused rules are tried at once when one of their namespace succeeds, but not again and again', async () => {
     const { clock, refusals } = scene();
     refuse(refusals, 200);
     refuse(refusals, 2, 'b');

@@ -44,7 +44,7 @@ function readBack(result: Result): Result {
   return parsed;
 }
 
-test('the words are those of the original', () => {
+test('the messages of results are those of the original', () => {
   const words = ({ created, reason, message }: Result): unknown[] => [created, reason, message];
   assert.deepEqual(words(resultOf(run([state('secret/data/app', 1, true)]), undefined)), [
     true,
@@ -83,7 +83,7 @@ test('the first problem gives the reason, and all are in the message, which is b
   assert.equal(many.message.length, 1024);
 });
 
-test('a value inside another property is said once', () => {
+test('a value inside another property is reported once', () => {
   const first = resultOf({ ...run([state('secret/data/app', 1)]), nested: [NESTED] }, undefined);
   assert.deepEqual([first.created, first.reason], [true, 'NestedProperty']);
   assert.match(first.message, /^spec\.data\[0\]\.remoteRef\.property: /);
@@ -100,7 +100,7 @@ const runs: fc.Arbitrary<RunOutcome> = fc.record({
   problems: fc.constantFrom<readonly Problem[]>([], [PROBLEM]),
 });
 
-test('the text changes with what happens, and never by itself', () => {
+test('the text of the annotation changes with what happens, and never by itself', () => {
   fc.assert(
     fc.property(runs, fc.option(runs, { nil: undefined }), (now, earlier) => {
       const before = earlier === undefined ? undefined : readBack(resultOf(earlier, undefined));
@@ -115,7 +115,7 @@ test('the text changes with what happens, and never by itself', () => {
   );
 });
 
-test('each write changes the text once, with versions and without, also of entries that are not written out', () => {
+test('each write changes the text of the annotation once, with versions and without, also of entries that are not written out', () => {
   const engines = fc.array(fc.boolean(), { minLength: 1, maxLength: 14 });
   const writes = fc.array(fc.nat(13), { maxLength: 12 });
   fc.assert(
