@@ -22,7 +22,7 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
     const config = findControllerCommand(first)?.configure(argv.slice(1), context.processInfo);
     if (config !== undefined) return await context.actions.run(config);
     const { runProgram } = await import('./program.ts');
-    // In a container that is the operator.
+    // In a container, process 1 is the operator.
     const operator = settingsOf((await context.firstProcess?.()) ?? '', context.processInfo);
     return await runProgram({ ...context, operator }, argv);
   } catch (error) {

@@ -33,7 +33,7 @@ export async function status(context: CommandContext, options: StatusOptions): P
   // For all reports of --watch: content that did not change is not read again.
   const contents = new Contents(api, signal, new Map(), kinds);
   const report = async (lister: Lister): Promise<StatusFindings> => {
-    // Only the first report is awaited by somebody.
+    // Somebody waits for the first report only: later ones show no progress.
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');

@@ -151,7 +151,14 @@ async function managementConnection(
 function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
   // For the longest runs of all queues at once (`runtime/queue/turns.ts`): calls of one namespace that hang must not take all connections.
   const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
-  return new HttpKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
+  const { cluster } = connection;
+  return new HttpKubeApi(connection, {
+    maxSockets,
+    onRequest: ({ method, status, durationMs }) => {
+      metrics.kubeRequests.inc({ cluster, method, code: status === undefined ? 'error' : String(status) });
+      metrics.kubeRequestSeconds.observe({ cluster, method }, durationMs / 1000);
+    },
+  });
 }
 
 async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {
@@ -207,11 +214,4 @@ function failed(checks: Checks): string[] {
   return checks()
     .filter(({ ok }) => !ok)
     .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
-}
-
-function countRequests(cluster: string, metrics: Metrics) {
-  return ({ method, status, durationMs }: { method: string; status: number | undefined; durationMs: number }): void => {
-    metrics.kubeRequests.inc({ cluster, method, code: status === undefined ? 'error' : String(status) });
-    metrics.kubeRequestSeconds.observe({ cluster, method }, durationMs / 1000);
-  };
 }

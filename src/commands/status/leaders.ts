@@ -12,7 +12,7 @@ export interface LeaderStatus {
   readonly name: string;
   /** The identity in it: the name of the Pod (outside a cluster, of the host), an underscore, and more. `null`: nobody holds it. */
   readonly holder: string | null;
-  /** As in the Lease. */
+  /** RFC 3339, as in the Lease. */
   readonly since: string | null;
   /** The holder did not renew it in time, by the clock of this machine. */
   readonly expired: boolean;

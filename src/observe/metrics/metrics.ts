@@ -205,7 +205,7 @@ function addProcessMetrics(registry: MetricRegistry): void {
   for (const [name, help, read, type] of values) {
     registry.value(name, help, read, type);
   }
-  // Less the descriptor that lists them.
+  // Without the descriptor that this call opens.
   if (existsSync(OPEN_FILES)) {
     registry.value('process_open_fds', 'Number of open file descriptors.', () => readdirSync(OPEN_FILES).length - 1);
   }

@@ -2,7 +2,7 @@
  * Label selectors: as an object of the Kubernetes API (`metav1.LabelSelector`), and as text (`kubectl get -l`), with the rules of
  * the API server for keys, values and operators.
  */
-import { isSubdomain } from './dns-names.ts';
+import { isLabelValue, isMetadataKey } from './dns-names.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -133,15 +133,11 @@ function splitRequirements(text: string): string[] {
   return text.trim() === '' ? [] : text.split(/,(?![^(]*\))/);
 }
 
-const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
-
 function keyProblems(field: string, key: string): string[] {
-  const [first = '', second, ...more] = key.split('/');
-  const isValid = second === undefined ? NAME.test(first) : isSubdomain(first) && NAME.test(second);
-  return isValid && more.length === 0 ? [] : [`${field}: ${JSON.stringify(key.slice(0, 100))} is not a key of a label`];
+  return isMetadataKey(key) ? [] : [`${field}: ${JSON.stringify(key.slice(0, 100))} is not a key of a label`];
 }
 
 function valueProblems(field: string, value: unknown): string[] {
-  if (typeof value === 'string' && (value === '' || NAME.test(value))) return [];
+  if (typeof value === 'string' && isLabelValue(value)) return [];
   return [`${field}: ${JSON.stringify(String(value).slice(0, 100))} is not a value of a label`];
 }

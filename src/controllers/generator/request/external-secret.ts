@@ -81,7 +81,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
 
 export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | undefined {
   const { optIn, state, created, saysFailure } = rule;
-  // First, because ESO can report nothing before.
+  // First, because ESO can report nothing until the condition is removed.
   if (created !== undefined && mode === 'limited') return 'healing';
   if (optIn === 'no') return undefined;
   if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';

@@ -37,13 +37,13 @@ export interface WorkerOptions {
   readonly log: Log;
 }
 
-/** A run, and the error for which it is repeated. */
+/** What a run has done so far, and the error for which it will be repeated. */
 interface Work {
   /** `made`: a value was written, and no result says so yet. */
   readonly outcomes: EntryOutcome[];
   readonly problems: Problem[];
   error: unknown;
-  /** The watch of a credential is not listed yet. Nothing is said before. */
+  /** The watch of a credential is not listed yet, so nothing is reported. */
   waits: boolean;
 }
 
@@ -66,11 +66,11 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #made: Counter<never>;
   readonly #writers = new KeyedLock();
-  /** The users of Vault for each rule. */
+  /** The logins that each rule uses. */
   readonly #users = new Map<RuleKey, Set<LoginKey>>();
-  /** The entries that were written and not reported yet, because the report failed: the next one still says `Success`. */
+  /** The entries of each rule that were written, but not reported, because the report failed: the next one still says `Success`. */
   readonly #unreported = new Map<RuleKey, Set<string>>();
-  /** Of the last run. Not in the result, which anybody may write. */
+  /** Who has to act, by the last run. Not read from the result, which anybody may write. */
   readonly #faults = new Map<RuleKey, Fault>();
 
   constructor(options: WorkerOptions) {
@@ -198,7 +198,7 @@ export class Worker {
     for (const entry of place.entries.values()) {
       checkTime();
       const { path } = entry;
-      // Once, and not again for each try.
+      // Not again for each try.
       if (!dryRun && this.#options.rule(key)?.result === undefined) {
         const text = `${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`;
         log.info(text, { rule: key, path });

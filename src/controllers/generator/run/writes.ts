@@ -53,7 +53,7 @@ export class Writes {
   }
 
   /**
-   * Tells the result to people and not to ESO: as an event, once also if the writes are repeated, and as the condition.
+   * Tells the result to people, but not to ESO: as the condition, and as an event, which repeated writes do not repeat.
    * @returns the rule after that @throws as `result`
    */
   async announce(job: Job, result: Result): Promise<ExternalSecretRule> {

@@ -67,8 +67,6 @@ export interface StoreUser {
 }
 
 const FIELD = 'spec.provider.vault';
-/** Fields of `auth` that are no login. */
-const NO_LOGIN: ReadonlySet<string> = new Set(['namespace']);
 
 /** @param environment the variables of Vault's client @throws StoreError without a server */
 export function environmentStore({
@@ -194,7 +192,7 @@ function authOf(
       ...login,
     };
   }
-  const method = Object.keys(auth).find((name) => !NO_LOGIN.has(name));
+  const method = Object.keys(auth).find((name) => name !== 'namespace');
   if (method === undefined) throw new StoreError('InvalidStore', `${field} must name a login`);
   throw new StoreError('UnsupportedAuth', `${field}.${method}: this login is not supported, so no value is made`);
 }
