@@ -10,7 +10,7 @@ import { RuleLimits } from '../../src/controllers/common/rules/rule-limits.ts';
 import type { SecretMirror, SecretMirrorSpec } from '../../src/controllers/mirrors/api.ts';
 import { createMirrorStore } from '../../src/controllers/mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../src/controllers/mirrors/rules/rule-set.ts';
-import { annotationNames, type Refusal } from '../../src/controllers/replicator/rules/annotations.ts';
+import { annotationNames } from '../../src/controllers/replicator/rules/annotations.ts';
 import { ReplicatorRules } from '../../src/controllers/replicator/rules/rule-set.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../src/copy/cluster/watch/namespaces.ts';
 import type { TargetWriter } from '../../src/copy/engine/backend.ts';
@@ -155,8 +155,8 @@ export class ReachProcess {
       clock: this.#clock,
       onError: (_loop, _key, error) => this.errors.push(error),
     }));
-    const ruleLimits = <R extends Refusal>(): RuleLimits<R> =>
-      new RuleLimits<R>({ namespaces: () => this.namespaces.size, onChange: (rule) => engine.enqueueRule(rule) });
+    const ruleLimits = (): RuleLimits =>
+      new RuleLimits({ namespaces: () => this.namespaces.size, onChange: (rule) => engine.enqueueRule(rule) });
     const reach = reachOf({
       sourceNamespaces: limits.sourcesWith === undefined ? undefined : { selector: limits.sourcesWith },
       destinationNamespaces: destinationsOf(limits),
@@ -174,7 +174,7 @@ export class ReachProcess {
       limits: mirrorLimits,
       reach,
     });
-    const pushLimits = ruleLimits<Refusal>();
+    const pushLimits = ruleLimits();
     this.#pushRules = new ReplicatorRules({
       cluster: CLUSTER,
       settings: {
@@ -263,10 +263,6 @@ export class ReachProcess {
     const rule = this.#pushRules.ruleOf(key);
     const [was, is] = [before, object].map((each) => each && this.#pushRules.versionOf(each));
     if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);
-    for (const rules of [this.#mirrorRules, this.#pushRules]) {
-      const owner = before && object === undefined ? rules.ownerOf(before, key) : undefined;
-      if (owner !== undefined && rules.refusalOf(owner) !== undefined) this.#engine.enqueueRule(owner);
-    }
   }
 
   #reconcilerOf(

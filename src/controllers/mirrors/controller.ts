@@ -4,7 +4,6 @@ import { currencyReader, labelReader } from '../../copy/cluster/watch/namespace-
 import type { Controller } from '../../copy/engine/controller.ts';
 import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
-import type { Observed } from '../../copy/model/observed.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import { RightsDiagnosis } from '../common/rights-diagnosis.ts';
@@ -150,11 +149,8 @@ class MirrorsController implements Controller {
   }
 
   open(): void {
-    const { cluster, config, onObjectChange } = this.#context;
+    const { cluster, config } = this.#context;
     const { served } = cluster;
-    onObjectChange((key, before, after) => {
-      this.#objectChanged(key, before, after);
-    });
     cluster.watchNamespaces((...change) => this.#changes.add(...change));
     const mirrorWatch = cluster.watch(
       { collection: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
@@ -195,12 +191,6 @@ class MirrorsController implements Controller {
     // Who waits for `listed` gets the error. Perhaps nobody waits when the process stops.
     listed.catch(() => undefined);
     this.#configMaps = { listed };
-  }
-
-  /** A refused mirror claims the copies that it has. */
-  #objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
-    const owner = after === undefined && before !== undefined ? this.#rules.ownerOf(before, key) : undefined;
-    if (owner !== undefined && this.#rules.refusalOf(owner) !== undefined) this.#context.engine.enqueueRule(owner);
   }
 
   stop(): void {

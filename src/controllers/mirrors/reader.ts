@@ -10,6 +10,7 @@ import {
 } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import type { Evaluation } from '../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
@@ -39,9 +40,9 @@ import {
 import { misreadPatterns, occursIn, selects } from '../common/namespaces/selection.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
-import { kindOf, MirrorRules, SUSPENDED } from './rules/rule-set.ts';
+import { kindOf, MirrorRules } from './rules/rule-set.ts';
 import { RETAIN_ANNOTATION } from './rules/shape.ts';
-import { type EffectiveSpec } from './rules/spec.ts';
+import { type EffectiveSpec, problemsWith, SUSPENDED } from './rules/spec.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SECRET_MIRROR_KIND,
@@ -90,29 +91,23 @@ class MirrorReader implements RuleReader {
     for (const [rule] of this.#mirrors.all()) yield rule;
   }
 
-  problemsOf(object: ResourceKey): readonly string[] {
+  problemsOf(object: ResourceKey, evaluation: Evaluation | undefined): readonly string[] {
     const { kind, namespace, name } = parseResourceKey(object);
-    if (kind !== SECRET_MIRROR_KIND) return [];
-    const rule = this.#mirrors.key(namespace, name);
-    const refusal = this.ruleSet.refusalOf(rule);
-    const spec = this.#specOf(rule);
-    const isKnown = refusal === undefined || refusal === SUSPENDED || spec?.halt !== undefined;
-    return isKnown ? (spec?.problems ?? []) : [refusal.message];
+    const spec = kind === SECRET_MIRROR_KIND ? this.#specOf(this.#mirrors.key(namespace, name)) : undefined;
+    return spec === undefined ? [] : problemsWith(spec, evaluation?.refusal);
   }
 
-  noteOn(rule: RuleKey, claims: number): string | undefined {
+  noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
     const spec = this.#specOf(rule);
     if (spec === undefined || spec.problems.length > 0) return undefined;
     const { destinationType, destinationVault, suspects } = spec;
-    const mirror = this.#mirrors.get(rule);
-    const refused = mirror && this.ruleSet.sourceRefusal(mirror);
-    if (refused !== undefined) return `${refused.reason}: ${refused.message}`;
+    const { claims = [], outOfReach } = evaluation ?? {};
+    if (outOfReach?.part === 'all') return `${outOfReach.reason}: ${outOfReach.message}`;
     if (spec.isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
-    const leftOut = this.ruleSet.leftOutOf(rule);
-    const notes = leftOut === undefined ? [] : [leftOut.text];
-    if (claims === 0 && notes.length === 0) notes.push('no other namespace matches spec.destination.namespaces');
+    const notes = outOfReach === undefined ? [] : [outOfReach.message];
+    if (claims.length === 0 && notes.length === 0) notes.push('no other namespace matches spec.destination.namespaces');
     notes.push(...misreadPatterns(suspects, this.#namespaces.names()));
     return notes.length === 0 ? undefined : notes.join('; ');
   }
@@ -158,7 +153,7 @@ class MirrorReader implements RuleReader {
     return {
       owner: ruleName(rule),
       why,
-      leftover: isRetained ? undefined : { program: 'mirrors', why, because: this.#whyUnclear(rule, key) },
+      leftover: isRetained ? undefined : { program: 'mirrors', why, because: this.#whyUnclear(snapshot, rule, key) },
       keptBecause: annotations[RETAIN_ANNOTATION] === 'true' ? 'of deletePolicy retain' : undefined,
     };
   }
@@ -169,14 +164,14 @@ class MirrorReader implements RuleReader {
   }
 
   /** Why a copy of the original that its mirror does not claim may be wanted. */
-  #whyUnclear(owner: RuleKey, key: ResourceKey): string | undefined {
+  #whyUnclear({ rules }: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const spec = this.#specOf(owner);
     if (spec === undefined) return 'the original may have retained it';
     const { namespace, name } = parseResourceKey(key);
     const isFound = spec.copyName === name && occursIn(spec.namespaces, namespace);
     return isFound
       ? 'the original searches patterns in names'
-      : (this.ruleSet.refusalOf(owner)?.message ?? spec.problems[0]);
+      : (rules.get(owner)?.refusal?.message ?? spec.problems[0]);
   }
 
   /** `undefined`: unknown. */
@@ -195,8 +190,8 @@ class MirrorReader implements RuleReader {
     if (occursIn(spec.namespaces, namespace) && !selects({ names, patterns }, namespace)) {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
-    const refused = this.ruleSet.sourceRefusal(mirror) ?? this.ruleSet.leftOutOf(owner)?.cause;
-    const why = refused === undefined ? '' : `: ${refused.message}`;
+    const { outOfReach } = snapshot.rules.get(owner) ?? {};
+    const why = outOfReach === undefined || outOfReach.part === 'others' ? '' : `: ${outOfReach.message}`;
     return `no longer selected by its SecretMirror${why}`;
   }
 }

@@ -9,13 +9,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
-import {
-  annotationNames,
-  isAnnotated,
-  isReplicatorAnnotation,
-  type Refusal,
-  SUSPEND_ANNOTATION,
-} from './rules/annotations.ts';
+import { annotationNames, isAnnotated, isReplicatorAnnotation, SUSPEND_ANNOTATION } from './rules/annotations.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
@@ -70,7 +64,7 @@ class ReplicatorController implements Controller {
     const { engine, cluster, clock, extraKinds, recordEvent } = context;
     const config = context.config.replicator;
     this.#kinds = [...config.runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
-    const limits = new RuleLimits<Refusal>({
+    const limits = new RuleLimits({
       namespaces: () => cluster.namespaces.size,
       onChange: (rule) => engine.enqueueRule(rule, 'low'),
     });
@@ -112,12 +106,9 @@ class ReplicatorController implements Controller {
     const { engine } = this.#context;
     const rule = this.#rules.ruleOf(key);
     if (rule === undefined) return;
-    const priority = initial ? 'low' : 'normal';
     const was = before && this.#rules.versionOf(before);
     const is = after && this.#rules.versionOf(after);
-    if (was !== is) engine.enqueueRule(rule, priority);
-    const owner = before && this.#rules.ownerOf(before, key);
-    if (owner !== undefined && this.#rules.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
+    if (was !== is) engine.enqueueRule(rule, initial ? 'low' : 'normal');
   }
 
   stop(): void {

@@ -2,6 +2,7 @@
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
+import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
@@ -71,28 +72,31 @@ class ReplicatorReader implements RuleReader {
     return this.ruleSet.ruleOf(object);
   }
 
-  problemsOf(object: ResourceKey): readonly string[] {
+  problemsOf(object: ResourceKey, evaluation: Evaluation | undefined): readonly string[] {
     const observed = this.#inventory.objects.get(object);
     if (observed === undefined || this.ruleOf(object) === undefined) return [];
-    const replication = this.#replicationRuleOf(object, observed);
+    const replication = this.#replicationRuleOf(object, observed, evaluation);
     return replication?.kind === 'broken' ? [replication.refusal.message] : [];
   }
 
-  noteOn(rule: RuleKey): string | undefined {
+  noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
     // Without a list of all namespaces it is not known what a pattern matches.
     if (!this.#inventory.isWhole('Namespace')) return undefined;
     return (
       this.ruleSet
-        .warningsOf(rule)
+        .warningsOf(rule, evaluation?.outOfReach)
         .map(({ message }) => message)
         .join('; ') || undefined
     );
   }
 
   /** The rule in the annotations of an object, or its refusal. */
-  #replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
-    const rule = this.ruleOf(key);
-    const refusal = rule === undefined ? undefined : this.ruleSet.refusalOf(rule);
+  #replicationRuleOf(
+    key: ResourceKey,
+    { annotations }: Observed,
+    evaluation: Evaluation | undefined,
+  ): ReplicationRule | undefined {
+    const { refusal } = evaluation ?? {};
     if (refusal !== undefined) return { kind: 'broken', refusal };
     return readRule(this.#settings, parseResourceKey(key), annotations);
   }
@@ -100,8 +104,11 @@ class ReplicatorReader implements RuleReader {
   *list(snapshot: Snapshot): Iterable<ListedRule> {
     for (const [object, observed] of this.#inventory.objects) {
       const key = this.ruleOf(object);
+      const evaluation = key && snapshot.rules.get(key);
       const replication =
-        key === undefined || snapshot.rules.has(key) ? this.#replicationRuleOf(object, observed) : undefined;
+        key === undefined || evaluation !== undefined
+          ? this.#replicationRuleOf(object, observed, evaluation)
+          : undefined;
       if (replication === undefined) continue;
       const { kind, namespace, name } = parseResourceKey(object);
       const from = replication.kind === 'broken' ? undefined : replication.from;
@@ -137,8 +144,9 @@ class ReplicatorReader implements RuleReader {
     copies: readonly Observed[],
   ): ReturnType<ListedRule['stateOf']> {
     const entries = [...snapshot.claims.book.of(rule)];
-    const state = stateOf(snapshot, replication, entries, this.ruleSet.reachProblemOf(rule));
-    const note = this.noteOn(rule);
+    const evaluation = snapshot.rules.get(rule);
+    const state = stateOf(snapshot, replication, entries, problemIn(evaluation));
+    const note = this.noteOn(rule, evaluation);
     const times = copies.flatMap(({ annotations }) => annotations[this.#names.at] ?? []);
     return {
       ...state,
@@ -159,18 +167,13 @@ class ReplicatorReader implements RuleReader {
     const source = resourceKey(parseResourceKey(object).cluster, kind, namespace, name);
     return {
       owner: observed.annotations[this.#names.by] ?? '',
-      why: rules.has(rule) ? this.#whyUnselected(rule) : 'its source does not exist or has no copies',
+      why: rules.has(rule) ? whyUnselected(rules.get(rule)) : 'its source does not exist or has no copies',
       leftover: {
         program: 'k8s-replicator',
         why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
-        because: this.ruleSet.refusalOf(rule)?.message ?? this.#whyNoCopy(observed),
+        because: rules.get(rule)?.refusal?.message ?? this.#whyNoCopy(observed),
       },
     };
-  }
-
-  #whyUnselected(rule: RuleKey): string {
-    const cause = this.ruleSet.reachProblemOf(rule);
-    return `no longer selected by its source${cause === undefined ? '' : `: ${cause.message}`}`;
   }
 
   /** Why an object with a mark of the original may be no copy of it. */
@@ -188,6 +191,16 @@ class ReplicatorReader implements RuleReader {
     this.#foreign ??= FOREIGN.map((program) => new ForeignRequests(program, this.#inventory.objects));
     return this.#foreign.flatMap((program) => program.heldBy(object) ?? [])[0];
   }
+}
+
+/** Why the rule copies nothing, or not into a namespace that it names. */
+function problemIn({ outOfReach }: Findings = {}): Cause | undefined {
+  return outOfReach?.part === 'others' ? undefined : outOfReach;
+}
+
+function whyUnselected(findings: Findings | undefined): string {
+  const cause = problemIn(findings);
+  return `no longer selected by its source${cause === undefined ? '' : `: ${cause.message}`}`;
 }
 
 function stateOf(

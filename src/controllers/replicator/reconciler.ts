@@ -44,15 +44,19 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
-  async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _progress: RuleProgress): Promise<RunResult | undefined> {
+  async updateStatus(
+    rule: RuleKey,
+    entries: Iterable<Entry>,
+    { refusal, outOfReach }: RuleProgress,
+  ): Promise<RunResult | undefined> {
     const { kind, place, observed } = this.rules.objectOf(rule);
     if (observed === undefined || this.rules.versionOf(observed) === undefined) {
       this.#recorded.delete(rule);
       return undefined;
     }
-    const found = eventsOf(this.rules.refusalOf(rule), entries);
+    const found = eventsOf(refusal, entries);
     if (found === undefined) return undefined;
-    const events = [...found, ...this.rules.warningsOf(rule)];
+    const events = [...found, ...this.rules.warningsOf(rule, outOfReach)];
     const text = JSON.stringify([observed.uid, events]);
     if (this.#recorded.get(rule) === text) return undefined;
     if (events.length === 0) this.#recorded.delete(rule);

@@ -6,7 +6,7 @@ import { type Claim, type DesiredState, PENDING, type Shape } from '../model/cla
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
-import type { Evaluation, RuleSet, RuleState } from '../model/rule-set.ts';
+import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
 import type { OrphanAction } from '../plan/facts.ts';
@@ -36,6 +36,8 @@ export class Claims {
   readonly cycles: Cycles;
   readonly #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
+  /** Of the rules that have any. */
+  readonly #findings = new Map<RuleKey, Findings>();
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
 
   constructor(options: Omit<CyclesOptions, 'book'>) {
@@ -68,6 +70,10 @@ export class Claims {
     const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
     if (evaluation === undefined) this.#versions.delete(rule);
     else this.#versions.set(rule, evaluation.version);
+    const { refusal, outOfReach, demand } = evaluation ?? {};
+    if ((refusal ?? outOfReach) === undefined) this.#findings.delete(rule);
+    else this.#findings.set(rule, { refusal, outOfReach });
+    this.#ruleSets.get(controllerOf(rule))?.limits?.record(rule, demand);
     const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
     return { ...change, orphans };
   }
@@ -75,6 +81,11 @@ export class Claims {
   /** The version of the rule that its claims were made from; `undefined`: it was not evaluated, or does not exist. */
   versionOf(rule: RuleKey): string | undefined {
     return this.#versions.get(rule);
+  }
+
+  /** What the last evaluation of the rule has shown. */
+  findingsOf(rule: RuleKey): Findings {
+    return this.#findings.get(rule) ?? {};
   }
 
   /** The rules that were evaluated and exist. */
@@ -125,6 +136,8 @@ export class Claims {
     if (this.#versions.get(rule) !== live.version) return 'later';
     // A new namespace may contain copies (from a backup) before the rule has claimed them.
     if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
+    // A refused rule keeps its copies, also one that appeared after its evaluation (restored from a backup).
+    if (this.findingsOf(rule).refusal !== undefined) return 'keep';
     return rules.orphanPolicy(rule, observed, true);
   }
 }

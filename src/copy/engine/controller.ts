@@ -7,7 +7,7 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Cause } from '../model/cause.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Entry } from '../book/claim-book.ts';
-import type { RuleSet, RuleState } from '../model/rule-set.ts';
+import type { Findings, RuleSet, RuleState } from '../model/rule-set.ts';
 
 export interface Controller {
   /** `undefined`: the controller does not copy. It has no rules and claims, but work of its own. */
@@ -74,8 +74,8 @@ export interface RuleReconciler {
   ): Promise<RunResult | undefined>;
 }
 
-/** Changes of a rule since its last successful status update. */
-export interface RuleProgress {
+/** What the last evaluation of a rule has shown, and the changes since its last successful status update. */
+export interface RuleProgress extends Findings {
   /** Writes for the rule. */
   readonly writes: number;
   /** Version of the rule that its claims were made from, if it was evaluated. The rule may have changed since. */

@@ -240,6 +240,9 @@ export class Engine implements ObjectEvents {
     // The rule may be waiting for the deletion of its last copy.
     if (was !== undefined && was !== is) this.enqueueStatus(was);
     const priority = initial ? 'low' : 'normal';
+    // A refused rule claims the copies that it has.
+    if (was !== undefined && was !== is && this.claims.findingsOf(was).refusal !== undefined)
+      this.enqueueRule(was, priority);
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
     this.enqueueSource(key, priority);
     for (const { objectChanged } of this.#listeners) objectChanged?.(key, before, after, initial, own);
@@ -271,7 +274,10 @@ export class Engine implements ObjectEvents {
     for (const [rule, cause] of this.#failures) yield { rule, cause };
     for (const rule of this.claims.rules) {
       if (this.#failures.has(rule)) continue;
-      yield { rule, cause: this.claims.ruleSetOf(rule).problemOf?.(rule) ?? worstOutcome(this.book.of(rule)) };
+      const { refusal, outOfReach } = this.claims.findingsOf(rule);
+      const problem = refusal ?? this.claims.ruleSetOf(rule).problemOf?.(rule);
+      const unreached = outOfReach?.part === 'others' ? undefined : outOfReach;
+      yield { rule, cause: problem ?? unreached ?? worstOutcome(this.book.of(rule)) };
     }
   }
 
@@ -376,7 +382,9 @@ export class Engine implements ObjectEvents {
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
-    const progress = { writes, evaluated: this.claims.versionOf(rule), failure: this.#failures.get(rule) };
+    const { claims } = this;
+    const known = { evaluated: claims.versionOf(rule), failure: this.#failures.get(rule), ...claims.findingsOf(rule) };
+    const progress = { writes, ...known };
     const result = await this.#reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
     const left = (this.#writes.get(rule) ?? 0) - writes;
     if (left > 0) this.#writes.set(rule, left);

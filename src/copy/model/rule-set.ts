@@ -16,13 +16,41 @@ export interface EngineView {
   ownedBy(rule: RuleKey): Iterable<ResourceKey>;
 }
 
-export interface Evaluation {
+/** The targets that a rule asks its limits for. */
+export interface Demand {
+  readonly namespace: string;
+  /** Orders rules by age, as `Owner.rank`. */
+  readonly rank: string;
+  readonly count: number;
+  /** Whether the limits allow them beside the targets of older rules. */
+  readonly isAdmitted: boolean;
+}
+
+/** What a rule asks for and must not copy: by a limit of an administrator, or without a consent. */
+export interface OutOfReach extends Cause {
+  /**
+   * `all`: the rule must not copy at all. `named`: it names some of these namespaces, or nothing else is left, so it is not ready. `others`: only
+   * its patterns or its selector find them. Its author cannot know them, so this is a remark.
+   */
+  readonly part: 'all' | 'named' | 'others';
+}
+
+/** What an evaluation shows besides claims. */
+export interface Findings {
+  /** Why the rule is not applied: it is suspended, has a mistake or too many targets. Its copies stay as they are. */
+  readonly refusal?: Cause | undefined;
+  readonly outOfReach?: OutOfReach | undefined;
+}
+
+export interface Evaluation extends Findings {
   readonly owner: Owner;
   /** Version of the rule that was evaluated. */
   readonly version: string;
   readonly claims: readonly Claim[];
   /** Sources that the rule depends on, claimed or not. The engine follows them as long as they are listed here. */
   readonly sources: readonly ResourceKey[];
+  /** `undefined`: nothing. */
+  readonly demand?: Demand | undefined;
 }
 
 /** A rule on the server. */
@@ -31,6 +59,8 @@ export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; 
 export interface RuleSet {
   /** First part of the rule keys: `mirrors`. */
   readonly name: string;
+  /** The limits of its rules. They take the demand of each evaluation when its claims count. */
+  readonly limits?: { readonly record: (rule: RuleKey, demand: Demand | undefined) => void };
   /** Turns a rule into claims. `undefined`: the rule does not exist. Other work runs between the steps; a change meanwhile must enqueue the rule again. */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
   /** Does the slow work of `evaluate` in steps (compiling patterns). */
@@ -40,8 +70,8 @@ export interface RuleSet {
    * `copy/plan/marks.ts` checks the place of the marks, but not the cluster.
    */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
-  /** Whether a target that its rule does not claim is deleted. `ruleThere`: the rule still exists. */
+  /** Whether a target that its rule does not claim is deleted. `ruleThere`: the rule still exists, and is not refused. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
-  /** Why the rule is not ready, where the outcomes of its claims do not show it: a mistake in it, or a source that cannot be read. */
+  /** Why the rule is not ready, where neither its evaluation nor the outcomes of its claims show it: a source that cannot be read. */
   problemOf?(rule: RuleKey): Cause | undefined;
 }

@@ -93,17 +93,18 @@ describe('reach', () => {
       'NotAccepted: namespace closed and 2 other namespaces do not accept copies from namespace home (annotation keyferry.dev/accept-from); ' +
         'NotPermitted: copies into 1 namespace are not permitted by --excluded-namespaces',
     );
-    assert.equal(leftOut.cause?.reason, 'NotAccepted', 'the rule names it');
+    assert.deepEqual([leftOut.outOfReach?.reason, leftOut.outOfReach?.part], ['NotAccepted', 'named']);
     const byPattern = new LeftOut('home');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, namespaces, byPattern, 'home'));
-    assert.equal(byPattern.cause, undefined, 'its author cannot know the others');
+    assert.equal(byPattern.outOfReach?.part, 'others', 'its author cannot know them');
     assert.match(byPattern.text, /^NotAccepted: 3 namespaces do not accept/);
     const nothing = new LeftOut('other');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing));
-    assert.equal(nothing.cause?.reason, 'NotAccepted', 'nothing is left');
+    assert.equal(nothing.outOfReach?.part, 'named', 'nothing is left');
     const parts = new LeftOut('home');
     for (const names of [['a'], ['closed']])
       finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => names }, parts));
-    assert.equal(parts.cause, undefined, 'the first selection has reached a namespace');
+    assert.equal(parts.outOfReach?.part, 'others', 'the first selection has reached a namespace');
+    assert.equal(new LeftOut('home').outOfReach, undefined);
   });
 });

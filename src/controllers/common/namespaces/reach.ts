@@ -19,6 +19,7 @@ import {
   type Namespaces,
 } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import { ByteCache } from '../../../runtime/byte-cache.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
@@ -141,10 +142,6 @@ export class LeftOut {
     this.home = home;
   }
 
-  get isEmpty(): boolean {
-    return this.#groups.size === 0;
-  }
-
   add(refusal: Refusal, namespace: string, isNamed: boolean): void {
     const group = this.#groups.get(refusal) ?? { named: [], others: 0 };
     this.#groups.set(refusal, group);
@@ -152,21 +149,13 @@ export class LeftOut {
     else group.others += 1;
   }
 
-  /**
-   * Why the rule is not ready: it names one of them, or nothing else is left. Those that only its patterns and selector find are a remark
-   * (`text`), because its author cannot know them.
-   */
-  get cause(): Cause | undefined {
-    for (const [refusal, { named }] of this.#groups) {
-      if (named.length > 0 || this.reached === 0) return userCause(reasonOf(refusal), this.text);
-    }
-    return undefined;
-  }
-
-  /** The first reason. */
-  get reason(): string {
-    const [[refusal] = []] = this.#groups;
-    return refusal === undefined ? '' : reasonOf(refusal);
+  /** `undefined`: none was left out. */
+  get outOfReach(): OutOfReach | undefined {
+    const [first] = this.#groups.keys();
+    if (first === undefined) return undefined;
+    const isNamed = (refusal: Refusal): boolean => this.#groups.get(refusal)?.named.length !== 0;
+    const named = this.reached === 0 ? first : [...this.#groups.keys()].find(isNamed);
+    return { ...userCause(reasonOf(named ?? first), this.text), part: named === undefined ? 'others' : 'named' };
   }
 
   /** All of them. */

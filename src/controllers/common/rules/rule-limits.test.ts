@@ -32,8 +32,9 @@ class World {
   #evaluate(rule: RuleKey): void {
     const wanted = this.wanted.get(rule);
     this.admitted.delete(rule);
-    if (wanted === undefined) this.ledger.release(rule);
-    else if (this.ledger.request(rule, wanted.namespace, wanted.rank, wanted.count)) this.admitted.add(rule);
+    const demand = wanted && this.ledger.demand(rule, wanted.namespace, wanted.rank, wanted.count);
+    if (demand?.isAdmitted === true) this.admitted.add(rule);
+    this.ledger.record(rule, demand);
     this.#settle();
   }
 
@@ -98,4 +99,22 @@ test('50 sources can have targets in all of 5,000 namespaces', () => {
   for (let index = 0; index < 60; index += 1)
     world.set(asKey(`r${index}`), { namespace: 'a', rank: String(index + 100), count: 5000 });
   assert.equal(world.admitted.size, 50);
+});
+
+test('of rules that are evaluated at the same time, those that do not fit together are evaluated again', () => {
+  const changed: RuleKey[] = [];
+  const limits = new RuleLimits({ namespaces: () => 1, onChange: (rule) => changed.push(rule) });
+  const [older, younger] = [asKey<RuleKey>('older'), asKey<RuleKey>('younger')];
+  const demands = [limits.demand(younger, 'a', '2', 7000), limits.demand(older, 'a', '1', 7000)];
+  assert.deepEqual(
+    demands.map(({ isAdmitted }) => isAdmitted),
+    [true, true],
+  );
+  limits.record(younger, demands[0]);
+  limits.record(older, demands[1]);
+  assert.deepEqual(changed.splice(0), [younger]);
+  limits.record(younger, limits.demand(younger, 'a', '2', 7000));
+  assert.deepEqual([changed.splice(0), limits.demandOf(younger)?.isAdmitted], [[], false]);
+  limits.record(older, undefined);
+  assert.deepEqual(changed, [younger], 'there is room now');
 });

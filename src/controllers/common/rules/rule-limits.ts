@@ -6,11 +6,12 @@
  * is twice the number of namespaces in a very large cluster. The limit of a namespace is the same or, in larger clusters, 50
  * targets for each namespace: 50 rules that copy to all namespaces.
  *
- * State: the requests of each namespace, ordered by age, and the refusals. Older rules take precedence, so a restart refuses the same rules.
- * Invariant: `onChange` was called for every rule whose admission may have changed since its last request.
+ * State: the demands of each namespace, ordered by age. Older rules take precedence, so a restart refuses the same rules.
+ * Invariant: `onChange` was called for every rule whose demand would have another answer now than the one that was recorded.
  */
-import type { Cause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { Demand } from '../../../copy/model/rule-set.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
 
 /** Maximum number of targets of one rule. */
 export const MAX_TARGETS = 10_000;
@@ -21,32 +22,25 @@ interface Account {
   total: number;
   /** Oldest first. */
   readonly requests: Request[];
-  /** Some requests do not fit. */
+  /** A request does not fit, or did not when it was recorded. */
   isCrowded: boolean;
 }
 
-interface Request {
+interface Request extends Demand {
   readonly rule: RuleKey;
-  readonly namespace: string;
-  readonly account: Account;
-  readonly rank: string;
-  count: number;
-  isAdmitted: boolean;
 }
 
 export interface RuleLimitsOptions {
   /** The number of namespaces in the cluster. */
   readonly namespaces: () => number;
-  /** The rule may now be admitted or refused: it has to request again. */
+  /** The rule may now be admitted or refused: it has to be evaluated again. */
   readonly onChange: (rule: RuleKey) => void;
 }
 
-/** The limits, and why rules are not applied: they exceed a limit, or have a mistake. */
-export class RuleLimits<Refusal extends Cause = Cause> {
+export class RuleLimits {
   readonly #options: RuleLimitsOptions;
   readonly #accounts = new Map<string, Account>();
   readonly #requests = new Map<RuleKey, Request>();
-  readonly #refusals = new Map<RuleKey, Refusal>();
 
   constructor(options: RuleLimitsOptions) {
     this.#options = options;
@@ -57,89 +51,93 @@ export class RuleLimits<Refusal extends Cause = Cause> {
     return Math.max(MAX_TARGETS, TARGETS_PER_NAMESPACE * this.#options.namespaces());
   }
 
-  /**
-   * Requests `count` targets for a rule. This replaces its earlier request.
-   * @param rank orders rules by age, as `Owner.rank`
-   * @returns whether the limit allows them besides the targets of older rules in the namespace
-   */
-  request(rule: RuleKey, namespace: string, rank: string, count: number): boolean {
-    if (this.#requests.get(rule)?.rank !== rank) this.release(rule);
-    const request = this.#requests.get(rule) ?? this.#enter(rule, namespace, rank);
-    request.account.total += count - request.count;
-    request.count = count;
-    this.#decide(request.account, request);
-    return request.isAdmitted;
+  /** A demand for `count` targets, and whether the limit allows them. It counts when it is recorded. */
+  demand(rule: RuleKey, namespace: string, rank: string, count: number): Demand {
+    const { limit } = this;
+    const { total = 0, requests = [] } = this.#accounts.get(namespace) ?? {};
+    const others = total - (this.#requests.get(rule)?.count ?? 0);
+    if (others + count <= limit) return { namespace, rank, count, isAdmitted: true };
+    let older = 0;
+    for (const request of requests) {
+      if (request.rule === rule) continue;
+      if (!isBefore(request, { rule, rank })) break;
+      if (older + request.count <= limit) older += request.count;
+    }
+    return { namespace, rank, count, isAdmitted: older + count <= limit };
   }
 
-  /** Ends the request of a rule. */
-  release(rule: RuleKey): void {
-    const request = this.#requests.get(rule);
-    if (request === undefined) return;
-    const { account, namespace, count } = request;
-    this.#requests.delete(rule);
-    account.total -= count;
-    account.requests.splice(insertionIndex(account.requests, request), 1);
-    if (account.requests.length === 0) this.#accounts.delete(namespace);
-    else this.#decide(account);
+  /** The recorded demand of a rule. */
+  demandOf(rule: RuleKey): Demand | undefined {
+    return this.#requests.get(rule);
   }
 
-  /** The result of an evaluation. @param refusal `undefined`: the rule is applied */
-  decided(rule: RuleKey, refusal: Refusal | undefined): void {
-    if (refusal === undefined) this.#refusals.delete(rule);
-    else this.#refusals.set(rule, refusal);
-  }
-
-  /** Why the rule is not applied, as of its last evaluation. Its copies then stay as they are. */
-  refusalOf(rule: RuleKey): Refusal | undefined {
-    return this.#refusals.get(rule);
-  }
-
-  /** The rule is gone, or is being deleted. */
-  forget(rule: RuleKey): void {
-    this.release(rule);
-    this.#refusals.delete(rule);
+  /** Records the demand of an evaluation. It replaces the earlier one. @param demand `undefined`: nothing */
+  record(rule: RuleKey, demand: Demand | undefined): void {
+    const before = this.#requests.get(rule);
+    if (before === undefined && demand === undefined) return;
+    if (before !== undefined) this.#remove(before);
+    if (demand !== undefined) this.#add({ ...demand, rule });
+    for (const namespace of new Set([before?.namespace, demand?.namespace])) {
+      if (namespace !== undefined) this.#check(this.#accounts.get(namespace));
+    }
   }
 
   /** The number of namespaces has changed, and the limit with it. */
   recount(): void {
-    for (const account of this.#accounts.values()) this.#decide(account);
+    for (const account of this.#accounts.values()) this.#check(account);
   }
 
-  /** Admits or refuses `current`, and calls `onChange` for the other rules whose admission changes. */
-  #decide(account: Account, current?: Request): void {
+  /** Calls `onChange` for the rules whose answer would be another one now. */
+  #check(account: Account | undefined): void {
     const { limit } = this;
-    if (account.total <= limit && !account.isCrowded) {
-      if (current !== undefined) current.isAdmitted = true;
-      return;
-    }
+    if (account === undefined || (account.total <= limit && !account.isCrowded)) return;
     let sum = 0;
     account.isCrowded = false;
-    for (const request of account.requests) {
-      const fits = sum + request.count <= limit;
-      if (fits) sum += request.count;
+    for (const { rule, count, isAdmitted } of account.requests) {
+      const fits = sum + count <= limit;
+      if (fits) sum += count;
       else account.isCrowded = true;
-      if (request === current) request.isAdmitted = fits;
-      else if (fits !== request.isAdmitted) this.#options.onChange(request.rule);
+      if (fits !== isAdmitted) this.#options.onChange(rule);
     }
   }
 
-  #enter(rule: RuleKey, namespace: string, rank: string): Request {
-    const account = this.#accounts.get(namespace) ?? { total: 0, requests: [], isCrowded: false };
-    this.#accounts.set(namespace, account);
-    const request = { rule, namespace, account, rank, count: 0, isAdmitted: true };
+  #add(request: Request): void {
+    const account = getOrCreate(this.#accounts, request.namespace, () => ({
+      total: 0,
+      requests: [],
+      isCrowded: false,
+    }));
+    account.total += request.count;
+    account.isCrowded ||= !request.isAdmitted;
     account.requests.splice(insertionIndex(account.requests, request), 0, request);
-    this.#requests.set(rule, request);
-    return request;
+    this.#requests.set(request.rule, request);
+  }
+
+  #remove(request: Request): void {
+    const { rule, namespace, count } = request;
+    const account = this.#accounts.get(namespace);
+    this.#requests.delete(rule);
+    if (account === undefined) return;
+    account.total -= count;
+    account.requests.splice(insertionIndex(account.requests, request), 1);
+    if (account.requests.length === 0) this.#accounts.delete(namespace);
   }
 }
 
+type Ranked = Pick<Request, 'rule' | 'rank'>;
+
+/** By age, and rules of the same age by their keys. */
+function isBefore(a: Ranked, b: Ranked): boolean {
+  return a.rank < b.rank || (a.rank === b.rank && a.rule < b.rule);
+}
+
 /** The index of the request, or where to insert it. */
-function insertionIndex(sorted: readonly Request[], { rank, rule }: Request): number {
+function insertionIndex(sorted: readonly Request[], request: Ranked): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {
     const middle = (from + to) >> 1;
     const other = sorted[middle];
-    if (other !== undefined && (other.rank < rank || (other.rank === rank && other.rule < rule))) from = middle + 1;
+    if (other !== undefined && isBefore(other, request)) from = middle + 1;
     else to = middle;
   }
   return from;

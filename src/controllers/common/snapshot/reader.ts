@@ -3,7 +3,7 @@ import type { MigratedProgram } from '../../../config/migrated-programs.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { RuleSet } from '../../../copy/model/rule-set.ts';
+import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Reach } from '../namespaces/reach.ts';
 import type { Collection, Inventory } from './inventory.ts';
 import type { Snapshot, SnapshotOptions } from './snapshot.ts';
@@ -90,12 +90,12 @@ export interface RuleReader extends Pick<ControllerReader, 'collection'> {
   unwanted?(snapshot: Snapshot, object: ResourceKey, observed: Observed): Unwanted | undefined;
   /** Whether an object that a rule fills has its content. */
   isFilled?(observed: Observed): boolean;
-  /** Why Keyferry would not apply a rule. */
-  problemsOf?(object: ResourceKey): readonly string[];
+  /** Why Keyferry would not apply a rule. @param evaluation of the rule, if the object is one */
+  problemsOf?(object: ResourceKey, evaluation: Evaluation | undefined): readonly string[];
   /** Remarks on an object that is not a rule here. */
   notesOf?(object: ResourceKey): readonly string[];
   /** The rule of another program that makes, fills or uses an object, where this controller reads its annotations. */
   heldBy?(object: ResourceKey): string | undefined;
-  /** A remark on a valid rule. @param claims the number of its claims */
-  noteOn?(rule: RuleKey, claims: number): string | undefined;
+  /** A remark on a valid rule. */
+  noteOn?(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined;
 }

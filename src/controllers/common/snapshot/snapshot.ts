@@ -116,7 +116,9 @@ export class Snapshot {
 
   /** Why Keyferry would not apply an object as a rule. */
   problemsOf(object: ResourceKey): string[] {
-    return [...this.readers.values()].flatMap((reader) => reader.problemsOf?.(object) ?? []);
+    const rule = this.ruleOf(object);
+    const evaluation = rule && this.rules.get(rule);
+    return [...this.readers.values()].flatMap((reader) => reader.problemsOf?.(object, evaluation) ?? []);
   }
 
   /** Remarks on an object that is not a rule in this cluster. */
@@ -126,7 +128,7 @@ export class Snapshot {
 
   /** A remark on a valid rule. */
   noteOn(rule: RuleKey): string | undefined {
-    return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule)?.claims.length ?? 0);
+    return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
   }
 
   /**

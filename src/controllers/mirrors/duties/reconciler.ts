@@ -25,7 +25,7 @@ import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.t
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, SECRET_MIRRORS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import { type MirrorStore, type StoredMirror, withoutOurSpec } from '../rules/mirror-store.ts';
-import { type MirrorRules, SUSPENDED } from '../rules/rule-set.ts';
+import type { MirrorRules } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
 import { type EffectiveSpec, missingDefaults } from '../rules/spec.ts';
 import { deletionEvents, nextStatus, sameStatus, type StatusInput, type StatusOutput } from '../rules/status.ts';
@@ -65,6 +65,8 @@ export class MirrorReconciler implements RuleReconciler {
   readonly #client: RuleClient;
   readonly #statuses: RuleStatuses<SecretMirror, SecretMirrorStatus>;
   readonly #deletions: Deletions;
+  /** The remarks in the status of mirrors that have any. */
+  readonly #told = new Map<RuleKey, readonly RuleEvent[]>();
   /** Uids of mirrors whose stored spec violates the CRD, so that the server refuses the defaults. */
   readonly #refusedDefaults = new Map<RuleKey, string>();
 
@@ -168,7 +170,7 @@ export class MirrorReconciler implements RuleReconciler {
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    { evaluated, failure, writes }: RuleProgress,
+    { evaluated, failure, writes, ...findings }: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { mirrors, namespaces, viewOf, vault, onSynced, onGone } = this.#options;
@@ -177,6 +179,7 @@ export class MirrorReconciler implements RuleReconciler {
       this.#statuses.forget(rule);
       this.#deletions.forget(rule);
       this.#refusedDefaults.delete(rule);
+      this.#told.delete(rule);
       onGone(ruleName(rule));
       return undefined;
     }
@@ -189,17 +192,16 @@ export class MirrorReconciler implements RuleReconciler {
     const spec = this.rules.specOf(mirror);
     const key = this.rules.sourceOf(rule, mirror, spec);
     const result = await this.#write(rule, mirror, claims, signal, {
+      ...findings,
       source: viewOf(key),
       trouble: key === undefined ? undefined : vault?.trouble(key),
       failure,
-      refused: this.rules.sourceRefusal(mirror),
-      leftOut: this.rules.leftOutOf(rule),
       misread: misreadPatterns(spec.suspects, namespaces.names()),
       writes,
     });
     if (result === undefined) return undefined;
     if (result.synced) onSynced(ruleName(rule), spec, result.namespaces);
-    return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
+    return soonest(result.requeueAfterMs, vault?.leases.revokeReplaced(rule, mirror, result.status, claims));
   }
 
   async #updateDeletion(
@@ -219,8 +221,8 @@ export class MirrorReconciler implements RuleReconciler {
       await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
     }
-    await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
-    return step.remainingMs > 0 ? { requeueAfterMs: step.remainingMs } : undefined;
+    const result = await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
+    return soonest(result?.requeueAfterMs, step.remainingMs > 0 ? step.remainingMs : undefined);
   }
 
   /** @returns `undefined` while nothing is known yet */
@@ -229,29 +231,31 @@ export class MirrorReconciler implements RuleReconciler {
     mirror: SecretMirror,
     entries: readonly Entry[],
     signal: AbortSignal,
-    facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'refused' | 'leftOut' | 'misread' | 'writes'>,
-  ): Promise<StatusOutput | undefined> {
+    facts: Omit<StatusInput, 'mirror' | 'spec' | 'entries' | 'leases' | 'previous' | 'told' | 'now'>,
+  ): Promise<(StatusOutput & RunResult) | undefined> {
     const { vault, now } = this.#options;
-    const refusal = this.rules.refusalOf(rule);
-    const spec = this.rules.specOf(mirror);
     const result = nextStatus({
       ...facts,
       mirror,
-      // A mistake that halts the mirror is one of its problems already.
-      spec:
-        refusal === undefined || refusal === SUSPENDED || spec.halt !== undefined
-          ? spec
-          : { ...spec, problems: [refusal.message] },
-      suspension: refusal === SUSPENDED ? refusal : undefined,
+      spec: this.rules.specOf(mirror),
       entries,
       leases: vault?.leases.states(rule, entries),
       previous: this.#statuses.latest(rule, mirror),
+      told: this.#told.get(rule),
       now: now(),
     });
     if (result === undefined) return undefined;
-    await this.#statuses.write(rule, mirror, result, signal);
+    const later = await this.#statuses.write(rule, mirror, result, signal);
+    if (later !== undefined) return { ...result, ...later };
+    if (result.remarks.length === 0) this.#told.delete(rule);
+    else this.#told.set(rule, result.remarks);
     return result;
   }
+}
+
+function soonest(...waitsMs: readonly (number | undefined)[]): RunResult {
+  const known = waitsMs.filter((ms) => ms !== undefined);
+  return known.length === 0 ? {} : { requeueAfterMs: Math.min(...known) };
 }
 
 function stepOf(mirror: SecretMirror | undefined): FinalizerStep | undefined {

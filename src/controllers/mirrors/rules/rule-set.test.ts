@@ -5,10 +5,12 @@ import { describe, it, test } from 'node:test';
 import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { userCause } from '../../../copy/model/cause.ts';
+import { Claims } from '../../../copy/book/claims.ts';
 import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
+import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import type { SecretMirror } from '../api.ts';
@@ -91,14 +93,22 @@ test('an orphan is deleted only if it has our label, and neither its annotation 
   }
 });
 
-test('a mirror with too many patterns keeps its copies, until it is deleted', () => {
+test('a mirror with too many patterns keeps its copies, until it is deleted', async () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
-  assert.deepEqual(evaluation?.claims, []);
-  assert.match(mirrors.refusalOf(RULE)?.message ?? '', /characters in total/);
-  assert.equal(mirrors.orphanPolicy(RULE, copy, true), 'keep');
-  assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
+  assert.ok(evaluation !== undefined);
+  assert.deepEqual(evaluation.claims, []);
+  assert.match(evaluation.refusal?.message ?? '', /characters in total/);
+  const fate = async (live: RuleState): Promise<string> => {
+    const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+    claims.add(mirrors);
+    claims.put(RULE, evaluation);
+    const lookup = { isOutdated: () => false, getLive: async () => await Promise.resolve(live) };
+    return await claims.orphanActionOf(RULE, asKey('c:Secret/team/db'), copy, lookup);
+  };
+  assert.equal(await fate({ state: 'there', version: evaluation.version }), 'keep');
+  assert.equal(await fate({ state: 'gone' }), 'delete');
 });
 
 test('a mirror with an invalid spec keeps all its copies, and reports why they are not written', () => {

@@ -25,7 +25,7 @@ import {
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
-import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions } from './spec.ts';
+import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SUSPENDED } from './spec.ts';
 
 export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
@@ -48,26 +48,13 @@ export class MirrorRules implements RuleSet {
   readonly #options: MirrorRulesOptions;
   #hasConfigMaps = false;
   readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
-  /** The namespaces that mirrors must not copy into, as of their last evaluation. */
-  readonly #leftOut = new Map<RuleKey, LeftOut>();
 
   constructor(options: MirrorRulesOptions) {
     this.#options = options;
   }
 
-  /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation: it has too many copies. */
-  refusalOf(rule: RuleKey): Cause | undefined {
-    return this.#options.limits.refusalOf(rule);
-  }
-
-  /** The selected namespaces that the mirror must not copy into, as of its last evaluation. */
-  leftOutOf(rule: RuleKey): LeftOut | undefined {
-    return this.#leftOut.get(rule);
-  }
-
-  /** Why the mirror must not copy its source; `undefined`: it may. */
-  sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
-    return this.#options.reach.fromRefusal(namespace, this.#options.namespaces.factsOf(namespace));
+  get limits(): RuleLimits {
+    return this.#options.limits;
   }
 
   /** The effective spec, computed once for each version of a mirror: every change of a namespace needs those of all mirrors. */
@@ -109,25 +96,20 @@ export class MirrorRules implements RuleSet {
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
     const { mirrors, vault, limits, namespaces } = this.#options;
     const mirror = mirrors.get(rule);
-    const deleting = mirror?.metadata.deletionTimestamp !== undefined;
-    if (mirror === undefined || deleting) {
-      limits.forget(rule);
-      this.#leftOut.delete(rule);
-    }
     if (mirror === undefined) return undefined;
-    const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
+    const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;
     const spec = this.specOf(mirror);
+    const { sourceType, choices } = spec;
     const title = `${SECRET_MIRROR_KIND} ${home}/${name}`;
     const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';
-    const { sourceType } = spec;
     const vaultPath = sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
-    const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath, sourceType, choices: spec.choices });
-    const source = this.sourceOf(rule, mirror, spec);
-    const targets = deleting && retain ? [] : yield* this.#targets(rule, mirror, spec, source);
+    const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath, sourceType, choices });
     const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
-    if (deleting) {
+    const source = this.sourceOf(rule, mirror, spec);
+    if (deletionTimestamp !== undefined) {
+      const { targets } = retain ? { targets: [] } : yield* this.#targets(mirror, spec, source);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
       // A source is never deleted, although it was a copy of this mirror before the mirror named it as its source.
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => {
@@ -135,18 +117,21 @@ export class MirrorRules implements RuleSet {
       });
       return { owner, version, claims, sources: [] };
     }
-    const sources = source === undefined ? [] : [source];
+    const { targets, outOfReach } = yield* this.#targets(mirror, spec, source);
+    const common = { owner, version, sources: source === undefined ? [] : [source], outOfReach };
+    const leaving = (cause: Cause): Claim[] => leavingClaims(owner, view.ownedBy(rule), cause);
     // The spec has changed since its labels were read. Its next evaluation, which is due, waits for them.
     const isUnknown = spec.namespaces.labels !== undefined && !namespaces.knows(spec.namespaces.labels.keys);
-    if (isUnknown) return { owner, version, claims: leavingClaims(owner, view.ownedBy(rule), LABELS_UNKNOWN), sources };
+    if (isUnknown) return { ...common, claims: leaving(LABELS_UNKNOWN), demand: limits.demandOf(rule) };
+    const mistake = mistakeIn(mirror, spec, targets.length);
+    const demand = mistake === undefined ? limits.demand(rule, home, owner.rank, targets.length) : undefined;
     const refusal =
-      this.#refusal(rule, mirror, owner, spec.halt, targets.length) ?? (spec.isSuspended ? SUSPENDED : undefined);
-    limits.decided(rule, refusal);
-    if (refusal !== undefined) {
-      return { owner, version, claims: leavingClaims(owner, view.ownedBy(rule), refusal), sources };
-    }
+      mistake ??
+      (demand?.isAdmitted === false ? tooMany(home, targets.length, limits.limit) : undefined) ??
+      (spec.isSuspended ? SUSPENDED : undefined);
+    if (refusal !== undefined) return { ...common, claims: leaving(refusal), demand, refusal };
     const entry = vault?.targetKeyOf(spec.destinationLocation);
-    if (entry !== undefined && source !== undefined && this.sourceRefusal(mirror) === undefined) targets.push(entry);
+    if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
     // One object literal. An object made by a spread, with `target` added to it, takes half as much memory again.
     const claims = Array.from(targets, (target): Claim => ({ owner, mode: 'own', source, sourcePlace, shape, target }));
@@ -158,7 +143,7 @@ export class MirrorRules implements RuleSet {
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
       claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
-    return { owner, version, claims, sources };
+    return { ...common, claims, demand };
   }
 
   /** @returns `undefined` if the spec does not name a valid source */
@@ -196,10 +181,8 @@ export class MirrorRules implements RuleSet {
     if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
-    // A mirror with a mistake keeps its copies, also a copy that appeared after its evaluation (restored from a backup).
     const { problems, deletePolicy } = this.specOf(mirror);
-    if (this.refusalOf(rule) !== undefined || problems.length > 0) return 'keep';
-    return deletePolicy === 'retain' ? 'keep' : 'delete';
+    return problems.length > 0 || deletePolicy === 'retain' ? 'keep' : 'delete';
   }
 
   problemOf(rule: RuleKey): Cause | undefined {
@@ -208,74 +191,63 @@ export class MirrorRules implements RuleSet {
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
     const spec = this.specOf(mirror);
     const [problem] = spec.problems;
-    const refusal = this.refusalOf(rule) ?? (problem === undefined ? undefined : userCause('InvalidSpec', problem));
-    if (refusal !== undefined) return refusal;
-    const refused = this.sourceRefusal(mirror);
+    if (problem !== undefined) return userCause('InvalidSpec', problem);
+    const refused = this.#sourceRefusal(mirror);
     if (refused !== undefined) return refused;
     const source = this.sourceOf(rule, mirror, spec);
     const view = viewOf(source);
     if (view.state === 'failed' || view.state === 'missing') return view;
-    const trouble = source === undefined ? undefined : vault?.trouble(source);
-    return trouble ?? this.leftOutOf(rule)?.cause;
+    return source === undefined ? undefined : vault?.trouble(source);
+  }
+
+  /** Why the mirror must not copy its source. */
+  #sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
+    return this.#options.reach.fromRefusal(namespace, this.#options.namespaces.factsOf(namespace));
   }
 
   /** The copies in namespaces. */
   *#targets(
-    rule: RuleKey,
     mirror: SecretMirror,
     { copyName, sourceType, namespaces: selected }: EffectiveSpec,
     source: ResourceKey | undefined,
-  ): Steps<ResourceKey[]> {
+  ): Steps<Pick<Evaluation, 'outOfReach'> & { readonly targets: ResourceKey[] }> {
     const { namespaces, secretKey, reach } = this.#options;
-    if (copyName === undefined || this.sourceRefusal(mirror) !== undefined) {
-      this.#leftOut.delete(rule);
-      return [];
-    }
     const { namespace: home = '' } = mirror.metadata;
+    const refused = this.#sourceRefusal(mirror);
+    if (refused !== undefined) return { targets: [], outOfReach: { ...refused, part: 'all' } };
+    if (copyName === undefined) return { targets: [] };
     const leftOut = new LeftOut(home);
     const kind = kindOf(sourceType);
     const own = secretKey(home, copyName, kind) === source ? home : undefined;
     const reached = yield* reach.reachedBy(selected, namespaces, leftOut, own);
-    if (leftOut.isEmpty) this.#leftOut.delete(rule);
-    else this.#leftOut.set(rule, leftOut);
-    return reached.map((namespace) => secretKey(namespace, copyName, kind));
+    const targets = reached.map((namespace) => secretKey(namespace, copyName, kind));
+    return { targets, outOfReach: leftOut.outOfReach };
   }
+}
 
-  /** Why nothing is copied: a mistake in what is copied, or too many copies. Its present copies stay as they are. */
-  #refusal(
-    rule: RuleKey,
-    { metadata, tooLongPatterns }: StoredMirror,
-    { rank }: Owner,
-    halt: string | undefined,
-    targets: number,
-  ): Cause | undefined {
-    const { limits } = this.#options;
-    const { namespace: home = '' } = metadata;
-    if (halt !== undefined) {
-      limits.release(rule);
-      return userCause('InvalidSpec', halt);
-    }
-    let problem: string | undefined;
-    if (tooLongPatterns !== undefined) {
-      problem = `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
-    } else if (targets > MAX_TARGETS) {
-      problem = `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
-    }
-    if (problem !== undefined) limits.release(rule);
-    else if (!limits.request(rule, home, rank, targets)) {
-      problem = `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${limits.limit} copies in total, and older SecretMirrors take precedence`;
-    }
-    return problem === undefined ? undefined : userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
+/** A mistake in what is copied: with it nothing is. */
+function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, targets: number): Cause | undefined {
+  if (halt !== undefined) return userCause('InvalidSpec', halt);
+  if (tooLongPatterns !== undefined) {
+    return wrongSelection(`the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`);
   }
+  if (targets <= MAX_TARGETS) return undefined;
+  return wrongSelection(`matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`);
+}
+
+function tooMany(home: string, targets: number, limit: number): Cause {
+  const problem = `all SecretMirrors in namespace ${home} may have ${limit} copies in total, and older SecretMirrors take precedence`;
+  return wrongSelection(`matches ${targets} namespaces; ${problem}`);
+}
+
+function wrongSelection(problem: string): Cause {
+  return userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
 }
 
 /** The kind of the source, if it is an object, and of the copies. */
 export function kindOf(type: SourceType): string {
   return type === 'configmap' ? CONFIG_MAP.kind : SECRET.kind;
 }
-
-/** The refusal of a suspended mirror. */
-export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
 
 function includes(keys: Iterable<ResourceKey>, wanted: ResourceKey): boolean {
   for (const key of keys) if (key === wanted) return true;

@@ -3,6 +3,7 @@
  * CRD may have any content, so every field is checked here.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import {
   MIRROR_DEFAULTS,
   type DeletePolicy,
@@ -58,6 +59,16 @@ export interface SpecOptions {
   readonly vaultDefaults?: VaultDefaults;
   /** The only namespaces that copies can be in. Default: all. */
   readonly served?: readonly string[] | undefined;
+}
+
+/** Why nothing is copied for a suspended mirror. */
+export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
+
+/** Why a mirror is not applied, or not as its author wrote it. @param refusal of its evaluation */
+export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause | undefined): readonly string[] {
+  // A mistake that halts the mirror is one of its problems already.
+  const isKnown = refusal === undefined || refusal === SUSPENDED || halt !== undefined;
+  return isKnown ? problems : [refusal.message];
 }
 
 /** The name of the source Secret without reading the rest of the spec; `undefined` if the name is invalid. */

@@ -5,6 +5,8 @@ import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { type Outcome, type Owner, PENDING, RELEASED, type SourceView, SYNCED } from '../../../copy/model/claim.ts';
+import type { OutOfReach } from '../../../copy/model/rule-set.ts';
+import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
 import type { SecretMirror, SecretMirrorStatus } from '../api.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { MirrorShape } from './shape.ts';
@@ -48,12 +50,24 @@ interface Given {
   readonly previous?: SecretMirrorStatus | undefined;
   readonly writes?: number;
   readonly misread?: readonly string[];
+  readonly outOfReach?: OutOfReach;
+  readonly told?: readonly RuleEvent[];
   /** The mirror is being deleted. */
   readonly deleting?: boolean;
 }
 
 function fold(given: Given): StatusOutput | undefined {
-  const { outcomes, source = PRESENT, namespaces, previous, writes = 0, misread = [], deleting = false } = given;
+  const {
+    outcomes,
+    source = PRESENT,
+    namespaces,
+    previous,
+    writes = 0,
+    misread = [],
+    deleting = false,
+    outOfReach,
+    told,
+  } = given;
   const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
   const spec = effectiveSpec(object, new PatternCache('full'));
   const owner: Owner = { key: asKey('mirrors:default/m'), title: 'SecretMirror default/m', rank: '' };
@@ -68,7 +82,8 @@ function fold(given: Given): StatusOutput | undefined {
     },
     outcome,
   }));
-  return nextStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });
+  const facts = { entries, source, misread, outOfReach, writes };
+  return nextStatus({ mirror: object, spec, ...facts, previous, told, now: NOW });
 }
 
 test('the status for each combination of outcomes', () => {
@@ -172,7 +187,40 @@ test('misread patterns are added to the message, with one event each', () => {
     ],
   );
   assert.match(first.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
-  assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status })?.events, []);
+  assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status, told: first.remarks })?.events, []);
+  // After a restart, the status on the server has told them if nothing else has changed.
+  assert.deepEqual(fold({ outcomes: [], misread, previous: first.status })?.events, []);
+  const other = fold({ outcomes: [], misread: [...misread, '"x-*" matches no namespace'], told: first.remarks });
+  assert.deepEqual(
+    other?.events.map(({ message }) => message),
+    ['SecretMirror is synced', '"x-*" matches no namespace'],
+  );
+});
+
+test('namespaces out of reach are an event where the author cannot know them, and make the mirror not ready where it names them', () => {
+  const cause = userCause('NotAccepted', 'namespace closed does not accept copies');
+  const first = fold({ outcomes: [SYNCED], outOfReach: { ...cause, part: 'others' } });
+  assert.deepEqual(
+    first?.events.map(({ type, reason, message }) => [type, reason, message]),
+    [
+      ['Normal', 'Active', 'SecretMirror is synced'],
+      ['Normal', 'NotAccepted', cause.message],
+    ],
+  );
+  const told = { previous: first.status, told: first.remarks };
+  const more = fold({ outcomes: [SYNCED, SYNCED], outOfReach: { ...cause, part: 'others' }, ...told });
+  assert.deepEqual(more?.events, [], 'the number of copies is another one, and the remark is the same');
+  for (const [part, mirrorStatus] of [
+    ['named', 'Active'],
+    ['all', 'Error'],
+  ] as const) {
+    const { status, events } = fold({ outcomes: [SYNCED], outOfReach: { ...cause, part } }) ?? {};
+    assert.deepEqual([status?.mirrorStatus, status?.conditions?.[0]?.reason], [mirrorStatus, 'NotAccepted']);
+    assert.deepEqual(
+      events?.map(({ type, reason }) => [type, reason]),
+      [['Warning', 'NotAccepted']],
+    );
+  }
 });
 
 test('patterns that match no namespace are reported', () => {

@@ -3,15 +3,16 @@
  *
  * `mirrorStatus` has the meaning of the original: it stays Active also if a target belongs to another owner. The condition `Ready` is exact.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/model/claim.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
+import type { Findings, OutOfReach } from '../../../copy/model/rule-set.ts';
 import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
 import { clipped } from '../../../runtime/text/clipped.ts';
 import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
-import type { LeftOut } from '../../common/namespaces/reach.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import { type Condition, nextCondition, type RuleEvent, sameConditions } from '../../common/rules/rule-statuses.ts';
 import {
@@ -23,23 +24,17 @@ import {
 } from '../api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from '../duties/lease-records.ts';
 import { RetainShape } from './shape.ts';
-import type { EffectiveSpec } from './spec.ts';
+import { type EffectiveSpec, problemsWith, SUSPENDED } from './spec.ts';
 
-export interface StatusInput {
+export interface StatusInput extends Findings {
   readonly mirror: SecretMirror;
   readonly spec: EffectiveSpec;
   readonly entries: Iterable<Entry>;
   readonly source: SourceView;
   /** Why a present source cannot be polled now. */
   readonly trouble?: VaultTrouble | undefined;
-  /** The mirror is suspended. */
-  readonly suspension?: Cause | undefined;
   /** Why `prepare` or `evaluate` failed. */
   readonly failure?: Cause | undefined;
-  /** Why the source must not be copied. */
-  readonly refused?: Cause | undefined;
-  /** The selected namespaces that must not be copied into. */
-  readonly leftOut?: LeftOut | undefined;
   /** Warnings of `misreadPatterns`. */
   readonly misread: readonly string[];
   /** For a mirror with present or earlier dynamic credentials. */
@@ -48,24 +43,30 @@ export interface StatusInput {
   readonly writes: number;
   /** The status that was last written or read. */
   readonly previous: SecretMirrorStatus | undefined;
+  /** The remarks of the last status; `undefined`: there were none, or they are not known since the start. */
+  readonly told?: readonly RuleEvent[] | undefined;
   /** Wall clock, ms. */
   readonly now: number;
 }
 
 export interface StatusOutput {
   readonly status: SecretMirrorStatus;
+  /** The new ones. */
   readonly events: readonly RuleEvent[];
+  /** What the status says of the selection, besides its state. */
+  readonly remarks: readonly RuleEvent[];
   /** All copies are up to date, except targets that belong to another owner. */
   readonly synced: boolean;
   readonly namespaces: number;
 }
 
 const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies are being created' } as const;
-const NOTHING_YET = { events: [], synced: false, namespaces: 0 } as const;
+const NOTHING_YET = { events: [], remarks: [], synced: false, namespaces: 0 } as const;
 
 /** @returns `undefined` while nothing new is known */
 export function nextStatus(input: StatusInput): StatusOutput | undefined {
-  const { mirror, spec, previous, misread, now } = input;
+  const { mirror, previous, misread, refusal, outOfReach, told, now } = input;
+  const spec = { ...input.spec, problems: problemsWith(input.spec, refusal) };
   const outcomes = groupOutcomes(input.entries, spec.destinationType);
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
@@ -73,7 +74,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   // Some outcomes may be from before the source was created.
   const isOutdated = outcomes.waitsForSource && input.source.state === 'present';
   const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated;
-  const isIdle = spec.problems.length > 0 || input.suspension !== undefined;
+  const isIdle = spec.problems.length > 0 || refusal === SUSPENDED;
   if (!deleting && isUnsettled && !isIdle && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
@@ -101,15 +102,14 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   }
   const isNew = before?.reason !== summary.reason || before.message !== message;
   if (isNew && summary.event !== undefined) events.push(summary.event);
-  const { leftOut } = input;
-  if (summary.reason === 'Synced' && leftOut !== undefined && before?.message.includes(leftOut.text) !== true) {
-    events.push({ type: 'Normal', reason: leftOut.reason, message: leftOut.text });
-  }
-  for (const warning of misread) {
-    if (before?.message.includes(warning) === true) continue;
-    events.push({ type: 'Warning', reason: 'MisreadPattern', message: warning });
-  }
-  return { status, events, synced: summary.synced, namespaces: spec.destinationType === 'vault' ? 0 : outcomes.total };
+  const remarks = misread.map((text): RuleEvent => ({ type: 'Warning', reason: 'MisreadPattern', message: text }));
+  if (summary.reason === 'Synced' && outOfReach !== undefined)
+    remarks.unshift({ type: 'Normal', reason: outOfReach.reason, message: outOfReach.message });
+  // After a start, a status that is on the server as it would be written has told them.
+  const isTold = (remark: RuleEvent): boolean => told?.some((one) => isDeepStrictEqual(one, remark)) ?? !isNew;
+  events.push(...remarks.filter((remark) => !isTold(remark)));
+  const namespaces = spec.destinationType === 'vault' ? 0 : outcomes.total;
+  return { status, events, remarks, synced: summary.synced, namespaces };
 }
 
 export function sameStatus(a: SecretMirrorStatus, b: SecretMirrorStatus): boolean {
@@ -186,7 +186,7 @@ interface Summary {
 function summarize(
   outcomes: OutcomeGroups,
   spec: EffectiveSpec,
-  { source, trouble, failure, refused, leftOut, suspension, previous }: StatusInput,
+  { source, trouble, failure, refusal, outOfReach, previous }: StatusInput,
 ): Summary {
   if (spec.problems.length > 0)
     return notReady('Error', 'InvalidSpec', clipped(spec.problems.join('; '), MAX_PROBLEMS));
@@ -197,14 +197,14 @@ function summarize(
       `cannot prepare the SecretMirror (finalizer, defaults): ${failure.reason}: ${failure.message}`,
     );
   }
-  if (suspension !== undefined) {
-    const { reason, message } = suspension;
+  if (refusal === SUSPENDED) {
+    const { reason, message } = refusal;
     return {
       ...notReady(previous?.mirrorStatus ?? 'Pending', reason, message),
       event: { type: 'Normal', reason, message },
     };
   }
-  if (refused !== undefined) return notReady('Error', refused.reason, refused.message);
+  if (outOfReach?.part === 'all') return notReady('Error', outOfReach.reason, outOfReach.message);
   if (source.state === 'failed') return notReady('Error', source.reason, source.message);
   if (trouble !== undefined) {
     const message = `${trouble.message}; existing copies are unchanged`;
@@ -212,7 +212,7 @@ function summarize(
   }
   return spec.destinationType === 'vault'
     ? summarizeVaultEntry(outcomes, source)
-    : summarizeCopies(outcomes, source, leftOut);
+    : summarizeCopies(outcomes, source, outOfReach);
 }
 
 /** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
@@ -265,11 +265,11 @@ function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summa
   return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
 }
 
-function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, leftOut: LeftOut | undefined): Summary {
+function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, outOfReach: OutOfReach | undefined): Summary {
   const errors = groupsOf(outcomes, 'error');
   const conflicts = groupsOf(outcomes, 'conflict');
   const waits = source.state === 'present' ? groupsOf(outcomes, 'waiting') : [];
-  const out = leftOut === undefined ? [] : [leftOut.text];
+  const out = outOfReach === undefined ? [] : [outOfReach.message];
   const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits), ...out];
   const [failed] = errors;
   if (failed !== undefined) {
@@ -287,11 +287,11 @@ function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, leftOut: L
   }
   const { total } = outcomes;
   const done = `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
-  const cause = leftOut?.cause;
   // Whoever uses `mirrorStatus` expects what the original says: the copies that are wanted are there.
-  if (cause !== undefined) {
-    const event = { type: 'Warning', reason: cause.reason, message: cause.message } as const;
-    return { mirrorStatus: 'Active', reason: cause.reason, message: [...out, done].join('; '), synced: true, event };
+  if (outOfReach?.part === 'named') {
+    const { reason, message } = outOfReach;
+    const event = { type: 'Warning', reason, message } as const;
+    return { mirrorStatus: 'Active', reason, message: `${message}; ${done}`, synced: true, event };
   }
   const nothing = '0 copies: no other namespace matches spec.destination.namespaces';
   const message = [total === 0 ? nothing : done, ...out].join('; ');

@@ -1,9 +1,10 @@
 /** The events of a rule: refusals and failures, grouped by message, with their targets. Pure. */
 import { someOf } from '../../../runtime/text/some-of.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { Cause } from '../../../copy/model/cause.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
 import { misreadPatterns, unionOf } from '../../common/namespaces/selection.ts';
-import { type Refusal, SUSPENDED } from './annotations.ts';
+import { SUSPENDED } from './annotations.ts';
 import type { Targets } from './rule.ts';
 
 export interface ReplicatorEvent {
@@ -21,7 +22,7 @@ const MAX_EVENTS = 20;
  * @param refusal why the whole rule is not applied
  * @returns `undefined` while an outcome is pending, to avoid incomplete events
  */
-export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
+export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
   if (refusal === SUSPENDED) return [{ ...warning(refusal), type: 'Normal' }];
   if (refusal !== undefined) return [warning(refusal)];
   const groups = new Map<string, { reason: string; message: string; targets: string[] }>();

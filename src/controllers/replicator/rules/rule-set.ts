@@ -20,7 +20,7 @@ import {
 } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, OutOfReach, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { LeftOut, type Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesSelecting, unionOf } from '../../common/namespaces/selection.ts';
@@ -59,7 +59,7 @@ export interface ReplicatorRulesOptions {
   readonly served?: readonly string[] | undefined;
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
-  readonly limits: RuleLimits<Refusal>;
+  readonly limits: RuleLimits;
   readonly reach: Reach;
   /** Whether annotations can push copies. */
   readonly push: boolean;
@@ -71,16 +71,16 @@ export class ReplicatorRules implements RuleSet {
   readonly #kinds: ReadonlyMap<string, Kind>;
   /** The namespaces that the rules with copies select, as of their last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
-  /** Why a rule must not copy at all, as of its last evaluation. It has no claims. */
-  readonly #refused = new Map<RuleKey, Cause>();
-  /** The namespaces that rules must not push into, as of their last evaluation. */
-  readonly #leftOut = new Map<RuleKey, LeftOut>();
   /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(options: ReplicatorRulesOptions) {
     this.#options = options;
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
+  }
+
+  get limits(): RuleLimits {
+    return this.#options.limits;
   }
 
   /** The rules that a change of a namespace concerns. */
@@ -111,66 +111,54 @@ export class ReplicatorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { settings, cluster, limits, reach } = this.#options;
+    const { settings, cluster, reach } = this.#options;
     const { kind, place, observed } = this.objectOf(rule);
     const version = observed && this.versionOf(observed);
-    this.#refused.delete(rule);
-    this.#leftOut.delete(rule);
     if (observed === undefined || version === undefined) {
       this.#selections.delete(rule);
-      limits.forget(rule);
       this.#shapes.delete(rule);
       return undefined;
     }
     const title = `${kind.kind} ${place.namespace}/${place.name}`;
     const owner: Owner = { key: rule, title, rank: `${observed.created} ${observed.uid}` };
+    const nothing = { owner, version, claims: [], sources: [] };
+    const refused = (refusal: Cause): Evaluation => {
+      return { ...nothing, refusal, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
+    };
     const replication = readRule(settings, place, observed.annotations);
-    if (replication?.kind !== 'push') {
-      this.#selections.delete(rule);
-      limits.release(rule);
-    }
-    // Whether it may pull can depend on the labels of both namespaces.
-    if (replication?.kind === 'pull' && reach.labelKeys.length > 0) {
-      const names = new Set([place.namespace, sourceNamespace(replication)]);
+    if (replication?.kind !== 'push') this.#selections.delete(rule);
+    if (replication === undefined) return nothing;
+    if (replication.kind === 'broken') return refused(replication.refusal);
+    const forbidden = this.#forbidden(replication, place);
+    // Whether it may copy can depend on the labels of its namespace, and of that of its source.
+    if (reach.labelKeys.length > 0 && (replication.kind === 'pull' || forbidden !== undefined)) {
+      const names = new Set([place.namespace, ...(replication.kind === 'pull' ? [sourceNamespace(replication)] : [])]);
       this.#selections.set(rule, { names, patterns: [] });
     }
-    const nothing = { owner, version, claims: [], sources: [] };
-    const forbidden = replication && this.#forbidden(replication, place);
-    if (forbidden !== undefined) {
-      limits.forget(rule);
-      this.#refused.set(rule, forbidden);
-      if (replication?.kind === 'push') this.#selections.set(rule, { names: new Set([place.namespace]), patterns: [] });
-      return nothing;
-    }
-    const pushed =
-      replication?.kind === 'push' ? yield* this.#targets(rule, place, owner, replication.targets) : undefined;
-    const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
-    const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
-    limits.decided(rule, refusal);
-    if (refusal !== undefined) return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
+    if (forbidden !== undefined) return { ...nothing, outOfReach: { ...forbidden, part: 'all' } };
     const self = resourceKey(cluster, kind.kind, place.namespace, place.name);
-    if (pushed !== undefined && !('reason' in pushed)) {
-      const shape = this.#shapeOf(rule, place);
-      const claims: Claim[] = [];
-      for (const path of pushed) {
-        const [namespace = '', name = ''] = path.split('/');
-        const target = resourceKey(cluster, kind.kind, namespace, name);
-        claims.push({ owner, mode: 'own', source: self, shape, target });
-        if (claims.length % STEP === 0) yield;
-      }
-      return { ...nothing, claims };
+    if (replication.kind === 'pull') {
+      const [namespace = '', name = ''] = replication.from.split('/');
+      const source = resourceKey(cluster, kind.kind, namespace, name);
+      const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
+      return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
     }
-    if (replication?.kind !== 'pull') return nothing;
-    const [namespace = '', name = ''] = replication.from.split('/');
-    const source = resourceKey(cluster, kind.kind, namespace, name);
-    const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
-    return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
+    const { found, outOfReach, demand } = yield* this.#targets(rule, place, owner, replication.targets);
+    if ('reason' in found) return { ...refused(found), outOfReach, demand };
+    const shape = this.#shapeOf(rule, place);
+    const claims: Claim[] = [];
+    for (const path of found) {
+      const [namespace = '', name = ''] = path.split('/');
+      const target = resourceKey(cluster, kind.kind, namespace, name);
+      claims.push({ owner, mode: 'own', source: self, shape, target });
+      if (claims.length % STEP === 0) yield;
+    }
+    return { ...nothing, claims, outOfReach, demand };
   }
 
   /** Why the rule must not copy at all. */
-  #forbidden(replication: ReplicationRule, { namespace: home }: Place): Cause | undefined {
+  #forbidden(replication: Exclude<ReplicationRule, { kind: 'broken' }>, { namespace: home }: Place): Cause | undefined {
     const { reach, namespaces, push } = this.#options;
-    if (replication.kind === 'broken') return undefined;
     if (replication.kind === 'push') {
       if (!push) return userCause('NotPermitted', 'annotations must not push copies: --replicator-push is false');
       return reach.fromRefusal(home, namespaces.factsOf(home));
@@ -181,23 +169,26 @@ export class ReplicatorRules implements RuleSet {
   }
 
   /** The targets, or a refusal if they exceed a limit. */
-  *#targets(rule: RuleKey, place: Place, { rank }: Owner, targets: Targets): Steps<ReadonlySet<string> | Refusal> {
+  *#targets(
+    rule: RuleKey,
+    place: Place,
+    { rank }: Owner,
+    targets: Targets,
+  ): Steps<Pick<Evaluation, 'outOfReach' | 'demand'> & { readonly found: ReadonlySet<string> | Refusal }> {
     const { limits, namespaces: there, reach } = this.#options;
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
     const leftOut = new LeftOut(place.namespace);
     const found = yield* targetsIn(targets, place, there, reach, leftOut);
-    if (!leftOut.isEmpty) this.#leftOut.set(rule, leftOut);
-    if ('reason' in found) {
-      limits.release(rule);
-      return found;
-    }
-    if (limits.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
+    const { outOfReach } = leftOut;
+    if ('reason' in found) return { found, outOfReach };
+    const demand = limits.demand(rule, place.namespace, rank, Math.max(found.size, targets.named));
+    if (demand.isAdmitted) return { found, outOfReach, demand };
     // New namespaces change the number of targets only through patterns: names already count.
     this.#selections.set(rule, { ...selection, names: new Set() });
     const problem = `the annotated objects in namespace ${place.namespace} have more than ${limits.limit} targets in total; older objects take precedence`;
-    return illFormed(...targets.annotation, problem);
+    return { found: illFormed(...targets.annotation, problem), outOfReach, demand };
   }
 
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
@@ -208,35 +199,18 @@ export class ReplicatorRules implements RuleSet {
     return mark && ruleKeyOfKind(REPLICATOR_CONTROLLER, place.kind, mark.namespace, mark.name);
   }
 
-  orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
+  orphanPolicy(_rule: RuleKey, observed: Observed): 'delete' | 'keep' {
     const { settings } = this.#options;
-    if (unknownOn(settings, 'the target', observed.annotations) !== undefined) return 'keep';
-    return ruleThere && this.refusalOf(rule) !== undefined ? 'keep' : 'delete';
-  }
-
-  /** Why the rule is not applied, as of its last evaluation: a mistake, or too many targets. Its claims are then its existing copies. */
-  refusalOf(rule: RuleKey): Refusal | undefined {
-    return this.#options.limits.refusalOf(rule);
-  }
-
-  /** Why the rule copies nothing, or not into a namespace that it names, as of its last evaluation. */
-  reachProblemOf(rule: RuleKey): Cause | undefined {
-    return this.#refused.get(rule) ?? this.#leftOut.get(rule)?.cause;
-  }
-
-  problemOf(rule: RuleKey): Cause | undefined {
-    return this.refusalOf(rule) ?? this.reachProblemOf(rule);
+    return unknownOn(settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
   }
 
   /** The events that the annotations of a rule deserve, whatever becomes of its targets. */
-  warningsOf(rule: RuleKey): readonly ReplicatorEvent[] {
+  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly ReplicatorEvent[] {
     const { settings, served, namespaces } = this.#options;
     const { place, observed } = this.objectOf(rule);
     const replication = observed && readRule(settings, place, observed.annotations);
     const warnings = replication?.kind === 'push' ? warningsOf(replication.targets, namespaces.names(), served) : [];
-    const leftOut = this.#leftOut.get(rule);
-    const refused = this.#refused.get(rule) ?? (leftOut && { reason: leftOut.reason, message: leftOut.text });
-    return refused === undefined ? warnings : [warning(refused), ...warnings];
+    return outOfReach === undefined ? warnings : [warning(outOfReach), ...warnings];
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {

@@ -1,5 +1,5 @@
 /** Reads a rule from the annotations of an object. Pure. */
-import { userCause } from '../../../copy/model/cause.ts';
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
@@ -40,7 +40,7 @@ export interface RuleSettings extends PermissionRules {
  * - `pull`: the object is filled from `from`.
  */
 export type ReplicationRule =
-  | { readonly kind: 'broken'; readonly refusal: Refusal }
+  | { readonly kind: 'broken'; readonly refusal: Cause }
   | { readonly kind: 'push'; readonly targets: Targets; readonly from: string | undefined }
   | { readonly kind: 'pull'; readonly from: string };
 
