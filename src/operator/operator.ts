@@ -7,7 +7,7 @@
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
-import { ConsentWatch } from '../controllers/common/namespaces/consent-watch.ts';
+import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
 import { reachOf } from '../controllers/common/namespaces/reach.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
@@ -114,7 +114,7 @@ export class Operator {
     };
     const reach = reachOf(config.limits);
     cluster.namespaces.keep(reach.labelKeys);
-    this.#consents = new ConsentWatch(cluster.namespaces, (event) => {
+    this.#consents = new ConsentWatch(cluster.namespaces, reach.consents, (event) => {
       recordEvent(EVENT_COMPONENT, event, { namespace: event.subject.name });
     });
     const context: ControllerContext = {

@@ -69,7 +69,7 @@ function replicatorReasons(): string[] {
   const files = globSync(
     [
       'src/controllers/replicator/**/*.ts',
-      'src/controllers/common/namespaces/reach.ts',
+      'src/controllers/common/namespaces/left-out.ts',
       'src/copy/{model,book,plan,cluster}/**/*.ts',
     ],
     { cwd: ROOT },

@@ -62,7 +62,7 @@ export class Claims {
    * no further source is read
    */
   put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
-    const { claims = [], sources = [] } = evaluation ?? {};
+    const { claims = [], sources = [], refusal, outOfReach, demand } = evaluation ?? {};
     const change = isPrepared
       ? this.book.replace(rule, claims, sources)
       : this.book.replace(rule, claims.map(unprepared), this.book.sourcesOf(rule));
@@ -70,7 +70,6 @@ export class Claims {
     const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
     if (evaluation === undefined) this.#versions.delete(rule);
     else this.#versions.set(rule, evaluation.version);
-    const { refusal, outOfReach, demand } = evaluation ?? {};
     if ((refusal ?? outOfReach) === undefined) this.#findings.delete(rule);
     else this.#findings.set(rule, { refusal, outOfReach });
     this.#ruleSets.get(controllerOf(rule))?.limits?.record(rule, demand);

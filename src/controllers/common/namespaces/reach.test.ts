@@ -6,7 +6,8 @@ import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
 import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { LeftOut, Reach, reachOf, readConsent } from './reach.ts';
+import { LeftOut } from './left-out.ts';
+import { Reach, reachOf } from './reach.ts';
 
 const NO_LIMITS: LimitsConfig = {
   sourceNamespaces: undefined,
@@ -69,16 +70,6 @@ describe('reach', () => {
     assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
   });
 
-  it('says what is wrong with a consent', () => {
-    const cache = new PatternCache('full');
-    assert.deepEqual(readConsent('', cache), { patterns: [] });
-    assert.deepEqual(readConsent('a,', cache), { problem: 'has an empty pattern beside a comma' });
-    const broken = readConsent('(', cache);
-    assert.ok('problem' in broken && broken.problem.startsWith('"(" is not a pattern'));
-    const long = readConsent('a,'.repeat(10_000), cache);
-    assert.deepEqual(long, { problem: 'is longer than 16384 characters' });
-  });
-
   it('names to the author only the namespaces that the rule names, and counts the others', () => {
     const reach = reachWith({ excludedNamespaces: names('kube-.*') });
     const there = ['a', 'closed', 'hidden-1', 'hidden-2', 'home', 'kube-system'];
@@ -89,7 +80,7 @@ describe('reach', () => {
     const selection = { names: new Set(['closed']), patterns: [all] };
     assert.deepEqual(finish(reach.reachedBy(selection, namespaces, leftOut, 'home')), ['a']);
     assert.equal(
-      leftOut.text,
+      leftOut.outOfReach?.message,
       'NotAccepted: namespace closed and 2 other namespaces do not accept copies from namespace home (annotation keyferry.dev/accept-from); ' +
         'NotPermitted: copies into 1 namespace are not permitted by --excluded-namespaces',
     );
@@ -97,7 +88,7 @@ describe('reach', () => {
     const byPattern = new LeftOut('home');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, namespaces, byPattern, 'home'));
     assert.equal(byPattern.outOfReach?.part, 'others', 'its author cannot know them');
-    assert.match(byPattern.text, /^NotAccepted: 3 namespaces do not accept/);
+    assert.match(byPattern.outOfReach.message, /^NotAccepted: 3 namespaces do not accept/);
     const nothing = new LeftOut('other');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing));
     assert.equal(nothing.outOfReach?.part, 'named', 'nothing is left');

@@ -3,8 +3,7 @@
  * administrator has set, and the consent of the receiving namespace. What the rule itself selects is its own matter (`selection.ts`).
  *
  * - An administrator limits the namespaces that rules copy from, and copy into, and excludes some for everybody (`ReachLimits`).
- * - A namespace accepts rules of some namespaces by its annotation `keyferry.dev/accept-from`. Tenants cannot edit a Namespace. Without the
- *   annotation it accepts all, or none with `--require-consent`.
+ * - A namespace accepts rules of some namespaces by a consent (`consent.ts`). Without one it accepts all, or none with `--require-consent`.
  * - A rule always reaches its own namespace, as far as consent is concerned: who writes the rule is at home there.
  *
  * A target that is not allowed has no claim, so a limit or a consent that is taken back acts as a narrowed list: the copies go or stay by
@@ -12,20 +11,13 @@
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import {
-  ACCEPT_FROM_ANNOTATION,
-  MAX_CONSENT,
-  type NamespaceFacts,
-  type Namespaces,
-} from '../../../copy/cluster/watch/namespaces.ts';
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { ByteCache } from '../../../runtime/byte-cache.ts';
+import type { NamespaceFacts, Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import type { Cause } from '../../../copy/model/cause.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
-import { someOf } from '../../../runtime/text/some-of.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
-import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
+import { Consents } from './consent.ts';
+import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
 import { type NamespaceSelection, selectedIn } from './selection.ts';
 
 /** Some namespaces, by their names or by their labels. */
@@ -45,20 +37,9 @@ export interface ReachLimits {
   readonly requireConsent?: boolean | undefined;
 }
 
-/** Why a namespace is out of reach: a limit, or no consent. `absent`: it has no annotation. `broken`: its annotation has a mistake. */
-type Refusal = 'source' | 'destination' | 'excluded' | 'consent' | 'absent' | 'broken';
-
-/** Memory for consents that were read, bytes. */
-const CONSENT_BYTES = 1024 * 1024;
-/** Memory of one consent beside its text, bytes. Its patterns are in a cache of their own. */
-const BYTES_PER_CONSENT = 500;
-
 export class Reach {
   readonly #limits: ReachLimits;
-  /** Of its own, because consent is always for whole names. */
-  readonly #patterns = new PatternCache('full');
-  readonly #consents = new ByteCache<Consent>({ maxBytes: CONSENT_BYTES });
-
+  readonly consents = new Consents();
   /** The labels of namespaces that the limits read. */
   readonly labelKeys: readonly string[];
 
@@ -72,7 +53,7 @@ export class Reach {
   fromRefusal(namespace: string, facts: NamespaceFacts | undefined): Cause | undefined {
     const { sources } = this.#limits;
     if (sources === undefined || sources.has(namespace, facts?.labels ?? {})) return undefined;
-    return causeOf('source', namespace, `namespace ${namespace}`, 1);
+    return refusalCause('source', namespace, `namespace ${namespace}`);
   }
 
   /**
@@ -82,7 +63,7 @@ export class Reach {
    */
   toRefusal(home: string, namespace: string, facts: NamespaceFacts | undefined): Cause | undefined {
     const refusal = this.#refusalTo(home, namespace, facts);
-    return refusal && causeOf(refusal, home, `namespace ${namespace}`, 1);
+    return refusal && refusalCause(refusal, home, `namespace ${namespace}`);
   }
 
   /**
@@ -115,112 +96,10 @@ export class Reach {
     if (destinations?.has(namespace, labels) === false) return 'destination';
     if (namespace === home) return undefined;
     if (acceptFrom === undefined) return requireConsent ? 'absent' : undefined;
-    const consent = this.#consentIn(acceptFrom);
+    const consent = this.consents.of(acceptFrom);
     if ('problem' in consent) return 'broken';
     return consent.patterns.some((pattern) => pattern.matches(home)) ? undefined : 'consent';
   }
-
-  #consentIn(text: string): Consent {
-    let consent = this.#consents.get(text);
-    if (consent === undefined) {
-      consent = readConsent(text, this.#patterns);
-      this.#consents.set(text, consent, 2 * text.length + BYTES_PER_CONSENT);
-    }
-    return consent;
-  }
-}
-
-/** The namespaces that a rule selects and must not copy into. Its author learns the names that the rule itself names, and the number of the others. */
-export class LeftOut {
-  /** Namespace of the rule. */
-  readonly home: string;
-  /** How many namespaces the rule copies into. */
-  reached = 0;
-  readonly #groups = new Map<Refusal, { readonly named: string[]; others: number }>();
-
-  constructor(home: string) {
-    this.home = home;
-  }
-
-  add(refusal: Refusal, namespace: string, isNamed: boolean): void {
-    const group = this.#groups.get(refusal) ?? { named: [], others: 0 };
-    this.#groups.set(refusal, group);
-    if (isNamed) group.named.push(namespace);
-    else group.others += 1;
-  }
-
-  /** `undefined`: none was left out. */
-  get outOfReach(): OutOfReach | undefined {
-    const [first] = this.#groups.keys();
-    if (first === undefined) return undefined;
-    const isNamed = (refusal: Refusal): boolean => this.#groups.get(refusal)?.named.length !== 0;
-    const named = this.reached === 0 ? first : [...this.#groups.keys()].find(isNamed);
-    return { ...userCause(reasonOf(named ?? first), this.text), part: named === undefined ? 'others' : 'named' };
-  }
-
-  /** All of them. */
-  get text(): string {
-    return Array.from(this.#groups, ([refusal, { named, others }]) => {
-      const parts = named.length === 0 ? [] : [`${plural(named.length)} ${someOf(named.toSorted(), NAMED)}`];
-      if (others > 0) parts.push(`${others} ${named.length > 0 ? 'other ' : ''}${plural(others)}`);
-      return `${reasonOf(refusal)}: ${textOf(refusal, this.home, parts.join(' and '), named.length + others)}`;
-    }).join('; ');
-  }
-}
-
-/** Namespaces of one refusal that are named. */
-const NAMED = 5;
-
-function plural(count: number): string {
-  return count === 1 ? 'namespace' : 'namespaces';
-}
-
-const NOT_PERMITTED = { reason: 'NotPermitted' } as const;
-const NOT_ACCEPTED = { reason: 'NotAccepted' } as const;
-
-function reasonOf(refusal: Refusal): 'NotPermitted' | 'NotAccepted' {
-  const isLimit = refusal === 'source' || refusal === 'destination' || refusal === 'excluded';
-  return (isLimit ? NOT_PERMITTED : NOT_ACCEPTED).reason;
-}
-
-function causeOf(refusal: Refusal, home: string, places: string, count: number): Cause {
-  return userCause(reasonOf(refusal), textOf(refusal, home, places, count));
-}
-
-/** @param places the namespaces that are refused, in words */
-function textOf(refusal: Refusal, home: string, places: string, count: number): string {
-  if (refusal === 'source') return `copies from ${places} are not permitted by --source-namespaces`;
-  if (refusal === 'destination') return `copies into ${places} are not permitted by --destination-namespaces`;
-  if (refusal === 'excluded') return `copies into ${places} are not permitted by --excluded-namespaces`;
-  const why = {
-    consent: `annotation ${ACCEPT_FROM_ANNOTATION}`,
-    absent: `no annotation ${ACCEPT_FROM_ANNOTATION}, and --require-consent is on`,
-    broken: `a mistake in annotation ${ACCEPT_FROM_ANNOTATION}`,
-  }[refusal];
-  return `${places} ${count === 1 ? 'does' : 'do'} not accept copies from namespace ${home} (${why})`;
-}
-
-/** The consent of a namespace. One pattern with a mistake is enough: then nobody is accepted. */
-export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
-
-/** Longest part of a consent in a message. */
-const MAX_SHOWN = 100;
-
-/** Reads `keyferry.dev/accept-from`. Empty: nobody. */
-export function readConsent(text: string, cache: PatternCache): Consent {
-  if (text.length > MAX_CONSENT) return { problem: `is longer than ${MAX_CONSENT} characters` };
-  if (text.trim() === '') return { patterns: [] };
-  const rulePatterns = new RulePatterns(cache);
-  const patterns: NamePattern[] = [];
-  for (const item of text.split(',').map((part) => part.trim())) {
-    if (item === '') return { problem: 'has an empty pattern beside a comma' };
-    const pattern = rulePatterns.add(item);
-    if ('error' in pattern) {
-      return { problem: `${JSON.stringify(item.slice(0, MAX_SHOWN))} is not a pattern: ${pattern.error}` };
-    }
-    patterns.push(pattern);
-  }
-  return { patterns };
 }
 
 /** The reach of all rules with these settings. */

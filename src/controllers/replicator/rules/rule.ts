@@ -6,7 +6,8 @@ import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../../common/namespaces/selection.ts';
-import type { LeftOut, Reach } from '../../common/namespaces/reach.ts';
+import type { LeftOut } from '../../common/namespaces/left-out.ts';
+import type { Reach } from '../../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import {
   type AnnotationNames,

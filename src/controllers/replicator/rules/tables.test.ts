@@ -1,7 +1,8 @@
 /** The rules of k8s-replicator v1.3.0 as tables: permissions, inherited permissions, replicate-once, and targets. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LeftOut, Reach } from '../../common/namespaces/reach.ts';
+import { LeftOut } from '../../common/namespaces/left-out.ts';
+import { Reach } from '../../common/namespaces/reach.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
 import { isFrozen } from './bookkeeping.ts';

@@ -1,9 +1,9 @@
-/** One event for each mistake in a consent. With a real API server: test/scenarios/reach. */
+/** What a consent says, and one event for each mistake in it. With a real API server: test/scenarios/reach. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { ConsentWatch } from './consent-watch.ts';
+import { Consents, ConsentWatch } from './consent.ts';
 
 test('a mistake in a consent is reported once, and once more if the mistake returns or the namespace is another one', () => {
   const reported: string[] = [];
@@ -16,7 +16,9 @@ test('a mistake in a consent is reported once, and once more if the mistake retu
     namespaces.sink.upsert({ metadata }, false);
   };
   put('(');
-  new ConsentWatch(namespaces, ({ subject, reason }) => reported.push(`${reason} ${subject.uid}`)).start();
+  new ConsentWatch(namespaces, new Consents(), ({ subject, reason }) =>
+    reported.push(`${reason} ${subject.uid}`),
+  ).start();
   assert.deepEqual(reported.splice(0), ['InvalidConsent u1'], 'of a namespace that was there at the start');
   put('(');
   assert.deepEqual(reported.splice(0), []);
@@ -28,4 +30,14 @@ test('a mistake in a consent is reported once, and once more if the mistake retu
   assert.deepEqual(reported.splice(0), ['InvalidConsent u1'], 'the consent is back');
   put('(', 'u2');
   assert.deepEqual(reported.splice(0), ['InvalidConsent u2'], 'another namespace has the name');
+});
+
+test('a consent with a mistake says what is wrong', () => {
+  const consents = new Consents();
+  assert.deepEqual(consents.of(''), { patterns: [] });
+  assert.deepEqual(consents.of('a,'), { problem: 'has an empty pattern beside a comma' });
+  const broken = consents.of('(');
+  assert.ok('problem' in broken && broken.problem.startsWith('"(" is not a pattern'));
+  const long = consents.of('a,'.repeat(10_000));
+  assert.deepEqual(long, { problem: 'is longer than 16384 characters' });
 });

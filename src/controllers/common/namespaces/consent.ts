@@ -1,0 +1,90 @@
+/**
+ * The consent of a namespace: its annotation `keyferry.dev/accept-from` lists patterns of the namespaces whose rules may copy into it. Tenants cannot
+ * edit a Namespace.
+ */
+import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import type { EventInput } from '../../../kube/event-recorder.ts';
+import { ByteCache } from '../../../runtime/byte-cache.ts';
+import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
+
+/** One pattern with a mistake is enough: then nobody is accepted. */
+export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
+
+/** Memory for consents that were read, bytes. */
+const CONSENT_BYTES = 1024 * 1024;
+/** Memory of one consent beside its text, bytes. Its patterns are in a cache of their own. */
+const BYTES_PER_CONSENT = 500;
+/** Longest part of a consent in a message. */
+const MAX_SHOWN = 100;
+
+/** Reads consents, each text once. */
+export class Consents {
+  /** Of its own, because a consent is always for whole names. */
+  readonly #patterns = new PatternCache('full');
+  readonly #read = new ByteCache<Consent>({ maxBytes: CONSENT_BYTES });
+
+  /** @param text the value of the annotation. Empty: nobody */
+  of(text: string): Consent {
+    let consent = this.#read.get(text);
+    if (consent === undefined) {
+      consent = this.#parse(text);
+      this.#read.set(text, consent, 2 * text.length + BYTES_PER_CONSENT);
+    }
+    return consent;
+  }
+
+  #parse(text: string): Consent {
+    if (text.length > MAX_CONSENT) return { problem: `is longer than ${MAX_CONSENT} characters` };
+    if (text.trim() === '') return { patterns: [] };
+    const rulePatterns = new RulePatterns(this.#patterns);
+    const patterns: NamePattern[] = [];
+    for (const item of text.split(',').map((part) => part.trim())) {
+      if (item === '') return { problem: 'has an empty pattern beside a comma' };
+      const pattern = rulePatterns.add(item);
+      if ('error' in pattern) {
+        return { problem: `${JSON.stringify(item.slice(0, MAX_SHOWN))} is not a pattern: ${pattern.error}` };
+      }
+      patterns.push(pattern);
+    }
+    return { patterns };
+  }
+}
+
+/** Reports a consent with a mistake by one Warning event on its Namespace. */
+export class ConsentWatch {
+  readonly #namespaces: Namespaces;
+  readonly #consents: Consents;
+  readonly #record: (event: EventInput) => void;
+  /** The last report about each namespace whose consent has a mistake. */
+  readonly #reported = new Map<string, string>();
+
+  constructor(namespaces: Namespaces, consents: Consents, record: (event: EventInput) => void) {
+    this.#namespaces = namespaces;
+    this.#consents = consents;
+    this.#record = record;
+  }
+
+  /** Reports from now on. Call it in the process that writes. */
+  start(): void {
+    for (const name of this.#namespaces.names()) this.#check(name);
+    this.#namespaces.onChange((name) => {
+      this.#check(name);
+    });
+  }
+
+  #check(name: string): void {
+    const uid = this.#namespaces.uidOf(name);
+    const text = this.#namespaces.factsOf(name)?.acceptFrom;
+    const consent = text === undefined ? undefined : this.#consents.of(text);
+    if (uid === undefined || consent === undefined || !('problem' in consent)) {
+      this.#reported.delete(name);
+      return;
+    }
+    const report = `${uid} ${consent.problem}`;
+    if (this.#reported.get(name) === report) return;
+    this.#reported.set(name, report);
+    const message = `annotation ${ACCEPT_FROM_ANNOTATION} ${consent.problem}; no rule of another namespace copies into this one`;
+    const subject = { apiVersion: 'v1', kind: 'Namespace', name, uid };
+    this.#record({ subject, type: 'Warning', reason: 'InvalidConsent', message });
+  }
+}

@@ -1,0 +1,82 @@
+/** The namespaces that a rule must not copy from or into, and why, in words for its author. Pure. */
+import { ACCEPT_FROM_ANNOTATION } from '../../../copy/cluster/watch/namespaces.ts';
+import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import type { OutOfReach } from '../../../copy/model/rule-set.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
+import { someOf } from '../../../runtime/text/some-of.ts';
+
+/**
+ * Why a namespace is out of reach: a limit of an administrator, or the consent of the receiving namespace. `absent`: it has no annotation.
+ * `broken`: its annotation has a mistake.
+ */
+export type Refusal = 'source' | 'destination' | 'excluded' | 'consent' | 'absent' | 'broken';
+
+/** Namespaces of one refusal that are named. */
+const NAMED = 5;
+
+/**
+ * @param home namespace of the rule
+ * @param places the refused namespaces, in words
+ */
+export function refusalCause(refusal: Refusal, home: string, places: string, count = 1): Cause {
+  const limited = (how: string, flag: string): Cause =>
+    userCause('NotPermitted', `copies ${how} ${places} are not permitted by ${flag}`);
+  const unwanted = (why: string): Cause => {
+    const verb = count === 1 ? 'does' : 'do';
+    return userCause('NotAccepted', `${places} ${verb} not accept copies from namespace ${home} (${why})`);
+  };
+  switch (refusal) {
+    case 'source':
+      return limited('from', '--source-namespaces');
+    case 'destination':
+      return limited('into', '--destination-namespaces');
+    case 'excluded':
+      return limited('into', '--excluded-namespaces');
+    case 'consent':
+      return unwanted(`annotation ${ACCEPT_FROM_ANNOTATION}`);
+    case 'absent':
+      return unwanted(`no annotation ${ACCEPT_FROM_ANNOTATION}, and --require-consent is on`);
+    case 'broken':
+      return unwanted(`a mistake in annotation ${ACCEPT_FROM_ANNOTATION}`);
+    default:
+      return refusal satisfies never;
+  }
+}
+
+/** The namespaces that a rule selects and must not copy into. Its author learns the names that the rule itself names, and the number of the others. */
+export class LeftOut {
+  /** Namespace of the rule. */
+  readonly home: string;
+  /** How many namespaces the rule copies into. */
+  reached = 0;
+  readonly #groups = new Map<Refusal, { readonly named: string[]; others: number }>();
+
+  constructor(home: string) {
+    this.home = home;
+  }
+
+  add(refusal: Refusal, namespace: string, isNamed: boolean): void {
+    const group = getOrCreate(this.#groups, refusal, () => ({ named: [], others: 0 }));
+    if (isNamed) group.named.push(namespace);
+    else group.others += 1;
+  }
+
+  /** `undefined`: none was left out. */
+  get outOfReach(): OutOfReach | undefined {
+    const causes = Array.from(this.#groups, ([refusal, { named, others }]) => {
+      const parts = named.length === 0 ? [] : [`${plural(named.length)} ${someOf(named.toSorted(), NAMED)}`];
+      if (others > 0) parts.push(`${others} ${named.length > 0 ? 'other ' : ''}${plural(others)}`);
+      const cause = refusalCause(refusal, this.home, parts.join(' and '), named.length + others);
+      return { ...cause, isNamed: named.length > 0 || this.reached === 0 };
+    });
+    const named = causes.find(({ isNamed }) => isNamed);
+    const reason = (named ?? causes[0])?.reason;
+    if (reason === undefined) return undefined;
+    const text = causes.map((cause) => `${cause.reason}: ${cause.message}`).join('; ');
+    return { ...userCause(reason, text), part: named === undefined ? 'others' : 'named' };
+  }
+}
+
+function plural(count: number): string {
+  return count === 1 ? 'namespace' : 'namespaces';
+}
