@@ -15,8 +15,9 @@ import { hostAndPort } from './exchange.ts';
 /** The kernel probes a silent connection after this time, ms, to detect a lost peer. */
 const TCP_KEEPALIVE_MS = 30_000;
 
-export interface TlsOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
-  /** Name that the server's certificate must carry, and SNI, where it is not the server URL's host. */
+/** CA and client certificate, PEM. */
+export interface TlsMaterial extends Readonly<Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>> {
+  /** The name for SNI, which the server's certificate must carry. Default: the host of the URL. */
   readonly servername?: string | undefined;
   readonly rejectUnauthorized: boolean;
 }
@@ -28,7 +29,7 @@ export interface PoolOptions extends Pick<
   readonly secure: boolean;
   /** HTTP proxy to tunnel through (CONNECT). */
   readonly proxy?: URL | undefined;
-  readonly tls: TlsOptions;
+  readonly tls: TlsMaterial;
 }
 
 type Connected = (error: Error | null, socket?: Duplex) => void;

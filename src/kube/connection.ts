@@ -1,53 +1,42 @@
-/** Server and credentials of a cluster. `auth/kubeconfig.ts` and `auth/followed-kubeconfig.ts` make them, `http.ts` uses them. */
+/** Server and credentials of a cluster. `auth/kubeconfig.ts` and `auth/followed-kubeconfig.ts` make a connection, `http.ts` uses it. */
+import type { TlsMaterial } from '../http/agent.ts';
 
-/** CA and client certificate. A new object means new material, and opens new connections. */
-export interface TlsMaterial {
-  /** PEM bundle that the server's certificate is checked against; Node's own roots without it. */
-  readonly ca?: string | Buffer | undefined;
-  /** PEM client certificate and its key: both or none. */
-  readonly cert?: string | Buffer | undefined;
-  readonly key?: string | Buffer | undefined;
-  /** Name that the server's certificate must carry, and SNI, where it is not the server URL's host. */
-  readonly servername?: string | undefined;
-  readonly rejectUnauthorized: boolean;
-}
-
-/** Headers that authenticate. A new object means new credentials. */
+/** Headers that authenticate. */
 export type AuthHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * Credentials. Both methods return a value while it is known to be fresh, and a promise only while a file is read or a plugin
- * runs, so that the usual call costs nothing.
+ * Credentials that may change while they are used. `headers` and `tls` return the same object until then. They return a promise only while
+ * a file is read or a plugin runs, so that most calls need not wait.
  */
 export interface CredentialSource {
   /** @throws CredentialError naming the file or plugin */
   headers(): AuthHeaders | Promise<AuthHeaders>;
-  /** As `headers`. */
+  /** @throws as `headers` */
   tls(): TlsMaterial | Promise<TlsMaterial>;
-  /** The server answered 401: the credentials are read again, at most as often as the source allows. */
+  /** The server answered 401: files and plugins are asked again, with a pause between two runs of a plugin. */
   invalidate(): void;
 }
 
-/** The source of a connection that may be replaced while it is used. */
+/** The file that a connection comes from, if the client follows changes of it. */
 export interface ConnectionSource {
   /** Between two checks, ms. */
   readonly intervalMs: number;
-  /** Reads the source again. @returns the present connection: the same object if nothing has changed, or if it cannot be read */
+  /** Reads the file again. @returns the present connection: the same object if nothing has changed, or if the file cannot be used */
   check(): Promise<Connection>;
 }
 
 export interface Connection {
   /** The cluster's name in logs, metrics and status. */
   readonly cluster: string;
-  /** Scheme, host, port and perhaps a path in front of every request's path. Never with a user or password. */
+  /** Scheme, host and port, and perhaps a path that begins the path of each request. Without user and password. */
   readonly server: URL;
   readonly credentials: CredentialSource;
-  /** HTTP proxy to tunnel through (CONNECT); may carry a user and password, so it is never logged. */
+  /** HTTP proxy, used by a tunnel (CONNECT). It is never logged, because it may hold a password. */
   readonly proxy?: URL | undefined;
-  /** Namespace of the context or of our own Pod; `default` where neither names one. */
+  /** Of the context or of this Pod; `default` where neither names one. */
   readonly namespace: string;
   /** Where this was read from, for messages: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
   readonly origin: string;
-  /** Checked regularly, and at once after a 401. `undefined`: the connection is never replaced. */
+  /** Checked every `intervalMs`, and at once after a 401. `undefined`: the connection never changes. */
   readonly source?: ConnectionSource | undefined;
 }

@@ -11,8 +11,8 @@ import { join } from 'node:path';
 import { after, before, describe, test, type TestContext } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { ConnectProxy } from '../../test/support/connect-proxy.ts';
-import type { TlsMaterial } from './connection.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
+import type { TlsMaterial } from '../http/agent.ts';
 import { HttpKubeApi } from './http.ts';
 
 const GET = { method: 'GET', path: '/x' } as const;

@@ -13,21 +13,19 @@
  *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
-import type { Agent } from 'node:http';
-import { openAgent, openerOf } from '../http/agent.ts';
+import type { TlsMaterial } from '../http/agent.ts';
 import { StaleConnectionError } from '../http/errors.ts';
-import { type Answer, exchange, hostAndPort, type HttpRequest, type Route, routeTo } from '../http/exchange.ts';
-import { KeptConnections } from '../http/kept-connections.ts';
+import { type Answer, exchange, type HttpRequest, type Route } from '../http/exchange.ts';
 import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
-import type { AuthHeaders, Connection, TlsMaterial } from './connection.ts';
+import { ConnectionPools, type Pools } from './connection-pools.ts';
+import type { AuthHeaders, Connection } from './connection.ts';
 import {
   apiErrorOf,
   type CallContext,
   ConnectionError,
-  CredentialError,
   isGatewayError,
   isStorageStarting,
   toConnectionError,
@@ -55,9 +53,6 @@ export interface HttpKubeApiOptions {
   readonly clock?: Clock;
 }
 
-/** Defined by the bundler. */
-declare const KEYFERRY_VERSION: string | undefined;
-
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
 /** The connection was replaced while a stream was opened. */
@@ -73,22 +68,11 @@ const OWN_CODES: ReadonlySet<string> = new Set([
   'ERR_UNESCAPED_CHARACTERS',
 ]);
 
-/** The API server closes idle connections after 90 s; we close earlier, so that no call is sent on a closing one. */
-const IDLE_MS = 55_000;
-
 /** Largest answer read into memory, in bytes. Streams have no limit. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 /** Time limit of a call that has none of its own, ms. */
 const TIMEOUT_MS = 30_000;
-
-/** Connections with the same TLS material. */
-interface Pools {
-  /** For calls: kept open, few. */
-  readonly calls: KeptConnections;
-  /** For watches: one connection each. */
-  readonly streams: Agent;
-}
 
 export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly cluster: string;
@@ -99,15 +83,10 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #open = new Set<CallLimit>();
   /** The ends of the streams that are open or being opened. */
   readonly #streamEnds = new Set<() => void>();
-  /** The current pools, and older ones that still carry streams. */
-  readonly #pools = new Set<Pools>();
+  readonly #pools = new ConnectionPools();
   #connection: Connection;
   /** The next check of the connection's source. */
   #check: Timer | undefined;
-  #current: Pools | undefined;
-  #currentTls: TlsMaterial | undefined;
-  #route: Route | undefined;
-  #routeOf: AuthHeaders | undefined;
   #closed = false;
   #drained: PromiseWithResolvers<void> | undefined;
 
@@ -166,9 +145,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#check?.cancel();
     this.#gate.close();
     for (const limit of this.#open) limit.cancel(this.#closedError(limit.call));
-    for (const pools of this.#pools) destroy(pools);
-    this.#pools.clear();
-    this.#current = undefined;
+    this.#pools.destroy();
     if (this.#open.size === 0) return;
     this.#drained ??= Promise.withResolvers<void>();
     await this.#drained.promise;
@@ -200,8 +177,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const material = tls instanceof Promise ? await limit.wait('reading certificates', tls) : tls;
       limit.check();
       if (connection !== this.#connection) continue;
-      const pools = this.#poolsFor(material);
-      const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), pools);
+      const pools = this.#pools.of(connection, material);
+      const answer = await this.#send(request, limit, streaming, this.#pools.routeOf(connection, auth), pools);
       if (answer === undefined) continue;
       if (answer.status >= 200 && answer.status < 300) {
         this.#gate.recordAnswer();
@@ -252,8 +229,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     const connection = (await this.#connection.source?.check()) ?? this.#connection;
     if (connection === this.#connection || this.#closed) return;
     this.#connection = connection;
-    this.#current?.calls.retire();
-    this.#current = undefined;
+    this.#pools.retire();
     // What is known of the old server says nothing about the new one.
     this.#gate.release();
     for (const end of this.#streamEnds) end();
@@ -317,55 +293,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     }
   }
 
-  #routeFor(auth: AuthHeaders): Route {
-    if (this.#route !== undefined && this.#routeOf === auth) return this.#route;
-    const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
-    const headers = ['User-Agent', `keyferry/${version}`];
-    for (const [name, value] of Object.entries(auth)) {
-      for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
-    }
-    this.#routeOf = auth;
-    this.#route = routeTo(this.#connection.server, headers);
-    return this.#route;
-  }
-
-  #poolsFor(tls: TlsMaterial): Pools {
-    if (this.#current !== undefined && this.#currentTls === tls) return this.#current;
-    const { server, proxy, origin } = this.#connection;
-    const { secure, ...address } = hostAndPort(server);
-    let pools: Pools;
-    try {
-      const streams = openAgent({ secure, proxy, tls });
-      pools = { streams, calls: new KeptConnections(openerOf(streams, address), IDLE_MS) };
-    } catch (error) {
-      // During a rotation certificate and key may not match: the next call reads them again.
-      this.#connection.credentials.invalidate();
-      const why = error instanceof Error ? error.message : String(error);
-      throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {
-        cause: error,
-      });
-    }
-    this.#current?.calls.retire();
-    for (const pool of this.#pools) if (pool !== this.#current && isIdle(pool)) this.#pools.delete(pool);
-    this.#pools.add(pools);
-    this.#current = pools;
-    this.#currentTls = tls;
-    return pools;
-  }
-
   #closedError({ method, path }: CallContext): ConnectionError {
     return new ConnectionError('ECLOSED', `${method} ${path}: the client was closed`);
   }
-}
-
-/** Whether no connection is in use. */
-function isIdle({ calls, streams }: Pools): boolean {
-  return calls.isIdle && Object.keys(streams.sockets).length === 0;
-}
-
-function destroy({ calls, streams }: Pools): void {
-  calls.destroy();
-  streams.destroy();
 }
 
 function toHttpRequest(request: KubeRequest): HttpRequest {

@@ -1,19 +1,14 @@
-/** A server's answer is not JSON. Without a piece of the answer, which may be a secret. */
-export class MalformedJsonError extends Error {
-  override readonly name = 'MalformedJsonError';
-}
-
 /**
  * Parses one JSON document.
  * @param what names the document in the error: `the answer to GET /api/v1/secrets`
- * @throws MalformedJsonError
+ * @throws Error without a piece of the document, which may be a secret
  */
 export function parseJson(bytes: Buffer, what: string): unknown {
   try {
     return JSON.parse(bytes.toString());
   } catch {
-    // Without the parser's error as cause: its message quotes the text.
-    throw new MalformedJsonError(`${what} is not JSON (${bytes.length} bytes)`);
+    // The parser's error is not the cause: its message quotes the text.
+    throw new Error(`${what} is not JSON (${bytes.length} bytes)`);
   }
 }
 

@@ -1,4 +1,5 @@
-import type { AuthHeaders, CredentialSource, TlsMaterial } from '../../src/kube/connection.ts';
+import type { TlsMaterial } from '../../src/http/agent.ts';
+import type { AuthHeaders, CredentialSource } from '../../src/kube/connection.ts';
 
 /** Credentials that never change. */
 export function staticCredentials(

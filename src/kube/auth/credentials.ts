@@ -3,7 +3,8 @@
  *
  * Invariant: while no part changes, `headers()` and `tls()` return the same objects, and without a promise if all parts are fresh.
  */
-import type { AuthHeaders, CredentialSource, TlsMaterial } from '../connection.ts';
+import type { TlsMaterial } from '../../http/agent.ts';
+import type { AuthHeaders, CredentialSource } from '../connection.ts';
 import { codeOf, CredentialError } from '../errors.ts';
 import type { ExecPlugin, PluginCredential } from './exec-credential.ts';
 import { readFile } from 'node:fs/promises';

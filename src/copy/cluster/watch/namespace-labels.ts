@@ -23,6 +23,7 @@ export function labelReader(api: KubeApi, namespaces: Namespaces): LabelsKnown {
   };
   return async (keys, signal) => {
     namespaces.keep(keys);
+    // Twice at most: a list that began before `keep` does not bring these keys, and the next one does. A failure is thrown.
     while (!namespaces.knows(keys)) await lists.run('the labels of namespaces', read, signal);
   };
 }
