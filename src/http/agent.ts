@@ -8,7 +8,7 @@ import { Agent, type AgentOptions, type ClientRequestArgs, request as httpReques
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ConnectionOptions, createSecureContext, type SecureContextOptions } from 'node:tls';
+import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import { HttpError } from './errors.ts';
 import { hostAndPort } from './exchange.ts';
 
@@ -16,7 +16,12 @@ import { hostAndPort } from './exchange.ts';
 const TCP_KEEPALIVE_MS = 30_000;
 
 /** CA and client certificate, PEM. */
-export interface TlsMaterial extends Readonly<Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>> {
+export interface TlsMaterial {
+  /** Default: the roots of Node. */
+  readonly ca?: string | Buffer | undefined;
+  /** Client certificate and its key: both or none. */
+  readonly cert?: string | Buffer | undefined;
+  readonly key?: string | Buffer | undefined;
   /** The name for SNI, which the server's certificate must carry. Default: the host of the URL. */
   readonly servername?: string | undefined;
   readonly rejectUnauthorized: boolean;

@@ -4,6 +4,7 @@
  * KV version 1 keeps numbers exactly as they were written (`9007199254740993`, `1.10`); a JavaScript number does not.
  * Such a number is kept as its source text in a `JsonNumber`; all others are plain numbers.
  */
+import { randomUUID } from 'node:crypto';
 
 /** A number whose text would change if it went through a JavaScript number. */
 export class JsonNumber {
@@ -36,133 +37,76 @@ export class JsonLimitError extends Error {
  * Values in one text: numbers, strings, literals, arrays and objects. A Secret of 1 MiB whose values are JSON has fewer; the
  * metadata of an entry with 5,000 versions has half of it. It bounds the time and memory for a text that is all `[[],[],…`.
  */
-export const MAX_JSON_VALUES = 50_000;
+const MAX_JSON_VALUES = 50_000;
 /** Arrays and objects inside each other. Vault itself takes 300. */
-export const MAX_JSON_DEPTH = 300;
+const MAX_JSON_DEPTH = 300;
+
+/** The tokens of JSON, except the comma. Of a string only the first quote, of a number or literal all. */
+const TOKEN = /[:[\]{}"]|[^\s,:[\]{}"]+/g;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+/** Begins the strings that stand for a number while `JSON.parse` reads the text. Nobody outside can know it. */
+const EXACT = `${randomUUID()} `;
+const BACKSLASH = 0x5c;
 
 /**
- * Reads JSON and keeps the digits of each number. A parser of our own, because `JSON.parse` gives the source text of numbers only to a
- * reviver, and a reviver costs seconds for a large text.
+ * Reads JSON and keeps the digits of each number. `JSON.parse` reads the text, after one walk over its tokens, which checks the limits and finds
+ * the numbers that would change. A reviver could keep these too, but it costs seconds for a large text.
  * @throws SyntaxError, whose message may quote the text and must not be shown; JsonLimitError for too many values or levels
  */
 export function parseJson(text: string): JsonValue {
-  return new JsonReader(text).read();
+  let exact = '';
+  let from = 0;
+  let values = 0;
+  let depth = 0;
+  TOKEN.lastIndex = 0;
+  for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) {
+    const [token] = found;
+    if (token === ':') {
+      // The string before it is a key.
+      values--;
+      continue;
+    }
+    if (token === ']' || token === '}') {
+      depth--;
+      continue;
+    }
+    // One more, because the last string may be a key.
+    if (++values > MAX_JSON_VALUES + 1) break;
+    if (token === '"') TOKEN.lastIndex = endOfString(text, found.index);
+    else if (token === '[' || token === '{') {
+      if (++depth > MAX_JSON_DEPTH) throw new JsonLimitError(`it is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    } else if (NUMBER.test(token) && String(Number(token)) !== token) {
+      exact += `${text.slice(from, found.index)}${JSON.stringify(EXACT + token)}`;
+      from = TOKEN.lastIndex;
+    }
+  }
+  if (values > MAX_JSON_VALUES) throw new JsonLimitError(`it holds more than ${MAX_JSON_VALUES} values`);
+  const value = JSON.parse(from === 0 ? text : exact + text.slice(from)) as JsonValue;
+  return from === 0 ? value : withNumbers(value);
 }
 
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const SPACE = /[ \t\n\r]*/y;
-const LITERALS = new Map<string, readonly [string, boolean | null]>([
-  ['t', ['true', true]],
-  ['f', ['false', false]],
-  ['n', ['null', null]],
-]);
-
-/** For `__proto__`, which an assignment would not make a member. */
-const OWN = { configurable: true, enumerable: true, writable: true };
-const BACKSLASH = 0x5c;
-
-class JsonReader {
-  readonly #text: string;
-  #at = 0;
-  #values = 0;
-
-  constructor(text: string) {
-    this.#text = text;
+/** After the quote that ends the string; the end of the text if there is none. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let first = end;
+    while (text.charCodeAt(first - 1) === BACKSLASH) first--;
+    if ((end - first) % 2 === 0) return end + 1;
   }
+  return text.length;
+}
 
-  read(): JsonValue {
-    const value = this.#value(0);
-    if (this.#peek() !== '') throw this.#unexpected();
-    return value;
+/** Puts the numbers in the place of the strings that stand for them. */
+function withNumbers(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return value.startsWith(EXACT) ? new JsonNumber(value.slice(EXACT.length)) : value;
+  if (value === null || typeof value !== 'object') return value;
+  const members = value as Record<string, JsonValue>;
+  for (const [key, member] of Object.entries(members)) {
+    if (key.startsWith(EXACT)) throw new SyntaxError('a key is a number');
+    const read = withNumbers(member);
+    // Only changed members: `__proto__` cannot be assigned to.
+    if (read !== member) Object.defineProperty(members, key, { value: read });
   }
-
-  #value(depth: number): JsonValue {
-    if (++this.#values > MAX_JSON_VALUES) throw new JsonLimitError(`it holds more than ${MAX_JSON_VALUES} values`);
-    if (depth > MAX_JSON_DEPTH) throw new JsonLimitError(`it is nested deeper than ${MAX_JSON_DEPTH} levels`);
-    const next = this.#peek();
-    if (next === '"') return this.#string();
-    if (next === '{') return this.#object(depth + 1);
-    if (next === '[') return this.#array(depth + 1);
-    const literal = LITERALS.get(next);
-    if (literal === undefined) return this.#number();
-    const [word, value] = literal;
-    if (!this.#text.startsWith(word, this.#at)) throw this.#unexpected();
-    this.#at += word.length;
-    return value;
-  }
-
-  #object(depth: number): JsonObject {
-    const object: Record<string, JsonValue> = {};
-    this.#at++;
-    if (this.#skips('}')) return object;
-    do {
-      if (this.#peek() !== '"') throw this.#unexpected();
-      const key = this.#string();
-      if (!this.#skips(':')) throw this.#unexpected();
-      const value = this.#value(depth);
-      if (key === '__proto__') Object.defineProperty(object, key, { value, ...OWN });
-      else object[key] = value;
-    } while (this.#skips(','));
-    if (!this.#skips('}')) throw this.#unexpected();
-    return object;
-  }
-
-  #array(depth: number): JsonValue[] {
-    const items: JsonValue[] = [];
-    this.#at++;
-    if (this.#skips(']')) return items;
-    do items.push(this.#value(depth));
-    while (this.#skips(','));
-    if (!this.#skips(']')) throw this.#unexpected();
-    return items;
-  }
-
-  #string(): string {
-    const start = this.#at;
-    let end = start;
-    do {
-      end = this.#text.indexOf('"', end + 1);
-      if (end < 0) throw this.#unexpected();
-    } while (this.#isEscaped(end));
-    this.#at = end + 1;
-    // It checks and resolves the escapes, and makes a copy: a piece of the text would keep all of the text in memory.
-    return JSON.parse(this.#text.slice(start, end + 1)) as string;
-  }
-
-  #isEscaped(at: number): boolean {
-    let first = at;
-    while (this.#text.charCodeAt(first - 1) === BACKSLASH) first--;
-    return (at - first) % 2 === 1;
-  }
-
-  #number(): number | JsonNumber {
-    NUMBER.lastIndex = this.#at;
-    const source = NUMBER.exec(this.#text)?.[0];
-    if (source === undefined) throw this.#unexpected();
-    this.#at += source.length;
-    const value = Number(source);
-    return String(value) === source ? value : new JsonNumber(source);
-  }
-
-  /** The next character after white space; empty at the end. */
-  #peek(): string {
-    const next = this.#text[this.#at] ?? '';
-    // Vault writes no white space.
-    if (next > ' ') return next;
-    SPACE.lastIndex = this.#at;
-    this.#at += SPACE.exec(this.#text)?.[0].length ?? 0;
-    return this.#text[this.#at] ?? '';
-  }
-
-  #skips(character: string): boolean {
-    if (this.#peek() !== character) return false;
-    this.#at++;
-    return true;
-  }
-
-  #unexpected(): SyntaxError {
-    return new SyntaxError(`no JSON at position ${this.#at}`);
-  }
+  return value;
 }
 
 /** JSON without white space and with sorted keys: equal values have equal texts. */
