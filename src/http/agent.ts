@@ -39,8 +39,8 @@ export interface PoolOptions extends Pick<
 
 type Connected = (error: Error | null, socket?: Duplex) => void;
 
-/** Opens a connection, and calls back once. */
-export type Opener = (opened: Connected) => void;
+/** Opens a connection, and calls back once. Of TLS the handshake may still be under way. */
+export type Opener = (opened: (error: Error | null, socket?: Socket) => void) => void;
 
 /** @throws Error of OpenSSL where a certificate or key is not well-formed */
 export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
@@ -64,8 +64,8 @@ export function openerOf(agent: Agent, { host, port }: { readonly host: string; 
   // Node keeps sessions by this key.
   const session = { ['_agentKey']: agent.getName(target) };
   return (opened) => {
-    const socket = agent.createConnection({ ...target, ...session }, (error, made) => opened(error, made));
-    if (socket !== null && socket !== undefined) opened(null, socket);
+    const socket = agent.createConnection({ ...target, ...session }, (error, made) => opened(error, made as Socket));
+    if (socket !== null && socket !== undefined) opened(null, socket as Socket);
   };
 }
 

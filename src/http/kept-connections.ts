@@ -7,7 +7,7 @@
  * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after a complete
  * answer that allows it.
  */
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import type { Opener } from './agent.ts';
 import { AnswerReader } from './answer-reader.ts';
@@ -104,7 +104,7 @@ interface Call {
 
 class KeptConnection {
   readonly #options: KeptConnectionOptions;
-  #socket: Duplex | undefined;
+  #socket: Socket | undefined;
   #call: Call | undefined;
   /** The request, until there is a socket. */
   #waiting: Outgoing | undefined;
@@ -120,13 +120,13 @@ class KeptConnection {
       this.#call = { reader, resolve, reject };
       if (this.#socket === undefined) this.#waiting = request;
       else {
-        keepProcess(this.#socket, true);
+        this.#socket.ref();
         this.#write(this.#socket, request);
       }
     });
   }
 
-  opened(error: Error | null, socket: Duplex | undefined): void {
+  opened(error: Error | null, socket: Socket | undefined): void {
     if (this.#isClosed) {
       socket?.destroy();
       return;
@@ -146,12 +146,12 @@ class KeptConnection {
     socket.on('timeout', () => {
       if (this.#call === undefined) this.close();
     });
-    (socket as Partial<TimedSocket>).setTimeout?.(this.#options.idleMs);
+    socket.setTimeout(this.#options.idleMs);
     if (this.#waiting !== undefined) this.#write(socket, this.#waiting);
     this.#waiting = undefined;
   }
 
-  #write(socket: Duplex, request: Outgoing): void {
+  #write(socket: Socket, request: Outgoing): void {
     const { bytes, beforeSending } = request;
     if (beforeSending !== undefined) {
       // A socket would keep the bytes until it is connected. The process may be stopped meanwhile.
@@ -195,7 +195,8 @@ class KeptConnection {
     const socket = this.#socket;
     if (reader.isKept && socket?.writable === true) {
       this.#isReused = true;
-      keepProcess(socket, false);
+      // An idle connection does not keep the process alive.
+      socket.unref();
       this.#options.onIdle();
     } else this.close();
     resolve(reader);
@@ -214,28 +215,10 @@ class KeptConnection {
   }
 }
 
-interface OpeningSocket {
-  readonly connecting: boolean;
-  readonly secureConnecting: boolean;
-}
-
-interface TimedSocket {
-  setTimeout(ms: number): unknown;
-  ref(): unknown;
-  unref(): unknown;
-}
-
-/** The event that reports the end of the opening; `undefined`: the socket is open. */
-function openingOf(socket: Duplex): 'secureConnect' | 'connect' | undefined {
-  const { secureConnecting, connecting } = socket as Partial<OpeningSocket>;
-  if (secureConnecting === true) return 'secureConnect';
-  return connecting === true ? 'connect' : undefined;
-}
-
-/** An idle connection does not keep the process alive. */
-function keepProcess(socket: Duplex, isKept: boolean): void {
-  const { ref, unref } = socket as Partial<TimedSocket>;
-  (isKept ? ref : unref)?.call(socket);
+/** The event that reports the end of the opening; `undefined`: the socket is open. @param socket of TLS has `secureConnecting` */
+function openingOf(socket: Socket & { readonly secureConnecting?: boolean }): 'secureConnect' | 'connect' | undefined {
+  if (socket.secureConnecting === true) return 'secureConnect';
+  return socket.connecting ? 'connect' : undefined;
 }
 
 /** @param cause of the failure of a connection that was used before, without a byte of an answer */

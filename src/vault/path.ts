@@ -1,4 +1,5 @@
 /** Paths below `/v1/`: as users write them, and as they go into a URL. */
+import { VaultError } from './errors.ts';
 
 /** The path is malformed. The message names it and the problem. */
 export class VaultPathError extends Error {
@@ -21,6 +22,16 @@ export function normalizePath(path: string): string {
     throw new VaultPathError(`the path ${JSON.stringify(path)} has an invalid character`);
   }
   return segments.join('/');
+}
+
+/** `normalizePath` for a call to the server `addr`. @param what begins the message @throws VaultError `invalidPath` */
+export function callPath(path: string, addr: string, what = ''): string {
+  try {
+    return normalizePath(path);
+  } catch (cause) {
+    if (!(cause instanceof VaultPathError)) throw cause;
+    throw new VaultError(`${what}${cause.message}`, { kind: 'invalidPath', addr, cause });
+  }
 }
 
 /** Every segment percent-encoded, the slashes kept. */

@@ -39,7 +39,7 @@ test('an entry is written again if it was recreated, though it has the same vers
     readVersion: async () => {
       looks += 1;
       if (isDown) throw new VaultError('no answer', { kind: 'unavailable', addr: 'http://v' });
-      return await Promise.resolve({ head: { state: 'found', ...entry } });
+      return await Promise.resolve({ state: 'found', ...entry });
     },
     update: async () => {
       updates += 1;
@@ -121,7 +121,7 @@ test('the rule that holds an entry keeps it; a free entry goes to the oldest rul
   const entries = {
     resolve: async () =>
       await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
-    readVersion: async () => await Promise.resolve({ head: { state: 'missing' } }),
+    readVersion: async () => await Promise.resolve({ state: 'missing' }),
     update: async () => await Promise.resolve({ written: true, version: 1, createdTime: '' }),
   };
   const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;

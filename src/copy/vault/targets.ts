@@ -202,8 +202,8 @@ export class VaultTargets implements TargetWriter {
     const { encoding, path } = location;
     const { lastWrite } = memory;
     if (lastWrite?.distinctVersion === undefined || lastWrite.encoding !== encoding) return false;
-    const { head } = await connection.entries.readVersion(path, signal);
-    return head.state === 'found' && versionOf(head) === lastWrite.distinctVersion;
+    const seen = await connection.entries.readVersion(path, signal);
+    return seen.state === 'found' && versionOf(seen) === lastWrite.distinctVersion;
   }
 
   /**

@@ -89,7 +89,7 @@ describe('a source in Vault', () => {
       },
       readVersion: async () => {
         looks++;
-        return await Promise.resolve({ head: { state: 'found', version: 1, createdTime } });
+        return await Promise.resolve({ state: 'found', version: 1, createdTime });
       },
     },
   } as unknown as VaultConnection;

@@ -15,13 +15,16 @@ export interface LeaseGrant {
   readonly tokenId: string;
 }
 
-export interface FoundEntry {
+interface FoundHead {
   readonly state: 'found';
-  readonly values: VaultValues;
   /** KV 2 only. */
   readonly version?: number;
   /** RFC 3339; KV 2 only. */
   readonly createdTime?: string;
+}
+
+export interface FoundEntry extends FoundHead {
+  readonly values: VaultValues;
   /** Dynamic credentials: of another mount than KV. */
   readonly lease?: LeaseGrant;
 }
@@ -36,7 +39,7 @@ export interface AbsentEntry {
 export type KvEntry = FoundEntry | AbsentEntry;
 
 /** The state and version of an entry, from its metadata. */
-export type KvHead = AbsentEntry | Omit<FoundEntry, 'values' | 'lease'>;
+export type KvHead = AbsentEntry | FoundHead;
 
 export const MISSING: AbsentEntry = { state: 'missing', version: 0 };
 

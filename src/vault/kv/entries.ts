@@ -60,12 +60,6 @@ export interface UpdateResult extends WriteResult {
   readonly written: boolean;
 }
 
-/** Result of `readVersion`; with the entry where it had to be read. */
-export interface VersionResult {
-  readonly head: KvHead;
-  readonly entry?: KvEntry;
-}
-
 /**
  * Largest body of a write. Vault's own limit for an entry in integrated storage is 1 MiB, of which 16 KiB are left for fields that Vault
  * adds. Where Vault stores in Consul, its limit is 512 KiB.
@@ -110,16 +104,15 @@ export class VaultEntries {
   }
 
   /**
-   * Only the version where possible: KV 2 with a policy that allows to read the metadata. Else the entry.
+   * The state and version of the entry. With its values, except in KV 2 where a policy allows to read the metadata alone.
    * @throws VaultError, AbortedError
    */
-  readVersion(path: string, signal?: AbortSignal): Promise<VersionResult> {
-    return this.#at(path, signal, async (entry) => {
-      const head = await this.#head(entry, signal);
-      if (head !== undefined) return { head };
-      const read = await this.#read(entry, signal);
-      return { head: read, entry: read };
-    });
+  readVersion(path: string, signal?: AbortSignal): Promise<KvHead | KvEntry> {
+    return this.#at(
+      path,
+      signal,
+      async (entry) => (await this.#head(entry, signal)) ?? (await this.#read(entry, signal)),
+    );
   }
 
   /**

@@ -9,7 +9,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { objectMember, stringMember } from '../json.ts';
-import { normalizePath, VaultPathError } from '../path.ts';
+import { callPath } from '../path.ts';
 import type { VaultCaller } from '../session/session.ts';
 
 export type MountKind = 'kv1' | 'kv2' | 'other';
@@ -54,7 +54,7 @@ export class Mounts {
    * @throws VaultError: `invalidPath` for a malformed path, else the error of the lookup
    */
   async resolve(path: string, signal?: AbortSignal): Promise<EntryPath> {
-    const entry = await this.#resolve(this.#normal(path), signal);
+    const entry = await this.#resolve(callPath(path, this.#session.addr), signal);
     if (entry.dataPath.endsWith('/') || entry.dataPath.length < entry.mount.path.length) {
       const reason = `the path ${JSON.stringify(path)} names a mount, not an entry in it`;
       throw new VaultError(reason, { kind: 'invalidPath', addr: this.#session.addr });
@@ -77,15 +77,6 @@ export class Mounts {
       if (mount !== undefined && within(mount, normal)) return entryPath(mount, normal, true);
     }
     return entryPath(mountByShape(normal), normal, false);
-  }
-
-  #normal(path: string): string {
-    try {
-      return normalizePath(path);
-    } catch (cause) {
-      if (!(cause instanceof VaultPathError)) throw cause;
-      throw new VaultError(cause.message, { kind: 'invalidPath', addr: this.#session.addr, cause });
-    }
   }
 
   #remembered(path: string): Mount | undefined {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { CredentialUnavailableError, VaultError } from '../errors.ts';
-import { normalizePath, VaultPathError } from '../path.ts';
+import { callPath } from '../path.ts';
 import type { VaultServer } from '../client/server.ts';
 
 interface InNamespace {
@@ -85,8 +85,9 @@ export async function loginRequest(
 ): Promise<LoginRequest> {
   const fields = await loginFields(server, identity, signal);
   const secrets = Object.values(fields);
+  const mount = callPath(identity.mount ?? identity.method, server.origin, 'the mount of the login: ');
   return {
-    path: `${mountPath(server, identity)}/login`,
+    path: `auth/${mount}/login`,
     body: Buffer.from(JSON.stringify(fields)),
     redact: () => secrets,
   };
@@ -106,19 +107,6 @@ async function loginFields(
     const name = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
     throw new VaultError(`cannot log in: no ${name}: ${cause instanceof Error ? cause.message : 'unknown'}`, {
       kind: cause instanceof CredentialUnavailableError ? 'unavailable' : 'authFailed',
-      addr: server.origin,
-      cause,
-    });
-  }
-}
-
-function mountPath(server: VaultServer, identity: LoginIdentity): string {
-  try {
-    return `auth/${normalizePath(identity.mount ?? identity.method)}`;
-  } catch (cause) {
-    if (!(cause instanceof VaultPathError)) throw cause;
-    throw new VaultError(`the mount of the login: ${cause.message}`, {
-      kind: 'invalidPath',
       addr: server.origin,
       cause,
     });

@@ -33,7 +33,6 @@ export interface SessionHold {
 /** A client and the number of open sessions that use it. */
 interface SharedClient {
   readonly client: VaultClient;
-  readonly connectionKey: string;
   sessions: number;
 }
 
@@ -120,11 +119,8 @@ export class VaultSessions {
     const { connectionKey } = server;
     const known = this.#clients.get(connectionKey);
     if (known !== undefined) return known;
-    const made = {
-      client: new VaultClient(server, { ...this.#options, largeAnswers: this.#largeAnswers }),
-      connectionKey,
-      sessions: 0,
-    };
+    const client = new VaultClient(server, { ...this.#options, largeAnswers: this.#largeAnswers });
+    const made = { client, sessions: 0 };
     this.#clients.set(connectionKey, made);
     return made;
   }
@@ -156,7 +152,7 @@ export class VaultSessions {
     await session.close();
     shared.sessions--;
     if (shared.sessions > 0) return;
-    this.#clients.delete(shared.connectionKey);
+    this.#clients.delete(shared.client.server.connectionKey);
     shared.client.close();
   }
 }

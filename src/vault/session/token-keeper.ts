@@ -86,7 +86,7 @@ export class TokenKeeper {
     } catch (error) {
       if (isVaultError(error, 'permissionDenied')) await this.#options.onRefused(token, error);
       if (isVaultError(error, 'permissionDenied', 'badRequest', 'leaseGone')) {
-        token.notRenewable();
+        token.renewable = false;
         if (token === this.#token) this.#options.onEnding(token);
       }
       throw error;

@@ -33,10 +33,14 @@ export class SessionToken {
   lookupSelf: LookupSelf = 'unknown';
   /** Monotonic ms of the last proof that it is valid. */
   validAt: number | undefined;
-  #renewable: boolean;
+  /** Whether a renewal would extend its life, as far as is known. */
+  renewable: boolean;
+  /** From the login or the last renewal to its end, ms. */
+  lifeMs: number;
+  /** Monotonic ms; `Infinity`: never. */
+  expiresAt: number;
+  /** The longest life that a login or renewal gave, ms. */
   #fullMs: number;
-  #lifeMs: number;
-  #expiresAt: number;
 
   /** @param now monotonic ms, from before the call, so that its end is never assumed too late */
   constructor(facts: TokenFacts, now: number) {
@@ -44,45 +48,26 @@ export class SessionToken {
     this.id = facts.id;
     this.revocable = facts.revocable;
     this.limitedUses = facts.limitedUses;
-    this.#renewable = facts.renewable;
-    this.#lifeMs = facts.ttlSeconds > 0 ? facts.ttlSeconds * 1_000 : Infinity;
-    this.#fullMs = this.#lifeMs;
-    this.#expiresAt = now + this.#lifeMs;
-  }
-
-  /** Monotonic ms; `Infinity`: never. */
-  get expiresAt(): number {
-    return this.#expiresAt;
-  }
-
-  /** Whether a renewal would extend its life, as far as is known. */
-  get renewable(): boolean {
-    return this.#renewable;
-  }
-
-  /** From the login or the last renewal to its end, ms. */
-  get lifeMs(): number {
-    return this.#lifeMs;
+    this.renewable = facts.renewable;
+    this.lifeMs = facts.ttlSeconds > 0 ? facts.ttlSeconds * 1_000 : Infinity;
+    this.#fullMs = this.lifeMs;
+    this.expiresAt = now + this.lifeMs;
   }
 
   /** Vault renewed it. */
   renewed(ttlSeconds: number, renewable: boolean, now: number): void {
-    this.#lifeMs = ttlSeconds > 0 ? ttlSeconds * 1_000 : Infinity;
-    this.#expiresAt = now + this.#lifeMs;
-    this.#renewable = renewable && this.#lifeMs >= this.#fullMs * CAPPED_BELOW;
-    this.#fullMs = Math.max(this.#fullMs, this.#lifeMs);
+    this.lifeMs = ttlSeconds > 0 ? ttlSeconds * 1_000 : Infinity;
+    this.expiresAt = now + this.lifeMs;
+    this.renewable = renewable && this.lifeMs >= this.#fullMs * CAPPED_BELOW;
+    this.#fullMs = Math.max(this.#fullMs, this.lifeMs);
     this.validAt = now;
   }
 
   /** `lookup-self` was answered. @param ttlSeconds 0: does not expire */
   observed(ttlSeconds: number, now: number): void {
-    if (ttlSeconds > 0) this.#expiresAt = now + ttlSeconds * 1_000;
+    if (ttlSeconds > 0) this.expiresAt = now + ttlSeconds * 1_000;
     this.lookupSelf = 'works';
     this.validAt = now;
-  }
-
-  notRenewable(): void {
-    this.#renewable = false;
   }
 }
 

@@ -168,8 +168,10 @@ function scene(versionOf: () => string | undefined = () => undefined): { access:
   const nameOf = (auth: VaultAuthRef): string => (auth.method === 'token' ? auth.token.name : auth.method);
   const identities = new Map<string, object>();
   const credentials = {
-    follow: (_: string, auth: VaultAuthRef) => done.push(`follow ${nameOf(auth)}`),
-    unfollow: (_: string, auth: VaultAuthRef) => done.push(`unfollow ${nameOf(auth)}`),
+    follow: (_: string, auth?: VaultAuthRef, before?: VaultAuthRef) => {
+      if (auth !== undefined) done.push(`follow ${nameOf(auth)}`);
+      if (before !== undefined) done.push(`unfollow ${nameOf(before)}`);
+    },
     identity: async (auth: VaultAuthRef) => await Promise.resolve(getOrCreate(identities, nameOf(auth), () => ({}))),
     versionOf,
   } as unknown as VaultCredentials;

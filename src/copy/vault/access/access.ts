@@ -62,11 +62,9 @@ export class VaultAccess {
     const before = this.#logins.get(user);
     if (before !== undefined && JSON.stringify(before.login) === JSON.stringify(login)) return before;
     const followed: OpenLogin = { login, version: undefined };
-    credentials.follow(user, auth);
+    credentials.follow(user, auth, before?.login.auth);
     this.#logins.set(user, followed);
-    if (before === undefined) return followed;
-    credentials.unfollow(user, before.login.auth);
-    before.open?.hold.release();
+    before?.open?.hold.release();
     return followed;
   }
 
@@ -107,7 +105,7 @@ export class VaultAccess {
     const followed = this.#logins.get(user);
     if (followed === undefined) return;
     this.#logins.delete(user);
-    this.#options.credentials.unfollow(user, followed.login.auth);
+    this.#options.credentials.follow(user, undefined, followed.login.auth);
     followed.open?.hold.release();
   }
 

@@ -62,8 +62,7 @@ test('a Secret is still followed when another of its keys is used', async () => 
     credentials.follow(USER, byToken('old'));
     await waitFor(() => store.view(key).state === 'present', { message: 'the Secret to be known' });
     assert.equal(tokenOf(await credentials.identity(byToken('old'), signal)), 'one');
-    credentials.follow(USER, byToken('new'));
-    credentials.unfollow(USER, byToken('old'));
+    credentials.follow(USER, byToken('new'), byToken('old'));
     assert.deepEqual([...credentials.usersOf(key)], [USER]);
     const identity = await credentials.identity(byToken('new'), signal);
     assert.equal(tokenOf(identity), 'two');
@@ -72,7 +71,7 @@ test('a Secret is still followed when another of its keys is used', async () => 
     await waitFor(async () => tokenOf(await credentials.identity(byToken('new'), signal)) === 'three', {
       message: 'the new token',
     });
-    credentials.unfollow(USER, byToken('new'));
+    credentials.follow(USER, undefined, byToken('new'));
     assert.deepEqual([...credentials.usersOf(key)], []);
     assert.equal(store.view(key).state, 'unknown', 'it is followed still');
   } finally {
@@ -90,8 +89,8 @@ test('the identity of a ServiceAccount stays the same while it is used, and is t
     credentials.follow(OTHER, byServiceAccount);
     const identity = await credentials.identity(byServiceAccount, signal);
     assert.equal(await credentials.identity(byServiceAccount, signal), identity);
-    credentials.unfollow(USER, byServiceAccount);
-    credentials.unfollow(OTHER, byServiceAccount);
+    credentials.follow(USER, undefined, byServiceAccount);
+    credentials.follow(OTHER, undefined, byServiceAccount);
     assert.notEqual(await credentials.identity(byServiceAccount, signal), identity, 'it is remembered still');
   } finally {
     await store.stop();

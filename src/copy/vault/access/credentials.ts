@@ -34,43 +34,38 @@ export class VaultCredentials {
   readonly #environment: EnvironmentToken;
   /** Followed identities by auth reference. */
   readonly #identities = new Map<string, CachedIdentity>();
-  /** The locations that log in with a Secret or as a ServiceAccount, and how often each follows it. */
-  readonly #users = new Map<ObjectKey, Map<VaultUser, number>>();
+  /** The users that log in with a Secret or as a ServiceAccount. */
+  readonly #users = new Map<ObjectKey, Set<VaultUser>>();
 
   constructor(store: KubeStore, environment: EnvironmentToken = () => undefined) {
     this.#store = store;
     this.#environment = environment;
   }
 
-  /** Follows the credential for the location `user`, until `unfollow` was called as often. */
-  follow(user: VaultUser, auth: VaultAuthRef): void {
-    for (const account of this.#accountsOf(auth)) {
+  /** Follows the credential `auth` for a user, instead of `before`. `undefined`: none. */
+  follow(user: VaultUser, auth: VaultAuthRef | undefined, before?: VaultAuthRef): void {
+    const accounts = auth === undefined ? [] : this.#accountsOf(auth);
+    for (const account of accounts) {
       const users = getOrCreate(this.#users, account, () => {
         if (hasSecrets(auth)) this.#store.follow(account);
-        return new Map();
+        return new Set();
       });
-      users.set(user, (users.get(user) ?? 0) + 1);
+      users.add(user);
     }
-  }
-
-  unfollow(user: VaultUser, auth: VaultAuthRef): void {
+    if (before === undefined) return;
     // Other users get a new object with the same identity, and so the same session.
-    this.#identities.delete(JSON.stringify(auth));
-    for (const account of this.#accountsOf(auth)) {
+    this.#identities.delete(JSON.stringify(before));
+    for (const account of this.#accountsOf(before)) {
       const users = this.#users.get(account);
-      const count = users?.get(user);
-      if (users === undefined || count === undefined) continue;
-      if (count > 1) users.set(user, count - 1);
-      else users.delete(user);
-      if (users.size > 0) continue;
+      if (accounts.includes(account) || users?.delete(user) !== true || users.size > 0) continue;
       this.#users.delete(account);
-      if (hasSecrets(auth)) this.#store.unfollow(account);
+      if (hasSecrets(before)) this.#store.unfollow(account);
     }
   }
 
-  /** The locations that log in with a Secret. */
+  /** The users that log in with a Secret. */
   usersOf(secret: ObjectKey): Iterable<VaultUser> {
-    return this.#users.get(secret)?.keys() ?? [];
+    return this.#users.get(secret) ?? [];
   }
 
   /** The versions of the Secrets of a login, as they are known now. @returns `undefined` if it has none, or one is not known or missing */
@@ -165,8 +160,8 @@ export class VaultCredentials {
   }
 }
 
-function hasSecrets(auth: VaultAuthRef): auth is SecretAuthRef {
-  return auth.method === 'token' || auth.method === 'approle';
+function hasSecrets(auth: VaultAuthRef | undefined): auth is SecretAuthRef {
+  return auth?.method === 'token' || auth?.method === 'approle';
 }
 
 /** The keys of Secrets that a login needs. */

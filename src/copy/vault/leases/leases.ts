@@ -301,7 +301,7 @@ export class VaultLeases {
     seconds: number,
     { session }: VaultConnection,
     signal: AbortSignal,
-  ): Promise<Omit<LeaseFacts, 'issuedAt'> | undefined> {
+  ): Promise<LeaseFacts | undefined> {
     try {
       return await lookupLease(session, leaseId, signal);
     } catch (error) {

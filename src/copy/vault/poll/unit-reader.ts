@@ -12,7 +12,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { ByteCache } from '../../../runtime/byte-cache.ts';
 import type { Clock } from '../../../runtime/clock.ts';
-import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
+import type { FoundEntry, KvEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
 import { VaultError } from '../../../vault/errors.ts';
 import type { SourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
@@ -133,9 +133,9 @@ export class UnitReader {
     if (view.state !== 'present' || needsContent || lease !== undefined || entryVersion === undefined) {
       return await entries.read(path, signal);
     }
-    const { head, entry } = await entries.readVersion(path, signal);
-    if (entry !== undefined || head.state !== 'found') return entry ?? (head as AbsentEntry);
-    return versionOf(head) === entryVersion ? undefined : await entries.read(path, signal);
+    const seen = await entries.readVersion(path, signal);
+    if (seen.state !== 'found' || 'values' in seen) return seen;
+    return versionOf(seen) === entryVersion ? undefined : await entries.read(path, signal);
   }
 
   async #found(
