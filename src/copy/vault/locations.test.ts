@@ -26,14 +26,14 @@ const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
 const otherAuth = at({ auth: { method: 'token', token: { ...secret, namespace: 'other', key: 'token' } } });
 
 describe('the key of an entry', () => {
-  it('is the same for all spellings of address and path', () => {
+  it('the key of an entry is the same for all spellings of address and path', () => {
     for (const change of [{ path: '/secret//data/app' }, { server: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
       assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
     }
   });
 
-  it('differs by server, Vault namespace and path', () => {
+  it('the key of an entry differs by server, Vault namespace and path', () => {
     const changes: readonly Partial<VaultLocation>[] = [
       { path: 'secret/data/app2' },
       { server: { addr: 'https://vault.example' } },
@@ -45,14 +45,14 @@ describe('the key of an entry', () => {
     assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
   });
 
-  it('as a source differs by rule', () => {
+  it('the key of an entry as a source differs by rule', () => {
     assert.equal(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/one')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultPollKey(at()));
     assert.equal(serverOf(vaultSourceKey(at(), asKey('mirrors:a/one'))), 'https://vault.example:8200');
   });
 
-  it('of a poll is shared only by rules with the same identity and encoding', () => {
+  it('the key of an entry of a poll is shared only by rules with the same identity and encoding', () => {
     const caBundle = '';
     assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: { addr: at().server.addr, caBundle } })));
     const named = { addr: at().server.addr, tlsServerName: 'vault' };
@@ -61,13 +61,13 @@ describe('the key of an entry', () => {
     }
   });
 
-  it('as a target is the same for all rules, because only one may write', () => {
+  it('the key of an entry as a target is the same for all rules, because only one may write', () => {
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
       assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
     }
   });
 
-  it('as a target is the same for all names of loopback, and for the short and the long name of a Service', () => {
+  it('the key of an entry as a target is the same for all names of loopback, and for the short and the long name of a Service', () => {
     const target = (addr: string): string => vaultTargetKey(at({ server: { addr } }));
     for (const [name, ...others] of [
       [
@@ -102,7 +102,7 @@ describe('the key of an entry', () => {
     );
   });
 
-  it('contains the server, for its queue lane', () => {
+  it('the key of an entry contains the server, for its queue lane', () => {
     assert.equal(serverOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
       serverOf(vaultTargetKey(at({ server: { addr: 'http://[fd00::1]:8200/behind/a/proxy' } }))),
@@ -115,7 +115,7 @@ describe('the key of an entry', () => {
 
 describe('the origin of a lease', () => {
   const { addr } = at().server;
-  it('does not depend on TLS settings or the type of the copies', () => {
+  it('the origin of a lease does not depend on TLS settings or the type of the copies', () => {
     for (const same of [
       at({ secretType: 'kubernetes.io/tls' }),
       at({ server: { addr, tlsServerName: 'vault' } }),
@@ -125,7 +125,7 @@ describe('the origin of a lease', () => {
     }
   });
 
-  it('differs by address, Vault namespace, path, login and encoding', () => {
+  it('the origin of a lease differs by address, Vault namespace, path, login and encoding', () => {
     const others = [
       at({ server: { addr: 'https://other.example:8200' } }),
       at({ server: { addr, namespace: 'team' } }),
@@ -145,7 +145,7 @@ describe('VaultLocations', () => {
     return { locations: new VaultLocations((key) => hurried.push(key)), hurried };
   };
 
-  it('uses the shortest poll period of its users, and none without users', () => {
+  it('VaultLocations uses the shortest poll period of its users, and none without users', () => {
     const { locations } = make();
     assert.equal(locations.pollMs(asKey('vault:k')), Infinity);
     locations.set(asKey('mirrors:a/slow'), [use(180)]);
@@ -159,7 +159,7 @@ describe('VaultLocations', () => {
     assert.deepEqual([...locations.users(asKey('vault:k'))], []);
   });
 
-  it('requests a poll at once for a shorter period or another location, and only then', () => {
+  it('VaultLocations requests a poll at once for a shorter period or another location, and only then', () => {
     const { locations, hurried } = make();
     locations.set(asKey('mirrors:a/one'), [use(180)]);
     locations.set(asKey('mirrors:a/one'), [use(180)]);
@@ -172,7 +172,7 @@ describe('VaultLocations', () => {
     assert.deepEqual(hurried, ['vault:k', 'vault:k']);
   });
 
-  it('returns the location of each rule, and drops locations that are no longer used', () => {
+  it('VaultLocations returns the location of each rule, and drops locations that are no longer used', () => {
     const { locations } = make();
     locations.set(asKey('mirrors:a/one'), [use(180)]);
     locations.set(asKey('mirrors:a/two'), [use(180, otherAuth), { ...use(180), key: asKey('vault:l') }]);
@@ -204,7 +204,7 @@ describe('VaultLocations', () => {
       return locations;
     };
 
-    it('has the path in Vault when it is known, and its rules are evaluated once', () => {
+    it('the key of a target has the path in Vault when it is known, and its rules are evaluated once', () => {
       const locations = named();
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), true);
@@ -215,7 +215,7 @@ describe('VaultLocations', () => {
       assert.equal(moved.length, 2);
     });
 
-    it('has the path of the spec if Vault does not show the mount, or it is not a KV store', () => {
+    it('the key of a target has the path of the spec if Vault does not show the mount, or it is not a KV store', () => {
       const locations = named();
       assert.equal(locations.learn(short, { ...kv2('secret/data/app'), known: false }), false);
       assert.equal(
@@ -225,14 +225,14 @@ describe('VaultLocations', () => {
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
-    it('changes when the mount changes', () => {
+    it('the key of a target changes when the mount changes', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       assert.equal(locations.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
-    it('keeps the path in Vault when a rule is evaluated again', () => {
+    it('the key of a target keeps the path in Vault when a rule is evaluated again', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set(asKey('mirrors:a/two'), []);
@@ -240,7 +240,7 @@ describe('VaultLocations', () => {
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
     });
 
-    it('has the path of the spec again after no rule used it', () => {
+    it('the key of a target has the path of the spec again after no rule used it', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set(asKey('mirrors:a/one'), []);

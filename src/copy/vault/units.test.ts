@@ -152,7 +152,7 @@ describe('a source in Vault', () => {
     return view.state === 'present' ? view.version : undefined;
   };
 
-  it('in a KV store is read once for all rules, and polled once a period', async () => {
+  it('a source in Vault in a KV store is read once for all rules, and polled once a period', async () => {
     const keys = [follow(ONE), follow(TWO)];
     assert.notEqual(keys[0], keys[1]);
     await settle();
@@ -162,7 +162,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('is read again while another entry can get its version, in a second of OpenBao', async () => {
+  it('a source in Vault is read again while another entry can get its version, in a second of OpenBao', async () => {
     createdTime = new Date(clock.now()).toISOString().replace('.000', '');
     const key = follow(ONE);
     await settle();
@@ -184,7 +184,7 @@ describe('a source in Vault', () => {
     assert.notEqual(leaseOf(key), second);
   });
 
-  it('reports a failed read with the rules that use it', async () => {
+  it('a source in Vault reports a failed read with the rules that use it', async () => {
     onRead = () => {
       throw new VaultError('denied', { kind: 'permissionDenied', addr: 'x' });
     };
@@ -194,7 +194,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([errors.length > 0, failedRules], [true, [ONE, TWO]]);
   });
 
-  it('reports no failure when its rule stops using it during a read', async () => {
+  it('a source in Vault reports no failure when its rule stops using it during a read', async () => {
     onRead = () => {
       locations.set(ONE, []);
     };
@@ -206,7 +206,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([errors, reads, looks], [[], 1, 0]);
   });
 
-  it('that is unfollowed during a read releases the session that the read opened', async () => {
+  it('a source in Vault that is unfollowed during a read releases the session that the read opened', async () => {
     const key = follow(ONE);
     let before = 0;
     onRead = () => {
@@ -217,7 +217,7 @@ describe('a source in Vault', () => {
     assert.equal(closes - before, 1);
   });
 
-  it('is polled at once for another rule with a shorter period', async () => {
+  it('a source in Vault is polled at once for another rule with a shorter period', async () => {
     const location = locationOf();
     const key = vaultSourceKey(location, ONE);
     locations.set(ONE, [{ key, location, pollSeconds: 3600 }]);
@@ -229,7 +229,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('whose credential changes during a poll that fails is polled again at once', async () => {
+  it('a source in Vault whose credential changes during a poll that fails is polled again at once', async () => {
     const location = locationOf();
     onRead = () => {
       onRead = () => undefined;
@@ -241,7 +241,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, sources.view(key).state], [2, 'present']);
   });
 
-  it('in a KV store stays for the remaining rules, and is unfollowed with the last', async () => {
+  it('a source in Vault in a KV store stays for the remaining rules, and is unfollowed with the last', async () => {
     const [one, two] = [follow(ONE), follow(TWO)];
     await settle();
     sources.unfollow(one);
@@ -253,7 +253,7 @@ describe('a source in Vault', () => {
     assert.equal(looks, 1);
   });
 
-  it('of dynamic credentials is one for each rule, and no credentials are requested before that is known', async () => {
+  it('a source in Vault of dynamic credentials is one for each rule, and no credentials are requested before that is known', async () => {
     kind = 'other';
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -262,7 +262,7 @@ describe('a source in Vault', () => {
     assert.equal([...leases.of(ONE)].length, 1);
   });
 
-  it('with an unknown mount gives the first credentials to one of the rules', async () => {
+  it('a source in Vault with an unknown mount gives the first credentials to one of the rules', async () => {
     [kind, known] = ['other', false];
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -270,7 +270,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, revoked], [2, []]);
   });
 
-  it('with a recorded lease is one for each rule, also if the mount is unknown', async () => {
+  it('a source in Vault with a recorded lease is one for each rule, also if the mount is unknown', async () => {
     [kind, known] = ['other', false];
     records = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
     const keys = [follow(ONE), follow(TWO)];
@@ -279,7 +279,7 @@ describe('a source in Vault', () => {
     assert.equal(reads, 2);
   });
 
-  it('outside of a KV store is not read as base64', async () => {
+  it('a source in Vault outside of a KV store is not read as base64', async () => {
     kind = 'other';
     const key = follow(ONE, locationOf('base64'));
     await settle(10 * POLL_MS);
@@ -289,7 +289,7 @@ describe('a source in Vault', () => {
   });
 
   for (const isMountKnown of [true, false]) {
-    it(`with unusable credentials revokes them, and waits longer each time (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+    it(`a source in Vault with unusable credentials revokes them, and waits longer each time (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
       [kind, known, field] = ['other', isMountKnown, 'no/key'];
       const key = follow(ONE);
       await settle();
@@ -308,7 +308,7 @@ describe('a source in Vault', () => {
       assert.equal(revoked.length, 3);
     });
 
-    it(`that is unfollowed during a read revokes its new credentials (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+    it(`a source in Vault that is unfollowed during a read revokes its new credentials (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
       [kind, known] = ['other', isMountKnown];
       const key = follow(ONE);
       onRead = () => {
@@ -325,7 +325,7 @@ describe('a source in Vault', () => {
     ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
     ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
   ] as const) {
-    it(`does not hold ${what} of an unusual size`, async () => {
+    it(`a source in Vault does not hold ${what} of an unusual size`, async () => {
       kind = 'other';
       enlarge();
       const key = follow(ONE);
@@ -338,7 +338,7 @@ describe('a source in Vault', () => {
     });
   }
 
-  it('that is unfollowed keeps its lease for its rule, as dropped', async () => {
+  it('a source in Vault that is unfollowed keeps its lease for its rule, as dropped', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -350,7 +350,7 @@ describe('a source in Vault', () => {
     assert.deepEqual(revoked, []);
   });
 
-  it('whose lease has 4 s left is tried again within 1 s', async () => {
+  it('a source in Vault whose lease has 4 s left is tried again within 1 s', async () => {
     kind = 'other';
     leaseSeconds = 5;
     follow(ONE);
@@ -364,7 +364,7 @@ describe('a source in Vault', () => {
     assert.equal(lookUps, 2);
   });
 
-  it('whose lease Vault cannot check is polled again soon, but honours a requested wait', async () => {
+  it('a source in Vault whose lease Vault cannot check is polled again soon, but honours a requested wait', async () => {
     kind = 'other';
     follow(ONE);
     await settle();
@@ -390,7 +390,7 @@ describe('a source in Vault', () => {
     return reads - before;
   }
 
-  it('whose lease has ended once, early, gets new credentials at once', async () => {
+  it('a source in Vault whose lease has ended once, early, gets new credentials at once', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -400,7 +400,7 @@ describe('a source in Vault', () => {
     assert.equal(await requestsIn(100), 0);
   });
 
-  it('whose leases are gone at each look gets new ones at growing intervals, says so, and soon recovers', async () => {
+  it('a source in Vault whose leases are gone at each look gets new ones at growing intervals, says so, and soon recovers', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -420,7 +420,7 @@ describe('a source in Vault', () => {
     assert.equal(reads, before + 1);
   });
 
-  it('is not delayed by short leases that end in time', async () => {
+  it('a source in Vault is not delayed by short leases that end in time', async () => {
     [kind, leaseSeconds, renewable] = ['other', 3, false];
     let issued = clock.now();
     onRead = () => (issued = clock.now());

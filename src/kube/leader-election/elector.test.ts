@@ -80,7 +80,7 @@ class World {
 }
 
 describe('a leader', () => {
-  it('counts its time from the begin of a renewal: a slow answer gives it no more', async () => {
+  it('a leader counts its time from the begin of a renewal: a slow answer gives it no more', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
@@ -100,7 +100,7 @@ describe('a leader', () => {
     await running;
   });
 
-  it('sends nothing from the loss of the Lease to the end of its work', async () => {
+  it('a leader sends nothing from the loss of the Lease to the end of its work', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
@@ -124,7 +124,7 @@ describe('a leader', () => {
     await lost;
   });
 
-  it('ends its work before it takes a Lease that another replica may have held since', async () => {
+  it('a leader ends its work before it takes a Lease that another replica may have held since', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
@@ -138,7 +138,7 @@ describe('a leader', () => {
     await lost;
   });
 
-  it('does not release a Lease that another replica holds', async () => {
+  it('a leader does not release a Lease that another replica holds', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);

@@ -82,7 +82,7 @@ afterEach(() => {
 });
 
 describe('an answer', () => {
-  it('of each status is an error of its kind', async () => {
+  it('an answer of each status is an error of its kind', async () => {
     const errors = (text: string): string => JSON.stringify({ errors: [text] });
     const cases: readonly (readonly [number, string, VaultErrorKind])[] = [
       [400, errors('check-and-set parameter did not match the current version'), 'casMismatch'],
@@ -113,7 +113,7 @@ describe('an answer', () => {
     }
   });
 
-  it('quotes nothing that was sent, in any encoding', async () => {
+  it('an answer quotes nothing that was sent, in any encoding', async () => {
     const addr = await serve((request, response) => {
       const quoted = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
       request.resume();
@@ -123,7 +123,7 @@ describe('an answer', () => {
     assert.match(error.message, /no: \[redacted\] with \[redacted\] and \[redacted\]$/);
   });
 
-  it('with Retry-After holds all calls for that time', async () => {
+  it('an answer with Retry-After holds all calls for that time', async () => {
     let calls = 0;
     const client = connect(
       await serve((request, response) => {
@@ -137,7 +137,7 @@ describe('an answer', () => {
     assert.equal(calls, 1);
   });
 
-  it('larger than any Secret is refused by its length, or when it exceeds the limit', async () => {
+  it('an answer larger than any Secret is refused by its length, or when it exceeds the limit', async () => {
     let sent = 0;
     const addr = await serve((request, response) => {
       request.resume();
@@ -158,7 +158,7 @@ describe('an answer', () => {
     assert.ok(sent < LARGE, `${sent} bytes were taken`);
   });
 
-  it('with more values than any Secret is refused in a bounded time, with an error that names the limit', async () => {
+  it('an answer with more values than any Secret is refused in a bounded time, with an error that names the limit', async () => {
     const numbers = JSON.stringify({ data: { k: Array(700_000).fill(1) } });
     const deep = `{"data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     assert.match(
@@ -175,7 +175,7 @@ describe('an answer', () => {
     response.writeHead(200).write(PIECE);
   };
 
-  it('that is large waits for other large ones of all servers, and those that arrive slowly are aborted', async () => {
+  it('an answer that is large waits for other large ones of all servers, and those that arrive slowly are aborted', async () => {
     const largeAnswers = largeAnswerSlots();
     let dripping = 0;
     const drips = await serve((request, response) => {
@@ -192,7 +192,7 @@ describe('an answer', () => {
     await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
   });
 
-  it('that is large waits for no server that stalls, once its own server has finished one', async () => {
+  it('an answer that is large waits for no server that stalls, once its own server has finished one', async () => {
     const largeAnswers = largeAnswerSlots();
     const options = { largeAnswers, timeoutMs: 60_000 };
     const honest = connect(await serve(LARGE_ENTRY), {}, options);
@@ -208,7 +208,7 @@ describe('an answer', () => {
 });
 
 describe('a call that fails', () => {
-  it('is repeated maxRetries times, if it is safe to repeat', async () => {
+  it('a call that fails is repeated maxRetries times, if it is safe to repeat', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -224,7 +224,7 @@ describe('a call that fails', () => {
 });
 
 describe('a redirect', () => {
-  it('to another server is an error that names it, and no token is sent there', async () => {
+  it('a redirect to another server is an error that names it, and no token is sent there', async () => {
     let visited = 0;
     const other = await serve((request, response) => {
       visited++;
@@ -242,7 +242,7 @@ describe('a redirect', () => {
     assert.equal(visited, 0);
   });
 
-  it('to the same server is followed, with the body', async () => {
+  it('a redirect to the same server is followed, with the body', async () => {
     const bodies: string[] = [];
     const addr = await serve((request, response) => {
       let body = '';
@@ -259,7 +259,7 @@ describe('a redirect', () => {
 });
 
 describe('a server that does not answer', () => {
-  it('costs one call and one health check, then nothing until the next check, for all identities', async () => {
+  it('a server that does not answer costs one call and one health check, then nothing until the next check, for all identities', async () => {
     const urls: string[] = [];
     const addr = await serve(({ url = '' }) => urls.push(url));
     const client = connect(addr, {}, { timeoutMs: 200, random: () => 0.999 });
@@ -275,7 +275,7 @@ describe('a server that does not answer', () => {
     assert.equal(urls.length, 2);
   });
 
-  it('is used again after a successful health check', async () => {
+  it('a server that does not answer is used again after a successful health check', async () => {
     let up = false;
     const addr = await serve((request, response) => {
       if (up) answer(200, '{}')(request, response);
@@ -296,7 +296,7 @@ describe('a server that does not answer', () => {
     await get(client);
   });
 
-  it('gets a limited number of calls at once; calls that wait too long fail', async () => {
+  it('a server that does not answer gets a limited number of calls at once; calls that wait too long fail', async () => {
     let calls = 0;
     const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4 });
     const identities = Array.from({ length: 20 }, () => client.identity());
@@ -305,7 +305,7 @@ describe('a server that does not answer', () => {
     assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason)));
   });
 
-  it('that is gone, or never existed, is a connection error', async () => {
+  it('a server that is gone, or never existed, is a connection error', async () => {
     const addr = await serve((request) => request.socket.destroy());
     await failure(get(connect(addr)), 'connection');
     servers.at(-1)?.close();
@@ -315,7 +315,7 @@ describe('a server that does not answer', () => {
     assert.match(nameless.reason, /^the host name (does not resolve|cannot be resolved now, .*) \(getaddrinfo /);
   });
 
-  it('but sends a 500 counts as up', async () => {
+  it('a server that sends a 500 counts as up', async () => {
     const client = connect(await serve(answer(500, '{"errors":["database is down"]}')));
     for (let i = 0; i < 5; i++) await failure(get(client), 'serverError');
     assert.equal(client.state, 'up');
@@ -333,7 +333,7 @@ describe('one identity whose calls fail', () => {
     return { addr, urls };
   }
 
-  it('because a mount hangs does not reach that mount, and others are not affected', async () => {
+  it('one identity whose calls fail because a mount hangs does not reach that mount, and others are not affected', async () => {
     const { addr, urls } = await half();
     const client = connect(addr, {}, { timeoutMs: 150 });
     const [one, other] = [client.identity(), client.identity()];
@@ -349,7 +349,7 @@ describe('one identity whose calls fail', () => {
     await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 
-  it('does not take the slots of identities that are answered', async () => {
+  it('one identity whose calls fail does not take the slots of identities that are answered', async () => {
     const { addr } = await half();
     const client = connect(addr, {}, { timeoutMs: 20_000, concurrency: 4 });
     const good = client.identity();
@@ -364,7 +364,7 @@ describe('one identity whose calls fail', () => {
     await Promise.all(hanging);
   });
 
-  it('because its token cannot be sent is not counted', async () => {
+  it('one identity whose calls fail because its token cannot be sent is not counted', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -378,7 +378,7 @@ describe('one identity whose calls fail', () => {
     await get(client);
   });
 
-  it('because of a quota does not hold others', async () => {
+  it('one identity whose calls fail because of a quota does not hold others', async () => {
     const addr = await serve((request, response) => {
       if (request.url === '/v1/limited/x')
         answer(429, '{"errors":["quota"]}', { 'retry-after': '5' })(request, response);
@@ -391,7 +391,7 @@ describe('one identity whose calls fail', () => {
 });
 
 describe('a call', () => {
-  it('is aborted by its signal, and leaves nothing behind', async () => {
+  it('a call is aborted by its signal, and leaves nothing behind', async () => {
     const client = connect(await serve(() => undefined));
     const controller = new AbortController();
     const call = get(client, { signal: controller.signal });
@@ -401,7 +401,7 @@ describe('a call', () => {
     assert.equal(client.state, 'up');
   });
 
-  it('is sent again on a new connection if the kept one was closed, unless it creates something', async () => {
+  it('a call is sent again on a new connection if the kept one was closed, unless it creates something', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -417,7 +417,7 @@ describe('a call', () => {
     assert.equal(calls, 5);
   });
 
-  it('has token and namespace, and is counted', async () => {
+  it('a call has token and namespace, and is counted', async () => {
     const seen: VaultCall[] = [];
     let headers: unknown;
     const addr = await serve((request, response) => {
@@ -433,7 +433,7 @@ describe('a call', () => {
     assert.deepEqual([seen.length, seen[0]?.status, seen[0]?.path], [1, 204, 'secret/data/app']);
   });
 
-  it('after close fails', async () => {
+  it('a call after close fails', async () => {
     const client = connect(await serve(() => undefined));
     const pending = failure(get(client), 'closed');
     setTimeout(() => client.close(), 50);
@@ -450,7 +450,7 @@ describe('TLS', () => {
     return { addr: `https://127.0.0.1:${port}`, ca: authority.certPem };
   }
 
-  it('is verified by bundle and name', async () => {
+  it('TLS is verified by bundle and name', async () => {
     const { addr, ca } = await serveTls();
     await get(connect(addr, { caBundle: ca }));
     await get(connect(addr, { caBundle: ca, tlsServerName: 'localhost' }));
@@ -461,7 +461,7 @@ describe('TLS', () => {
     await failure(get(connect(addr, { caBundle: other.certPem })), 'tls');
   });
 
-  it("works through a proxy that resolves the server's name", async () => {
+  it("TLS works through a proxy that resolves the server's name", async () => {
     const { addr, ca } = await serveTls();
     await using proxy = await ConnectProxy.open(() => true);
     const url = new URL(proxy.url);
@@ -470,7 +470,7 @@ describe('TLS', () => {
     assert.deepEqual(proxy.tunnels, [`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
   });
 
-  it('is not needed with a proxy: plain HTTP is forwarded by the whole URL', async () => {
+  it('TLS is not needed with a proxy: plain HTTP is forwarded by the whole URL', async () => {
     const seen: unknown[] = [];
     const proxy = await serve((request, response) => {
       seen.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
@@ -482,7 +482,7 @@ describe('TLS', () => {
     assert.deepEqual(seen, [['http://vault.internal:8200/way/v1/secret/data/app', 'vault.internal:8200', login]]);
   });
 
-  it('presents a client certificate to a server that requests one', async () => {
+  it('TLS presents a client certificate to a server that requests one', async () => {
     const authority = await CertificateAuthority.create('test');
     const { certPem, keyPem } = await authority.server('vault');
     const options = { cert: certPem, key: keyPem, ca: authority.certPem, requestCert: true };
@@ -493,7 +493,7 @@ describe('TLS', () => {
     await get(connect(addr, { caBundle: authority.certPem }, { client }));
   });
 
-  it('on a plain port is a TLS error', async () => {
+  it('TLS on a plain port is a TLS error', async () => {
     const addr = await serve(answer(200, '{}'));
     await failure(get(connect(addr.replace('http:', 'https:'))), 'tls');
   });

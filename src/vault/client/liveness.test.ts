@@ -21,14 +21,14 @@ function setUp(first: boolean | 'silent') {
 }
 
 describe('Liveness', () => {
-  it('sends one check for concurrent failures, and calls go on if it is answered', async () => {
+  it('Liveness sends one check for concurrent failures, and calls go on if it is answered', async () => {
     const { server, liveness } = setUp(true);
     assert.deepEqual(await Promise.all([liveness.check(), liveness.check(), liveness.check()]), [true, true, true]);
     assert.equal(server.asked, 1);
     assert.equal(await liveness.admit(never), undefined);
   });
 
-  it('sends no check right after an answer', async () => {
+  it('Liveness sends no check right after an answer', async () => {
     const { clock, server, liveness } = setUp(true);
     liveness.recordAnswer();
     assert.equal(await liveness.check(), true);
@@ -38,7 +38,7 @@ describe('Liveness', () => {
     assert.equal(server.asked, 1);
   });
 
-  it('lets calls wait for the check, and refuses them if it is not answered', async () => {
+  it('Liveness lets calls wait for the check, and refuses them if it is not answered', async () => {
     const { server, liveness } = setUp('silent');
     const check = liveness.check();
     const waiting = liveness.admit(never);
@@ -50,7 +50,7 @@ describe('Liveness', () => {
     assert.equal(server.asked, 1);
   });
 
-  it('sends the next check with the first call after a growing wait, and refuses the others meanwhile', async () => {
+  it('Liveness sends the next check with the first call after a growing wait, and refuses the others meanwhile', async () => {
     const { clock, server, liveness } = setUp(false);
     await liveness.check();
     const waits: number[] = [];
@@ -72,7 +72,7 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'up');
   });
 
-  it('counts any answer as alive, also during a check', async () => {
+  it('Liveness counts any answer as alive, also during a check', async () => {
     const { server, liveness } = setUp('silent');
     const check = liveness.check();
     liveness.recordAnswer();
@@ -83,7 +83,7 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'up');
   });
 
-  it("ends a caller's wait by its signal", async () => {
+  it("Liveness ends a caller's wait by its signal", async () => {
     const { liveness } = setUp('silent');
     void liveness.check();
     const controller = new AbortController();

@@ -26,7 +26,7 @@ async function isFree(gate: MountGate): Promise<boolean> {
 
 describe('a call that is aborted while it waits', () => {
   for (const proven of [false, true]) {
-    it(`gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
+    it(`a call that is aborted while it waits gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
       const server = serverSlots(1);
       const gate = new MountGate(server, { clock: new ManualClock() });
       if (proven) gate.answered();
@@ -66,7 +66,7 @@ describe('a gate', () => {
     return { clock, gate, fail, refusedFor };
   }
 
-  it('refuses calls after two failures in a row, not after failures with responses between', () => {
+  it('a gate refuses calls after two failures in a row, not after failures with responses between', () => {
     const { gate, fail, refusedFor } = setUp();
     fail(1);
     gate.answered();
@@ -77,7 +77,7 @@ describe('a gate', () => {
     assert.equal(gate.refusal()?.because, 'failed');
   });
 
-  it('admits one call after a refusal, and the others when that call was answered', async () => {
+  it('a gate admits one call after a refusal, and the others when that call was answered', async () => {
     const { clock, gate, fail } = setUp();
     fail(2);
     await clock.advance(1_000);
@@ -89,7 +89,7 @@ describe('a gate', () => {
     trial[Symbol.dispose]();
   });
 
-  it('admits the next call when the caller of the trial aborts', async () => {
+  it('a gate admits the next call when the caller of the trial aborts', async () => {
     const { clock, gate, fail } = setUp();
     fail(2);
     await clock.advance(1_000);
@@ -98,7 +98,7 @@ describe('a gate', () => {
     assert.equal(await isFree(gate), true);
   });
 
-  it('doubles the refusal after each failed trial, up to the limit, and starts over after a response', async () => {
+  it('a gate doubles the refusal after each failed trial, up to the limit, and starts over after a response', async () => {
     const { clock, gate, fail, refusedFor } = setUp();
     fail(2);
     const waits: number[] = [];
@@ -115,7 +115,7 @@ describe('a gate', () => {
     assert.ok(refusedFor() <= 1_000);
   });
 
-  it('does not count failures of calls that began before the refusal', async () => {
+  it('a gate does not count failures of calls that began before the refusal', async () => {
     const { clock, gate, fail, refusedFor } = setUp();
     const early = clock.monotonic();
     await clock.advance(10);
@@ -127,14 +127,14 @@ describe('a gate', () => {
     assert.equal(refusedFor(), wait);
   });
 
-  it('is opened by a late response', () => {
+  it('a gate is opened by a late response', () => {
     const { gate, fail } = setUp();
     fail(2);
     gate.answered();
     assert.equal(gate.refusal(), undefined);
   });
 
-  it('pauses for a Retry-After, a minute at most', async () => {
+  it('a gate pauses for a Retry-After, a minute at most', async () => {
     const { clock, gate, refusedFor } = setUp();
     gate.pause(2_000);
     assert.deepEqual(gate.refusal(), { because: 'paused', retryAfterMs: 2_000 });
@@ -167,7 +167,7 @@ test('mounts that users name are not all kept, but the used ones are', () => {
 });
 
 describe('Slots', () => {
-  it('admits up to the limit, then in order of arrival', async () => {
+  it('Slots admits up to the limit, then in order of arrival', async () => {
     const slots = new Slots(2);
     const [first, second] = [await slots.take(never), await slots.take(never)];
     const order: number[] = [];
@@ -185,7 +185,7 @@ describe('Slots', () => {
     assert.equal(slots.taken, 0);
   });
 
-  it('drops a waiter that aborts', async () => {
+  it('Slots drops a waiter that aborts', async () => {
     const slots = new Slots(1);
     const held = await slots.take(never);
     const controller = new AbortController();

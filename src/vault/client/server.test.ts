@@ -17,13 +17,13 @@ function refusal(options: VaultServerOptions): string {
 }
 
 describe('parseServer', () => {
-  it('takes http and https addresses, with a path or without', () => {
+  it('parseServer takes http and https addresses, with a path or without', () => {
     assert.equal(parseServer({ addr: 'https://v.example:8200' }).origin, 'https://v.example:8200');
     assert.equal(parseServer({ addr: ' https://v.example/vault/v1/ ' }).url.pathname, '/vault');
     assert.equal(parseServer({ addr: 'http://[::1]:8200', namespace: '/team/a/' }).namespace, 'team/a');
   });
 
-  it('names field and value in its errors, but no password', () => {
+  it('parseServer names field and value in its errors, but no password', () => {
     assert.match(refusal({ addr: 'vault.example:8200' }), /vault\.example:8200.*addr must be a URL/);
     assert.match(refusal({ addr: 'ftp://x' }), /addr/);
     assert.match(refusal({ addr: '' }), /addr/);
@@ -40,7 +40,7 @@ describe('parseServer', () => {
     );
   });
 
-  it('shares connections by server and TLS settings, not by namespace', () => {
+  it('parseServer shares connections by server and TLS settings, not by namespace', () => {
     const key = (options: Omit<VaultServerOptions, 'addr'>): string =>
       parseServer({ addr: 'https://v', ...options }).connectionKey;
     assert.equal(key({}), key({ namespace: 'a' }));
@@ -50,17 +50,17 @@ describe('parseServer', () => {
 });
 
 describe('normalizePath', () => {
-  it('drops redundant slashes', () => {
+  it('normalizePath drops redundant slashes', () => {
     assert.equal(normalizePath('//secret/data//app/'), 'secret/data/app');
   });
 
-  it('refuses paths that Vault would resolve to another path', () => {
+  it('normalizePath refuses paths that Vault would resolve to another path', () => {
     for (const path of ['', '/', 'secret/../sys', './x', 'a\nb', 'a\uD83D']) {
       assert.throws(() => normalizePath(path), VaultPathError, path);
     }
   });
 
-  it('encodes everything but slashes', () => {
+  it('encodePath encodes everything but slashes', () => {
     assert.equal(encodePath('secret/data/a b?c#d%'), 'secret/data/a%20b%3Fc%23d%25');
   });
 });
@@ -68,7 +68,7 @@ describe('normalizePath', () => {
 const named = (...patterns: string[]): VaultAddresses => new VaultAddresses(patterns.map(parseAddressPattern));
 
 describe('addresses of Vaults', () => {
-  it('that are link-local or of metadata services are refused in every form', () => {
+  it('addresses of Vaults that are link-local or of metadata services are refused in every form', () => {
     const none = named();
     for (const host of [
       '169.254.169.254',
@@ -97,7 +97,7 @@ describe('addresses of Vaults', () => {
     }
   });
 
-  it('are allowed by a pattern, but metadata services not by a wildcard', () => {
+  it('addresses of Vaults are allowed by a pattern, but metadata services not by a wildcard', () => {
     const url = new URL('http://169.254.169.254');
     assert.equal(named('169.254.169.254').problem(url), undefined);
     assert.match(named('*').problem(url) ?? '', /link-local/);
@@ -106,7 +106,7 @@ describe('addresses of Vaults', () => {
     assert.ok(!named().isNamed(url) && named('*').isNamed(url));
   });
 
-  it('are checked again when a name is resolved', async () => {
+  it('addresses of Vaults are checked again when a name is resolved', async () => {
     // The resolver of the system takes numbers as they are.
     const resolve = (addresses: VaultAddresses, host: string): Promise<unknown> => {
       const { promise, resolve: done, reject } = Promise.withResolvers<unknown>();

@@ -7,7 +7,7 @@ import { LargeAnswers, largeAnswerSlots } from './transport.ts';
 const never = new AbortController().signal;
 
 describe('the large answers of all servers', () => {
-  it('are four at a time, and two of servers that are not proven', async () => {
+  it('the large answers of all servers are four at a time, and two of servers that are not proven', async () => {
     const slots = largeAnswerSlots();
     const proven = new LargeAnswers(slots);
     (await proven.begin(never)).end(true);
@@ -21,7 +21,7 @@ describe('the large answers of all servers', () => {
     assert.deepEqual([slots.unproven.taken, slots.unproven.waiting], [2, 1]);
   });
 
-  it('of a server that stalls again and again wait for more and more prompt ones of it', async () => {
+  it('the large answers of all servers of a server that stalls again and again wait for more and more prompt ones of it', async () => {
     const slots = largeAnswerSlots();
     const server = new LargeAnswers(slots);
     const needed: number[] = [];
@@ -38,7 +38,7 @@ describe('the large answers of all servers', () => {
     assert.deepEqual(needed, [1, 2, 4, 8]);
   });
 
-  it('of a server without a slow one go before those of servers that were slow', async (t) => {
+  it('the large answers of all servers of a server without a slow one go before those of servers that were slow', async (t) => {
     const slots = largeAnswerSlots();
     const now = t.mock.method(performance, 'now', () => 0);
     const slow = new LargeAnswers(slots);

@@ -57,13 +57,13 @@ describe('a remembered mount', () => {
     return [`${mount.path} ${mount.kind}`, dataPath];
   };
 
-  it('does not answer for a mount whose name begins alike', async () => {
+  it('a remembered mount does not answer for a mount whose name begins alike', async () => {
     assert.deepEqual(await resolved('kv/app'), ['kv/ kv1', 'kv/app']);
     assert.deepEqual(await resolved('kv2/app'), ['kv2/ kv2', 'kv2/data/app']);
     assert.deepEqual(await resolved('team/kv/app'), ['team/kv/ kv2', 'team/kv/data/app']);
   });
 
-  it('is looked up again after its time', async () => {
+  it('a remembered mount is looked up again after its time', async () => {
     lookUps.length = 0;
     await mounts.resolve('kv/other');
     assert.deepEqual(lookUps, []);

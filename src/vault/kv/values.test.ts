@@ -31,7 +31,7 @@ const tricky = [
 ];
 
 describe('values', () => {
-  it('convert any text both ways', () => {
+  it('values are converted from any text, and back', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const sent = toVaultValues(new Map([['k', SecretBytes.fromUtf8(text)]]));
@@ -43,7 +43,7 @@ describe('values', () => {
     );
   });
 
-  it('convert any bytes both ways with base64', () => {
+  it('values are converted from any bytes with base64, and back', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const sent = toVaultValues(new Map([['k', SecretBytes.fromBytes(bytes)]]), 'base64');
@@ -53,7 +53,7 @@ describe('values', () => {
     );
   });
 
-  it('convert other JSON values to their text, without losing digits', () => {
+  it('values that are no strings become their JSON text, without losing digits', () => {
     const json =
       '{"i":42,"big":9007199254740993123,"price":1.10,"huge":1e400,"t":true,"n":null,"o":{"b":[1,2],"a":"<&>"},"l":[]}';
     assert.deepEqual(asText(fromJson(json)), {
@@ -69,13 +69,13 @@ describe('values', () => {
     assert.equal(toSecretData(fromJson('{"i":42}'), 'base64').get('i')?.utf8(), '42');
   });
 
-  it('keep keys that are special in JavaScript', () => {
+  it('values keep keys that are special in JavaScript', () => {
     const values = fromJson('{"__proto__":"a","constructor":"b"}');
     assert.deepEqual([...toSecretData(values).keys()], ['__proto__', 'constructor']);
     assert.equal(values.toCanonicalJson(), '{"__proto__":"a","constructor":"b"}');
   });
 
-  it('name the keys that cannot be converted, without their values', () => {
+  it('values name the keys that cannot be converted, without their values', () => {
     const data = new Map([
       ['good', SecretBytes.fromUtf8('x')],
       ['bin', SecretBytes.fromBytes(Buffer.from('secret\xFF', 'latin1'))],
@@ -92,19 +92,19 @@ describe('values', () => {
     assert.throws(() => toSecretData(new VaultValues([['k', '\uD83D']])), ValueConversionError);
   });
 
-  it('are compared by JSON value', () => {
+  it('values are compared by JSON value', () => {
     assert.ok(fromJson('{"a":{"x":1,"y":2},"b":"1"}').equals(fromJson('{"b":"1","a":{"y":2,"x":1}}')));
     assert.ok(!fromJson('{"a":1}').equals(fromJson('{"a":"1"}')));
     assert.ok(!fromJson('{"a":1}').equals(fromJson('{"a":1,"b":1}')));
     assert.ok(!fromJson('{"a":9007199254740993}').equals(fromJson('{"a":9007199254740992}')));
   });
 
-  it('keep their digits when a property is added', () => {
+  it('values keep their digits when a property is added', () => {
     const both = new VaultValues([...fromJson('{"n":1.10,"s":"x"}').entries(), ['new', 'y']]);
     assert.equal(both.toCanonicalJson(), '{"n":1.10,"new":"y","s":"x"}');
   });
 
-  it('are not printed', () => {
+  it('values are not printed', () => {
     const values = fromJson('{"k":"hunter2"}');
     for (const text of [
       inspect(values),
@@ -117,7 +117,7 @@ describe('values', () => {
     }
   });
 
-  it('lists the keys that a Secret cannot have', () => {
+  it('the keys that a Secret cannot have are listed', () => {
     const good = ['a', 'A.b_c-1', '.x', '...x'.slice(2), 'a'.repeat(253), '__proto__'];
     const bad = ['', 'a/b', '.', '..', '..a', 'a b', 'ä', 'a\n', 'a'.repeat(254)];
     assert.deepEqual(invalidSecretKeys([...good, ...bad]), bad);
@@ -125,7 +125,7 @@ describe('values', () => {
 });
 
 describe('canonicalJson', () => {
-  it('is the same text for equal values, and is parsed to the same value', () => {
+  it('canonicalJson is the same text for equal values, and is parsed to the same value', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = canonicalJson(parseJson(JSON.stringify(value)));

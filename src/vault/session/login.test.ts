@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 const failed = (kind: VaultErrorKind): VaultError => new VaultError('x', { kind, addr: 'https://v' });
 
 describe('LoginBackoff', () => {
-  it('never causes a fifth refusal of an AppRole within 15 minutes', () => {
+  it('LoginBackoff never causes a fifth refusal of an AppRole within 15 minutes', () => {
     for (const random of [0, 0.5, 0.999]) {
       const backoff = new LoginBackoff({ random: () => random });
       let now = 0;
@@ -24,7 +24,7 @@ describe('LoginBackoff', () => {
     }
   });
 
-  it('waits seconds to minutes after other failures', () => {
+  it('LoginBackoff waits seconds to minutes after other failures', () => {
     const backoff = new LoginBackoff({ random: () => 0.999 });
     const waits = (method: 'approle' | 'kubernetes', kind: VaultErrorKind): number[] =>
       Array.from({ length: 10 }, () => Math.round(backoff.next(method, failed(kind)) / 1_000));
@@ -33,7 +33,7 @@ describe('LoginBackoff', () => {
     assert.equal(waits('approle', 'invalidPath').at(-1), 300);
   });
 
-  it('starts over after a login', () => {
+  it('LoginBackoff starts over after a login', () => {
     const backoff = new LoginBackoff({ random: () => 0 });
     const first = backoff.next('approle', failed('authFailed'));
     backoff.next('approle', failed('authFailed'));

@@ -64,7 +64,7 @@ function setUp(limitedUses: boolean) {
 }
 
 describe('a refused call', () => {
-  it('right after an answered one does not mean an invalid token', async () => {
+  it('a refused call right after an answered one does not mean an invalid token', async () => {
     const { session, refused, count } = setUp(false);
     await session.request(READ);
     refused.add('t1');
@@ -73,7 +73,7 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('right after an answered one may mean that a token of limited uses is used up: it is repeated with another token', async () => {
+  it('a refused call right after an answered one may mean that a token of limited uses is used up: it is repeated with another token', async () => {
     const { session, refused, count } = setUp(true);
     await session.request(READ);
     refused.add('t1');
@@ -83,7 +83,7 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('of a token that was replaced meanwhile does not affect the current one', async () => {
+  it('a refused call of a token that was replaced meanwhile does not affect the current one', async () => {
     const { clock, session, refused, gate, count } = setUp(false);
     await session.request({ ...READ, path: 'secret/data/other' });
     await clock.advance(10_000);
@@ -104,7 +104,7 @@ describe('a refused call', () => {
 describe('a token that was replaced', () => {
   const REVOKE = 'auth/token/revoke-self t1';
 
-  it('is revoked when the last call with it has ended', async () => {
+  it('a token that was replaced is revoked when the last call with it has ended', async () => {
     const { clock, session, gate, count } = setUp(false);
     await session.request({ ...READ, path: 'secret/data/other' });
     const read = Promise.withResolvers<void>();
@@ -118,7 +118,7 @@ describe('a token that was replaced', () => {
     await session.close();
   });
 
-  it('is revoked when its last lease has ended', async () => {
+  it('a token that was replaced is revoked when its last lease has ended', async () => {
     const { clock, session, count } = setUp(false);
     await session.request(CREDENTIALS);
     await clock.advance((LIFE_S - 100) * 1_000);
@@ -132,21 +132,21 @@ describe('a token that was replaced', () => {
 describe('at its close, a session', () => {
   const REVOKE = 'auth/token/revoke-self t1';
 
-  it('revokes its token', async () => {
+  it('at its close, a session revokes its token', async () => {
     const { session, count } = setUp(false);
     await session.request(READ);
     await session.close();
     assert.equal(count(REVOKE), 1);
   });
 
-  it('leaves the token of a lease, whose credentials applications use', async () => {
+  it('at its close, a session leaves the token of a lease, whose credentials applications use', async () => {
     const { session, count } = setUp(false);
     await session.request(CREDENTIALS);
     await session.close();
     assert.equal(count(REVOKE), 0);
   });
 
-  it('revokes a token that has only renewed a lease', async () => {
+  it('at its close, a session revokes a token that has only renewed a lease', async () => {
     const { session, count } = setUp(false);
     await session.request(RENEWAL);
     await session.close();
@@ -155,7 +155,7 @@ describe('at its close, a session', () => {
 });
 
 describe('while a login hangs', () => {
-  it('after a login without an answer, other calls fail at once with that failure', async () => {
+  it('while a login hangs after one without an answer, other calls fail at once with that failure', async () => {
     const { clock, session, gate } = setUp(false);
     const isTimeout = (error: unknown): boolean => isVaultError(error, 'timeout');
     gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
@@ -172,7 +172,7 @@ describe('while a login hangs', () => {
     await session.close();
   });
 
-  it('after a login that succeeded, other calls wait for the login: an earlier failure is over', async () => {
+  it('while a login hangs after one that succeeded, other calls wait for it: an earlier failure is over', async () => {
     const { clock, session, gate } = setUp(false);
     gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
     await assert.rejects(session.request(READ), (error) => isVaultError(error, 'timeout'));

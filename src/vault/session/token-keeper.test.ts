@@ -52,7 +52,7 @@ const fails = (): never => {
 
 describe('a token', () => {
   for (const random of [0, 0.5, 0.999]) {
-    it(`is renewed at two thirds of its life or a little before, every time (${random})`, async () => {
+    it(`a token is renewed at two thirds of its life or a little before, every time (${random})`, async () => {
       const { clock, renewedAt } = setUp(random, () => LIFE_S);
       await clock.advance(4 * LIFE_S * 1_000);
       assert.ok(renewedAt.length >= 5);
@@ -65,7 +65,7 @@ describe('a token', () => {
     });
   }
 
-  it('is renewed again several times before its end if a renewal fails', async () => {
+  it('a token is renewed again several times before its end if a renewal fails', async () => {
     const { clock, renewedAt } = setUp(0, () => fails());
     await clock.advance(LIFE_S * 1_000 + 1_000);
     assert.ok(renewedAt.length >= 5, `${renewedAt.length} attempts`);
@@ -74,14 +74,14 @@ describe('a token', () => {
     assert.equal(renewedAt.length, before);
   });
 
-  it('whose renewal max_ttl cuts is replaced at two thirds of its remaining life', async () => {
+  it('a token whose renewal max_ttl cuts is replaced at two thirds of its remaining life', async () => {
     const { clock, renewedAt, replacedAt, ended } = setUp(0, () => LIFE_S / 2);
     await clock.advance(2 * LIFE_S * 1_000);
     assert.deepEqual([renewedAt, ended()], [[2_000], 1]);
     assert.equal(replacedAt[0], 2_000 + 1_000);
   });
 
-  it('that cannot be renewed is replaced at two thirds of its life, but a configured one is not', async () => {
+  it('a token that cannot be renewed is replaced at two thirds of its life, but a configured one is not', async () => {
     const own = setUp(0, () => LIFE_S, false, false);
     await own.clock.advance(LIFE_S * 1_000 - 1);
     assert.deepEqual([own.renewedAt, own.replacedAt[0]], [[], 2_000]);
@@ -90,7 +90,7 @@ describe('a token', () => {
     assert.deepEqual([given.renewedAt, given.replacedAt, given.clock.pendingTimers], [[], [], 0]);
   });
 
-  it('is not renewed after keep for another token', async () => {
+  it('a token is not renewed after keep for another token', async () => {
     const { clock, keeper, renewedAt } = setUp(0, () => LIFE_S);
     keeper.stop();
     await clock.advance(LIFE_S * 1_000);

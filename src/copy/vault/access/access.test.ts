@@ -41,7 +41,7 @@ const failure = (kind: VaultErrorKind, more: object = {}): VaultError =>
   new VaultError('words of Vault', { kind, addr: 'https://v', path: LOCATION.path, ...more });
 
 describe('troubleOf', () => {
-  it('reports a missing credential as pending, at any depth of causes', () => {
+  it('troubleOf reports a missing credential as pending, at any depth of causes', () => {
     const missing = new VaultAuthMissingError('secret a/b for vault approle login not found', 'user');
     for (const error of [missing, failure('connection', { cause: new Error('x', { cause: missing }) })]) {
       const trouble = troubleOf(error, LOCATION, 'reading from');
@@ -49,7 +49,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('reports a refused login, also when the auth method is not mounted', () => {
+  it('troubleOf reports a refused login, also when the auth method is not mounted', () => {
     for (const error of [
       failure('authFailed'),
       failure('tokenInvalid'),
@@ -61,7 +61,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('reports other errors with the action, the address and the message of Vault', () => {
+  it('troubleOf reports other errors with the action, the address and the message of Vault', () => {
     for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
       const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
       assert.deepEqual([pending, reason], [false, 'VaultError']);
@@ -69,7 +69,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('names whose fault it is by the status and the credentials, and never by a text', () => {
+  it('troubleOf names whose fault it is by the status and the credentials, and never by a text', () => {
     const text = fc.oneof(
       fc.constantFrom('no permission to', 'permission denied', '$VAULT_TOKEN', 'sealed', 'invalid secret id'),
       fc.string(),
@@ -109,7 +109,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('blames the operator for its own token and for a server without an answer, and the author for the address and path', () => {
+  it('troubleOf blames the operator for its own token and for a server without an answer, and the author for the address and path', () => {
     const faultOf = (kind: VaultErrorKind, auth: VaultLocation['auth'] = LOCATION.auth): Fault =>
       troubleOf(failure(kind), { ...LOCATION, auth }, 'reading from').fault;
     for (const kind of ['invalidPath', 'invalidServer', 'tooLarge'] as const) assert.equal(faultOf(kind), 'user', kind);
@@ -129,7 +129,7 @@ describe('troubleOf', () => {
     );
   });
 
-  it('does not print a thrown value that is not an error', () => {
+  it('troubleOf does not print a thrown value that is not an error', () => {
     assert.equal(troubleOf('hunter2', LOCATION, 'reading from').message, 'Error reading from vault: unknown');
   });
 });
@@ -185,7 +185,7 @@ function scene(versionOf: () => string | undefined = () => undefined): { access:
 }
 
 describe('the connection of a user', () => {
-  it('is kept while its server and login stay the same', async () => {
+  it('the connection of a user is kept while its server and login stay the same', async () => {
     const { access, done } = scene();
     const login = (): VaultLogin => ({ server: { addr: 'http://one' }, auth: tokenIn('t') });
     const first = await access.open(USER, login(), signal);
@@ -198,7 +198,7 @@ describe('the connection of a user', () => {
     ['server', 'http://two', 't'],
     ['login', 'http://one', 'u'],
   ] as const) {
-    it(`is closed before the next one is opened when its ${what} has changed`, async () => {
+    it(`the connection of a user is closed before the next one is opened when its ${what} has changed`, async () => {
       const { access, done } = scene();
       await access.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
       done.length = 0;
@@ -210,7 +210,7 @@ describe('the connection of a user', () => {
     });
   }
 
-  it('that is closed while it opens holds no session', async () => {
+  it('the connection of a user that is closed while it opens holds no session', async () => {
     const { access, done } = scene();
     const opening = access.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
     access.close(USER);
@@ -218,7 +218,7 @@ describe('the connection of a user', () => {
     assert.deepEqual(done, ['follow t', 'unfollow t', 'acquire http://one', 'release http://one']);
   });
 
-  it('for a single use follows no credential, and is closed after a failure', async () => {
+  it('the connection of a user for a single use follows no credential, and is closed after a failure', async () => {
     const { access, done } = scene();
     const login = { server: { addr: 'http://one' }, auth: tokenIn('t') };
     await assert.rejects(
@@ -235,7 +235,7 @@ describe('the credential of a user', () => {
     ['is not outdated if the user opened with this version', 'v1', false],
     ['is outdated if the Secret is gone', undefined, true],
   ] as const) {
-    it(title, async () => {
+    it(`the credential of a user ${title}`, async () => {
       let version: string | undefined = 'v1';
       const { access } = scene(() => version);
       await access.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
@@ -244,7 +244,7 @@ describe('the credential of a user', () => {
     });
   }
 
-  it('is outdated if its Secrets were not known when the user opened', async () => {
+  it('the credential of a user is outdated if its Secrets were not known when the user opened', async () => {
     const { access } = scene();
     await access.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
     assert.equal(access.isOutdated(USER), true);

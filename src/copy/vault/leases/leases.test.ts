@@ -92,7 +92,7 @@ class Scene {
 
 describe('a lease of an hour', () => {
   for (const jumpMs of [0, -10 * HOUR_MS, 10 * HOUR_MS]) {
-    it(`is renewed after 40 minutes, and not before, with a clock that was set by ${jumpMs / HOUR_MS} h`, async () => {
+    it(`a lease of an hour is renewed after 40 minutes, and not before, with a clock that was set by ${jumpMs / HOUR_MS} h`, async () => {
       const scene = new Scene();
       const lease = scene.granted();
       scene.clock.jump(jumpMs);
@@ -105,7 +105,7 @@ describe('a lease of an hour', () => {
     });
   }
 
-  it('starts when it was requested, however long the response took', async () => {
+  it('a lease of an hour starts when it was requested, however long the response took', async () => {
     const clock = new ManualClock();
     const caller = {
       addr: 'https://v',
@@ -130,7 +130,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
-  it('is overdue in the metrics from when it should have been renewed until it is; one that was replaced only grows old', async () => {
+  it('a lease of an hour is overdue in the metrics from when it should have been renewed until it is; one that was replaced only grows old', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     const ages = (): string[] => scene.leases.figures().map(({ state, age }) => `${state} ${age}`);
@@ -147,7 +147,7 @@ describe('a lease of an hour', () => {
     assert.deepEqual(ages(), []);
   });
 
-  it('starts again when its renewal was requested', async () => {
+  it('a lease of an hour starts again when its renewal was requested', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS * 0.7);
@@ -161,7 +161,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt, requests + HOUR_MS);
   });
 
-  it('is checked when its token is lost, and only for its own source', () => {
+  it('a lease of an hour is checked when its token is lost, and only for its own source', () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.loseToken('other');
@@ -176,7 +176,7 @@ describe('a lease of an hour', () => {
 
 describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`is released early when its rule has many old leases (${how})`, () => {
+    it(`a lease that is no longer renewed is released early when its rule has many old leases (${how})`, () => {
       const scene = new Scene();
       const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
       scene.leases[how](scene.granted('other', OTHER));
@@ -191,7 +191,7 @@ describe('a lease that is no longer renewed', () => {
     });
   }
 
-  it('does not keep its credentials when it is replaced', () => {
+  it('a lease that is no longer renewed does not keep its credentials when it is replaced', () => {
     const scene = new Scene();
     const lease = scene.granted();
     assert.equal(lease.content.keyCount, 1);
@@ -200,7 +200,7 @@ describe('a lease that is no longer renewed', () => {
   });
 
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`because it was ${how} is held until it expires; until then it is not revoked, and its token is held`, async () => {
+    it(`a lease that is no longer renewed because it was ${how} is held until it expires; until then it is not revoked, and its token is held`, async () => {
       const scene = new Scene();
       // Its token was replaced: the session would revoke it as soon as no lease depends on it.
       const lease = scene.granted();
@@ -216,14 +216,14 @@ describe('a lease that is no longer renewed', () => {
     });
   }
 
-  it('ends at once when it is revoked, and leaves no timer', () => {
+  it('a lease that is no longer renewed ends at once when it is revoked, and leaves no timer', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.ended('l');
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
-  it('is checked at once when it is revoked after its rule restored it', async () => {
+  it('a lease that is no longer renewed is checked at once when it is revoked after its rule restored it', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.leases.ended('l');
@@ -232,21 +232,21 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
-  it('keeps its token also when its rule is deleted', () => {
+  it('a lease that is no longer renewed keeps its token also when its rule is deleted', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.release(USER.rule);
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
-  it('is not released with its rule while a poll still uses it', () => {
+  it('a lease that is no longer renewed is not released with its rule while a poll still uses it', () => {
     const scene = new Scene();
     scene.granted();
     scene.leases.release(USER.rule);
     assert.deepEqual([scene.leases.find('l')?.state, scene.holds], ['live', 1]);
   });
 
-  it('is restored for its rule, with its content in the present type', async () => {
+  it('a lease that is no longer renewed is restored for its rule, with its content in the present type', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS / 4);
@@ -262,7 +262,7 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
-  it('is not restored for another rule, nor during its revocation', async () => {
+  it('a lease that is no longer renewed is not restored for another rule, nor during its revocation', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.copied = content('l');
@@ -277,7 +277,7 @@ describe('a lease that is no longer renewed', () => {
 });
 
 describe('a lease from before a restart', () => {
-  it('is restored if it is valid and a copy has its content', async () => {
+  it('a lease from before a restart is restored if it is valid and a copy has its content', async () => {
     const scene = new Scene();
     scene.record('l');
     scene.copied = content('before');
@@ -286,7 +286,7 @@ describe('a lease from before a restart', () => {
     assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
   });
 
-  it('ends with its token, unless that has expired by its record', async () => {
+  it('a lease from before a restart ends with its token, unless that has expired by its record', async () => {
     for (const leftMs of [HOUR_MS / 2, -1]) {
       const scene = new Scene();
       const tokenExpiresAt = scene.clock.now() + leftMs;
@@ -297,7 +297,7 @@ describe('a lease from before a restart', () => {
     }
   });
 
-  it('is not restored without a copy, or if Vault does not have it', async () => {
+  it('a lease from before a restart is not restored without a copy, or if Vault does not have it', async () => {
     const scene = new Scene();
     scene.record('l');
     assert.equal(await scene.restore(), undefined);
@@ -307,7 +307,7 @@ describe('a lease from before a restart', () => {
     assert.equal(scene.holds, 0);
   });
 
-  it('belongs to one rule, also if two restore it at the same time', async () => {
+  it('a lease from before a restart belongs to one rule, also if two restore it at the same time', async () => {
     const scene = new Scene();
     scene.record('l');
     scene.copied = content('before');
