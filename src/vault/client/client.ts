@@ -224,10 +224,12 @@ export class VaultClient {
       return;
     }
     if (this.#liveness.state === 'up') this.#lastFailure = reason;
-    // The failure counts against the gate, unless the server is down. `check` never rejects.
-    void this.#liveness.check().then((isUp) => {
-      if (isUp) gate.failed(sentAt);
-    });
+    void this.#countFailure(gate, sentAt);
+  }
+
+  /** Counts the failure against the gate, unless the server is down. Never rejects. */
+  async #countFailure(gate: MountGate, sentAt: number): Promise<void> {
+    if (await this.#liveness.check()) gate.failed(sentAt);
   }
 
   /** Whether the server serves calls, by `sys/health`, which needs no token and no mount; false without an answer. Never rejects. */

@@ -1,10 +1,10 @@
 /** Address and TLS settings of a Vault server, validated once, and which servers may be called. */
 import { createHash, X509Certificate } from 'node:crypto';
-
-import { VaultError } from '../errors.ts';
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { hostAndPort } from '../../http/exchange.ts';
+import { ByteCache } from '../../runtime/byte-cache.ts';
+import { VaultError } from '../errors.ts';
 import type { AddressPattern } from '../../runtime/text/address-patterns.ts';
 
 export interface VaultServerOptions {
@@ -44,8 +44,23 @@ export class VaultServerError extends VaultError {
   }
 }
 
+/** The servers that were named last: a rule names its server in each of its keys, and many rules name the same one. */
+const KNOWN = new ByteCache<VaultServer>({ maxBytes: 256 * 1024 });
+/** Memory of a server beside its texts, bytes. */
+const SERVER_OVERHEAD = 1024;
+
 /** @throws VaultServerError naming the field and, where it cannot hold a credential, the value */
 export function parseServer(options: VaultServerOptions): VaultServer {
+  const { addr, namespace, caBundle, tlsServerName, insecureSkipVerify } = options;
+  const key = JSON.stringify([addr, namespace, caBundle, tlsServerName, insecureSkipVerify]);
+  const known = KNOWN.get(key);
+  if (known !== undefined) return known;
+  const server = newServer(options);
+  KNOWN.set(key, server, 3 * key.length + SERVER_OVERHEAD);
+  return server;
+}
+
+function newServer(options: VaultServerOptions): VaultServer {
   const url = parseAddress(options.addr);
   const namespace = trimSlashes(options.namespace);
   const caBundle = emptyToUndefined(options.caBundle);
