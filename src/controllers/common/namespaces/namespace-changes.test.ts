@@ -3,13 +3,15 @@ import { test } from 'node:test';
 import { asKey } from '../../../../test/support/keys.ts';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
-import { Slices } from '../../../runtime/queue/slices.ts';
+import { Slices, type Steps } from '../../../runtime/queue/slices.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 
 /** A change of the namespace `ab` concerns the rules `a` and `b`. */
 class Scene {
   readonly clock = new ManualClock();
   readonly enqueued: string[] = [];
+  /** What has changed of the namespaces that were searched for. */
+  readonly searched: string[] = [];
   counts = 0;
   readonly changes = new NamespaceChanges({
     engine: {
@@ -18,10 +20,7 @@ class Scene {
     },
     clock: this.clock,
     rules: {
-      rulesFor: function* (namespace) {
-        yield;
-        return namespace.split('').map((rule) => asKey<RuleKey>(rule));
-      },
+      rulesFor: (namespace, changed) => this.#rulesFor(namespace, changed),
     },
     limits: {
       recount: () => {
@@ -29,6 +28,12 @@ class Scene {
       },
     },
   });
+
+  *#rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
+    this.searched.push([namespace, ...(changed ?? [])].join(' '));
+    yield;
+    return namespace.split('').map((rule) => asKey<RuleKey>(rule));
+  }
 
   async add(...namespaces: readonly string[]): Promise<void> {
     for (const namespace of namespaces) this.changes.add(namespace, true, false);
@@ -93,13 +98,13 @@ test('the rules of a namespace from a list are enqueued at once with low priorit
 
 test('of a label that flips, the first change counts at once, and the others once a second', async () => {
   const scene = new Scene();
-  const flip = async (): Promise<void> => {
-    scene.changes.add('ab', true, false, true);
+  const flip = async (key = 'tier'): Promise<void> => {
+    scene.changes.add('ab', true, false, new Set([key]));
     await scene.add();
   };
   await flip();
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
-  for (let change = 0; change < 50; change += 1) await flip();
+  for (let change = 0; change < 50; change += 1) await flip(change === 25 ? 'team' : 'tier');
   assert.equal(scene.counts, 1);
   assert.equal(scene.isPending('a', 'ab'), true, 'a copy there may be wanted or not');
   assert.equal(scene.isPending('a', 'other'), false);
@@ -111,6 +116,7 @@ test('of a label that flips, the first change counts at once, and the others onc
   await scene.clock.advance(250);
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
   assert.equal(scene.counts, 3);
+  assert.deepEqual(scene.searched, ['ab tier', 'c', 'ab tier team'], 'the delayed change has all that has changed');
   assert.equal(scene.isPending('a', 'ab'), false);
   await scene.clock.advance(1000);
   await flip();

@@ -25,7 +25,10 @@ const FLIP_MS = 1000;
 export interface NamespaceChangesOptions {
   readonly engine: Pick<Engine, 'enqueueRule' | 'slices'>;
   readonly clock: Clock;
-  readonly rules: { readonly rulesFor: (namespace: string) => Steps<Iterable<RuleKey>> };
+  readonly rules: {
+    /** The rules that a namespace concerns. @param changed what has changed of it; `undefined`: it came or went. @see OnNamespace */
+    readonly rulesFor: (namespace: string, changed: ReadonlySet<string> | undefined) => Steps<Iterable<RuleKey>>;
+  };
   /** They depend on the number of namespaces. */
   readonly limits: { readonly recount: () => void };
 }
@@ -52,8 +55,7 @@ export class NamespaceChanges {
 
   /** If the search takes less than one slice, the search is done when this returns. */
   add(...change: Parameters<OnNamespace>): void {
-    const [namespace, , , again = false] = change;
-    if (this.#isStopped || (again && this.#isDelayed(namespace, change))) return;
+    if (this.#isStopped || this.#isDelayed(...change)) return;
     this.#namespaces.push(change);
     if (!this.#isSearching) void this.#search();
   }
@@ -67,9 +69,12 @@ export class NamespaceChanges {
     this.#rules.clear();
   }
 
-  /** Delays a change of labels or consent, if there was one lately. */
-  #isDelayed(namespace: string, change: Parameters<OnNamespace>): boolean {
+  /** Delays a change of labels or consent, if there was one lately. Several changes become one, of all that has changed. */
+  #isDelayed(...[namespace, there, initial, changed]: Parameters<OnNamespace>): boolean {
+    if (changed === undefined) return false;
     const isDelayed = this.#flipping.has(namespace);
+    const [, , , before = []] = this.#flipping.get(namespace) ?? [];
+    const change: Parameters<OnNamespace> = [namespace, there, initial, new Set([...before, ...changed])];
     this.#flipping.set(namespace, isDelayed ? change : undefined);
     this.#flipTimer ??= this.#options.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
     return isDelayed;
@@ -95,9 +100,9 @@ export class NamespaceChanges {
     }
   }
 
-  *#searchFor(...[name, , initial]: Parameters<OnNamespace>): Steps<void> {
+  *#searchFor(...[name, , initial, changed]: Parameters<OnNamespace>): Steps<void> {
     const { engine, rules, limits } = this.#options;
-    for (const rule of yield* rules.rulesFor(name)) {
+    for (const rule of yield* rules.rulesFor(name, changed)) {
       if (initial) engine.enqueueRule(rule, 'low');
       else this.#rules.add(rule);
     }

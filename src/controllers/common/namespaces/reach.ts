@@ -11,7 +11,11 @@
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import type { NamespaceFacts, Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import {
+  ACCEPT_FROM_ANNOTATION,
+  type NamespaceFacts,
+  type Namespaces,
+} from '../../../copy/cluster/watch/namespaces.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
@@ -47,6 +51,15 @@ export class Reach {
     this.#limits = limits;
     const { sources, destinations, excluded } = limits;
     this.labelKeys = [sources, destinations, excluded].flatMap((filter) => filter?.keys ?? []);
+  }
+
+  /**
+   * @param changed what has changed of a namespace (@see OnNamespace)
+   * @returns the labels by which a rule must select to be concerned; `undefined`: all rules are, because limits or consent are
+   */
+  concernedBy(changed: ReadonlySet<string> | undefined): ReadonlySet<string> | undefined {
+    const isForAll = changed?.has(ACCEPT_FROM_ANNOTATION) === true || this.labelKeys.some((key) => changed?.has(key));
+    return isForAll ? undefined : changed;
   }
 
   /** Why no rule may copy from a namespace; `undefined`: it may. */

@@ -63,16 +63,20 @@ export function* selectedIn(
 
 /**
  * The rules that a change of a namespace concerns: their selections have its name. One step for each rule.
+ * @param changed only those that select by one of these labels; `undefined`: all
  * @param atHome also those that are in the namespace: whether they may copy from there depends on its labels
  */
 export function* rulesSelecting(
   namespace: string,
   rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
+  changed: ReadonlySet<string> | undefined,
   atHome: boolean,
 ): Steps<readonly RuleKey[]> {
   const found: RuleKey[] = [];
   for (const [rule, selection] of rules) {
-    if (selects(selection, namespace) || (atHome && namespaceOf(rule) === namespace)) found.push(rule);
+    const isConcerned = changed === undefined || selection.labels?.keys.some((key) => changed.has(key)) === true;
+    const isSelecting = isConcerned && (selects(selection, namespace) || (atHome && namespaceOf(rule) === namespace));
+    if (isSelecting) found.push(rule);
     yield;
   }
   return found;

@@ -66,9 +66,10 @@ export class MirrorRules implements RuleSet {
     return spec;
   }
 
-  /** The mirrors that a change of a namespace concerns. */
-  rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    return rulesSelecting(namespace, this.#selections(), this.#options.reach.labelKeys.length > 0);
+  /** The mirrors that a change of a namespace concerns. @see NamespaceChangesOptions */
+  rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
+    const { reach } = this.#options;
+    return rulesSelecting(namespace, this.#selections(), reach.concernedBy(changed), reach.labelKeys.length > 0);
   }
 
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {

@@ -84,9 +84,10 @@ export class ReplicatorRules implements RuleSet {
     return this.#options.limits;
   }
 
-  /** The rules that a change of a namespace concerns. */
-  rulesFor(namespace: string): Steps<readonly RuleKey[]> {
-    return rulesSelecting(namespace, this.#selections, this.#options.reach.labelKeys.length > 0);
+  /** The rules that a change of a namespace concerns. @see NamespaceChangesOptions */
+  rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
+    const { reach } = this.#options;
+    return rulesSelecting(namespace, this.#selections, reach.concernedBy(changed), reach.labelKeys.length > 0);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */

@@ -14,8 +14,9 @@ function namespace(name: string, labels: Texts = {}, annotations: Texts = {}, ui
 /** The changes that the handlers are told, since the last call. */
 function recorded(namespaces: Namespaces): () => string[] {
   const changes: string[] = [];
-  namespaces.onChange((name, there, _initial, again = false) => {
-    changes.push(`${name} ${there ? (again ? 'changed' : 'came') : 'went'}`);
+  namespaces.onChange((name, there, _initial, changed) => {
+    const facts = changed && ` ${[...changed].join()}`;
+    changes.push(`${name} ${there ? (facts === undefined ? 'came' : `changed${facts}`) : 'went'}`);
   });
   return () => changes.splice(0);
 }
@@ -41,7 +42,12 @@ test('labels with kept keys and the consent are facts, whose changes are told', 
   assert.deepEqual(namespaces.factsOf('a'), { labels: {}, acceptFrom: '' });
   namespaces.sink.upsert(namespace('a'), false);
   assert.equal(namespaces.factsOf('a'), undefined);
-  assert.deepEqual(changes(), ['a came', 'a changed', 'a changed', 'a changed']);
+  assert.deepEqual(changes(), [
+    'a came',
+    'a changed tier',
+    `a changed tier,${ACCEPT_FROM_ANNOTATION}`,
+    `a changed ${ACCEPT_FROM_ANNOTATION}`,
+  ]);
   namespaces.sink.upsert(namespace('a', { tier: 'x' }, {}, 'again'), false);
   namespaces.sink.remove(namespace('a'));
   assert.equal(namespaces.factsOf('a'), undefined);
@@ -65,7 +71,7 @@ test('a new key is known after a list, in which what the watch brings meanwhile 
   const labels = ['a', 'b', 'c', 'd', 'unknown'].map((name) => namespaces.factsOf(name)?.labels['tier']);
   assert.deepEqual(labels, ['listed', 'new', undefined, undefined, undefined]);
   assert.deepEqual([namespaces.knows(['tier']), namespaces.knows(['tier', 'late'])], [true, false]);
-  assert.deepEqual(changes(), ['b changed', 'c went'], 'the rules that asked for the key wait for the list');
+  assert.deepEqual(changes(), ['b changed tier', 'c went'], 'the rules that asked for the key wait for the list');
 });
 
 test('a list for a new key hides no change of what is known from the watch that tells it', async () => {
@@ -83,7 +89,7 @@ test('a list for a new key hides no change of what is known from the watch that 
   assert.deepEqual(namespaces.factsOf('a'), { labels: { tier: 'old', team: 'x' } });
   namespaces.sink.upsert(newer, false);
   assert.deepEqual(namespaces.factsOf('a'), { labels: { tier: 'new', team: 'x' }, acceptFrom: '' });
-  assert.deepEqual(changes(), ['a changed']);
+  assert.deepEqual(changes(), [`a changed tier,${ACCEPT_FROM_ANNOTATION}`]);
 });
 
 test('a list that fails makes no key known', async () => {

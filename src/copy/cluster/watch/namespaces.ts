@@ -23,10 +23,10 @@ export interface NamespaceFacts {
 }
 
 /**
- * A namespace was created (perhaps again under its name), or its deletion began. `initial`: it comes from a list. `again`: it was there before, and
- * its facts have changed.
+ * A namespace was created (perhaps again under its name), or its deletion began. `initial`: it comes from a list. `changed`: it was there before, and
+ * these of its facts have changed: the keys of labels, and `ACCEPT_FROM_ANNOTATION` for the consent.
  */
-export type OnNamespace = (name: string, there: boolean, initial: boolean, again?: boolean) => void;
+export type OnNamespace = (name: string, there: boolean, initial: boolean, changed?: ReadonlySet<string>) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
@@ -74,7 +74,7 @@ export class Namespaces {
   /** Whether this is what the watch has brought of the namespace. */
   isKnown({ metadata: { name, uid, labels, annotations } }: KubeObject): boolean {
     const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
-    return this.#uids.get(name) === uid && sameFacts(this.#facts.get(name), facts);
+    return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
   }
 
   /** Keeps the labels with these keys from now on. Those of a namespace that is there are known after its next event, or a `relist`. */
@@ -117,9 +117,9 @@ export class Namespaces {
       }
       const isNew = this.#uids.get(name) !== uid;
       if (isNew) this.#uids.set(name, uid);
-      const isChanged = this.#learn(metadata);
+      const changed = this.#learn(metadata);
       if (isNew) this.#changed(name, true, initial);
-      else if (isChanged) this.#changed(name, true, initial, true);
+      else if (changed.size > 0) this.#changed(name, true, initial, changed);
       return true;
     },
     remove: ({ metadata }) => {
@@ -131,13 +131,12 @@ export class Namespaces {
     },
   };
 
-  /** @returns whether the facts are others than before */
-  #learn({ name, labels, annotations }: ObjectMeta): boolean {
-    const before = this.#facts.get(name);
-    const after = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
-    if (sameFacts(before, after)) return false;
-    this.#put(name, after);
-    return true;
+  /** @returns what has changed. @see OnNamespace */
+  #learn({ name, labels, annotations }: ObjectMeta): ReadonlySet<string> {
+    const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
+    const changed = differences(this.#facts.get(name), facts);
+    if (changed.size > 0) this.#put(name, facts);
+    return changed;
   }
 
   #put(name: string, facts: NamespaceFacts | undefined): void {
@@ -173,12 +172,13 @@ export class Namespaces {
   }
 }
 
-function sameFacts(a: NamespaceFacts | undefined, b: NamespaceFacts | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  const keys = Object.keys(a.labels);
-  return (
-    a.acceptFrom === b.acceptFrom &&
-    keys.length === Object.keys(b.labels).length &&
-    keys.every((key) => a.labels[key] === b.labels[key])
-  );
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** @see OnNamespace */
+function differences(a: NamespaceFacts | undefined, b: NamespaceFacts | undefined): ReadonlySet<string> {
+  if (a === b) return NOTHING;
+  const keys = Object.keys({ ...a?.labels, ...b?.labels });
+  const changed = keys.filter((key) => a?.labels[key] !== b?.labels[key]);
+  if (a?.acceptFrom !== b?.acceptFrom) changed.push(ACCEPT_FROM_ANNOTATION);
+  return changed.length === 0 ? NOTHING : new Set(changed);
 }

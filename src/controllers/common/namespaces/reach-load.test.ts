@@ -1,0 +1,149 @@
+/** Many rules with selectors, and many namespaces whose labels change: how often rules are evaluated, and what a namespace with labels costs. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import type { KubeObject } from '../../../kube/api.ts';
+import { Slices } from '../../../runtime/queue/slices.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import type { SecretMirror } from '../../mirrors/api.ts';
+import { createMirrorStore } from '../../mirrors/rules/mirror-store.ts';
+import { MirrorRules } from '../../mirrors/rules/rule-set.ts';
+import { RuleLimits } from '../rules/rule-limits.ts';
+import { NamespaceChanges } from './namespace-changes.ts';
+import { reachOf } from './reach.ts';
+
+const NAMESPACES = 10_000;
+/** Mirrors that select by the label which changes, and others with a key of their own each. */
+const SELECTING = 20;
+const IDLE = 480;
+/** Rules wait so long for more namespaces, ms. */
+const BATCH_MS = 250;
+
+class Scene {
+  readonly clock = new ManualClock();
+  readonly namespaces = new Namespaces();
+  /** How often each rule was enqueued. */
+  readonly enqueued = new Map<RuleKey, number>();
+  #version = 0;
+
+  constructor(limitKeys?: string) {
+    const reach = reachOf({
+      sourceNamespaces: undefined,
+      destinationNamespaces: limitKeys === undefined ? undefined : { selector: limitKeys },
+      excludedNamespaces: undefined,
+      requireConsent: false,
+    });
+    const mirrors = createMirrorStore();
+    for (let index = 0; index < SELECTING + IDLE; index += 1) {
+      const [name, key] = index < SELECTING ? [`selecting-${index}`, 'tier'] : [`idle-${index}`, `key-${index}`];
+      const destination = { namespaceSelector: { matchLabels: { [key]: 'prod' } } };
+      const metadata = { name, namespace: 'home', uid: name, resourceVersion: '1', creationTimestamp: '' };
+      const mirror: SecretMirror = { metadata, spec: { source: { name }, destination } };
+      mirrors.put(mirror);
+      this.namespaces.keep([key]);
+    }
+    const limits = new RuleLimits({ namespaces: () => this.namespaces.size, onChange: () => undefined });
+    const rules = new MirrorRules({
+      mirrors,
+      namespaces: this.namespaces,
+      limits,
+      reach,
+      patterns: new PatternCache('full'),
+      secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
+      viewOf: () => ({ state: 'unknown' }),
+    });
+    const engine = {
+      slices: new Slices(this.clock),
+      enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),
+    };
+    const changes = new NamespaceChanges({ engine, clock: this.clock, rules, limits });
+    for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
+    this.namespaces.onChange((...change) => changes.add(...change));
+  }
+
+  label(name: string, labels: Record<string, string>): void {
+    this.#version += 1;
+    this.namespaces.sink.upsert(namespaceObject(name, labels, String(this.#version)), false);
+  }
+
+  /** Lets the search end, which works in slices. */
+  async searched(): Promise<void> {
+    for (let seen = -1; seen !== this.#total; await this.clock.advance(4 * BATCH_MS)) seen = this.#total;
+  }
+
+  get #total(): number {
+    let sum = 0;
+    for (const count of this.enqueued.values()) sum += count;
+    return sum;
+  }
+
+  /** The rules that were enqueued, by the first part of their names, and how often at most. */
+  get result(): string[] {
+    const most = new Map<string, number>();
+    for (const [rule, count] of this.enqueued) {
+      const kind = rule.replace(/^.*\/|-.*$/g, '');
+      most.set(kind, Math.max(most.get(kind) ?? 0, count));
+    }
+    return [...most].map(([kind, count]) => `${kind} ${count}`);
+  }
+}
+
+function namespaceObject(name: string, labels: Record<string, string>, resourceVersion: string): KubeObject {
+  return { metadata: { name, uid: name, resourceVersion, creationTimestamp: '', labels } };
+}
+
+test('of 10,000 namespaces that change a label at once, only the rules that select by it hear, once for the first and once for the others', async () => {
+  const scene = new Scene();
+  for (let index = 0; index < NAMESPACES; index += 1) scene.label(`n-${index}`, { tier: 'prod' });
+  await scene.searched();
+  assert.deepEqual(scene.result, ['selecting 2']);
+  assert.equal(scene.enqueued.size, SELECTING);
+});
+
+test('a change of consent, or of a label that a limit reads, concerns all rules', async () => {
+  const scene = new Scene('zone');
+  scene.namespaces.keep(['zone']);
+  scene.label('n-0', { zone: 'a' });
+  await scene.searched();
+  assert.equal(scene.enqueued.size, SELECTING + IDLE);
+});
+
+test('for a label that flips 50 times a second, a rule is enqueued once a second', async () => {
+  const scene = new Scene();
+  const seconds = 5;
+  for (let flip = 0; flip < 50 * seconds; flip += 1) {
+    scene.label('n-0', flip % 2 === 0 ? { tier: 'prod' } : {});
+    await scene.clock.advance(20);
+  }
+  await scene.searched();
+  assert.deepEqual(scene.result, [`selecting ${seconds + 1}`]);
+});
+
+test('a namespace with labels takes at most half a kilobyte more than one without', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const used = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const namespaces = new Namespaces();
+  namespaces.keep(['tier', 'team']);
+  const fill = (labels: (index: number) => string): void => {
+    for (let index = 0; index < NAMESPACES; index += 1)
+      namespaces.sink.upsert(
+        JSON.parse(`{"metadata":{"name":"n-${index}","uid":"u-${index}",${labels(index)}}}`),
+        false,
+      );
+  };
+  fill(() => '"labels":{}');
+  const before = used();
+  fill((index) => `"labels":{"tier":"prod","team":"team-${index}"}`);
+  const bytes = (used() - before) / NAMESPACES;
+  assert.equal(namespaces.factsOf('n-1')?.labels['team'], 'team-1');
+  assert.ok(bytes > 0 && bytes <= 512, `${bytes} bytes`);
+});
