@@ -19,9 +19,13 @@ export interface PermissionRules {
   readonly patterns: PatternCache;
 }
 
-/** `denied`: the target must not have the data. `cancelled`: the annotations are invalid, so the target stays as it is. */
+/**
+ * - `denied`: the target must not have the data.
+ * - `cancelled`: the annotations are invalid, so the target stays as it is.
+ * - `loop`: all lists allow the target, but the source is a copy of it. The target stays as it is.
+ */
 export interface Denial {
-  readonly result: 'denied' | 'cancelled';
+  readonly result: 'denied' | 'cancelled' | 'loop';
   readonly refusal: Refusal;
 }
 
@@ -67,7 +71,7 @@ function inheritedPermission(
   if (listed !== undefined) return listed;
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
-    return { result: 'cancelled', refusal: userCause('Loop', message) };
+    return { result: 'loop', refusal: userCause('Loop', message) };
   }
   return undefined;
 }

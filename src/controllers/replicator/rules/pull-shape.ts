@@ -81,10 +81,9 @@ export class PullShape implements Shape {
     const where = `source ${this.#source.namespace}/${this.#source.name}`;
     const refusal = unknownOn(this.#settings, where, source);
     const denial = permission(this.#settings, this.#target, this.#source, source);
-    const cancelled = refusal ?? (denial?.result === 'cancelled' ? denial.refusal : undefined);
+    const cancelled = refusal ?? (denial?.result === 'denied' ? undefined : denial?.refusal);
     if (cancelled !== undefined) {
-      // A loop is detected only after all lists allow the target.
-      const isAllowedByLists = denial === undefined || denial.refusal.reason === 'Loop';
+      const isAllowedByLists = denial === undefined || denial.result === 'loop';
       return failing(isAllowedByLists ? cancelled : this.#withoutDetails({ state: 'error', ...cancelled }));
     }
     if (denial !== undefined)

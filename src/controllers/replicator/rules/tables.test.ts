@@ -84,7 +84,7 @@ describe('annotations', () => {
 });
 
 describe('permission to pull into target-ns/target', () => {
-  const table: readonly [string, boolean, Row, string, 'allowed' | 'denied' | 'cancelled'][] = [
+  const table: readonly [string, boolean, Row, string, 'allowed' | 'denied' | 'cancelled' | 'loop'][] = [
     ['nothing', false, {}, 'target-ns', 'denied'],
     ['--allow-all', true, {}, 'target-ns', 'allowed'],
     ['forbidden', true, { allowed: 'false' }, 'target-ns', 'denied'],
@@ -119,7 +119,7 @@ describe('permission to pull into target-ns/target', () => {
       false,
       { allowed: 'true', from: 'o/o', inherited: '.*', origin: 'target-ns/target' },
       'target-ns',
-      'cancelled',
+      'loop',
     ],
   ];
   for (const [title, allowAll, row, namespace, summary] of table) {
