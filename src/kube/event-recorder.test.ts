@@ -41,6 +41,15 @@ test('after an hour without it the same event is a new one', () => {
   assert.equal(later?.count, 1);
 });
 
+test('an event that says how things are has one name in every process', () => {
+  const nameOf = (more: Partial<EventInput>): string | undefined =>
+    new EventCorrelator().correlate('test', event({ isState: true, ...more }), START)?.name;
+  assert.equal(nameOf({}), nameOf({}));
+  assert.match(nameOf({}) ?? '', /^db\.[0-9a-f]{20}$/);
+  const others = [{ message: 'else' }, { reason: 'Else' }, { subject: { ...subject, uid: 'u2' } }];
+  assert.equal(new Set([nameOf({}), ...others.map(nameOf)]).size, 4);
+});
+
 test('property: one object and type has at most 25 events at once, then one in five minutes', () => {
   const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200, size: 'max' });
   fc.assert(

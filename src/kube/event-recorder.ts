@@ -11,6 +11,7 @@
  * No other work waits for events, and their failures do not reach callers. Many events of one namespace neither delay nor displace those of
  * another one: their writes take turns, and each namespace has a share of the list.
  */
+import { createHash } from 'node:crypto';
 import { ByteCache } from '../runtime/byte-cache.ts';
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -39,6 +40,8 @@ export interface EventInput {
   readonly reason: string;
   /** Cut to 1,024 bytes. */
   readonly message: string;
+  /** It says how things are, not what happened: another process does not write it again while the server has it. */
+  readonly isState?: true;
 }
 
 /** One Event object as it is now. */
@@ -113,7 +116,8 @@ export class EventCorrelator {
       known.lastAt = now;
       return known;
     }
-    const name = eventName(input.subject.name, now, this.#random());
+    const { name: subject } = input.subject;
+    const name = input.isState === true ? stateName(subject, key) : eventName(subject, now, this.#random());
     const record = { ...input, name, count: 1, firstAt: now, lastAt: now, isCreated: false, tries: 0 };
     this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
     return record;
@@ -131,11 +135,19 @@ export class EventCorrelator {
   }
 }
 
-/** `<object>.<hex>`, cut so that it is a valid name; the hex is the time and 20 random bits. */
+/** `<object>.<hex>`; the hex is the time and 20 random bits. */
 export function eventName(object: string, now: number, random: number): string {
-  const suffix = `.${now.toString(16)}${Math.floor(random * 2 ** 20)
-    .toString(16)
-    .padStart(5, '0')}`;
+  const bits = Math.floor(random * 2 ** 20).toString(16);
+  return nameWith(object, `.${now.toString(16)}${bits.padStart(5, '0')}`);
+}
+
+/** The same for equal events in every process. @param event all that makes it equal to another one */
+function stateName(object: string, event: string): string {
+  return nameWith(object, `.${createHash('sha256').update(event).digest('hex').slice(0, 20)}`);
+}
+
+/** Cut so that it is a valid name. */
+function nameWith(object: string, suffix: string): string {
   return object.slice(0, 253 - suffix.length).replace(/[.-]+$/u, '') + suffix;
 }
 
@@ -260,9 +272,9 @@ export class EventRecorder {
       try {
         await this.#post(record, signal);
       } catch (error) {
-        // An earlier try was carried out, but its answer was lost.
         if (!isAlreadyExists(error)) throw error;
-        await this.#patch(record, signal);
+        // An earlier try was carried out, but its answer was lost; or another process has said the same.
+        if (record.isState !== true) await this.#patch(record, signal);
       }
     }
     record.isCreated = true;

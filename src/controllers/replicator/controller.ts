@@ -84,7 +84,7 @@ class ReplicatorController implements Controller {
       rules,
       recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
         const subject = { apiVersion, kind, namespace, name, uid };
-        recordEvent(EVENT_COMPONENT, { subject, ...event });
+        recordEvent(EVENT_COMPONENT, { subject, ...event, isState: true });
       },
       isNamespacePending: (...copy) => this.#changes.isPending(...copy),
     });

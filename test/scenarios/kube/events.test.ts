@@ -82,6 +82,22 @@ test('eleven equal messages become one Event with count eleven', async () => {
   assert.deepEqual(methods, ['POST', 'PATCH']);
 });
 
+test('an event that says how things are is not written again by the next process', async () => {
+  const state = { ...noSecret(subject('restarted')), isState: true } as const;
+  for (const expected of [1, 1]) {
+    await using events = recorder();
+    events.record('mirrors.kts.studio', state);
+    await written(events);
+    const found = await eventsOf(state.subject);
+    assert.deepEqual(
+      found.map(({ count }) => count),
+      [expected],
+    );
+  }
+  const [event] = await eventsOf(state.subject);
+  assert.equal(event.firstTimestamp, event.lastTimestamp, 'the second process has written nothing');
+});
+
 test('a cluster-scoped object has its events in the namespace default', async () => {
   await using events = recorder();
   const { namespace: _, ...namespaced } = subject('shop', { kind: 'Namespace' });

@@ -85,6 +85,6 @@ export class ConsentWatch {
     this.#reported.set(name, report);
     const message = `annotation ${ACCEPT_FROM_ANNOTATION} ${consent.problem}; no rule of another namespace copies into this one`;
     const subject = { apiVersion: 'v1', kind: 'Namespace', name, uid };
-    this.#record({ subject, type: 'Warning', reason: 'InvalidConsent', message });
+    this.#record({ subject, type: 'Warning', reason: 'InvalidConsent', message, isState: true });
   }
 }
