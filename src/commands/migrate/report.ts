@@ -5,6 +5,7 @@
 import type { TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } from '../actions.ts';
 import { hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
+import { command } from '../../runtime/text/command.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
 import type { FindingVerdict } from '../../controllers/common/migration.ts';
 import { copiesText, TextParts } from '../output/text.ts';
@@ -118,7 +119,7 @@ function endOf(programs: readonly MigrationProgram[], unchanged: number, isAppli
     const changes = findings.filter(({ verdict }) => verdict === 'change').length;
     if (isApplied || changes === 0) continue;
     const text = changes === 1 ? 'the change' : `the ${changes} changes`;
-    lines.push(`To write ${text} of ${program}: keyferry migrate --from ${program} --apply`);
+    lines.push(`To write ${text} of ${program}: ${command(`migrate --from ${program} --apply`)}`);
   }
   return lines;
 }

@@ -8,6 +8,7 @@ import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
+import { command } from '../../runtime/text/command.ts';
 import type { Given } from './changes.ts';
 import type { Decision, Later } from '../../copy/plan/decide.ts';
 
@@ -208,8 +209,8 @@ export function plannedAction(decision: Decision['plan'], whyUnwanted: string): 
 
 const WAIT_REASONS: Readonly<Record<Later['because'], string>> = {
   namespace: 'its namespace is being deleted',
-  owner: 'its rule is being modified; run keyferry plan again',
-  changed: 'another client is modifying it; run keyferry plan again',
+  owner: `its rule is being modified; run ${command('plan')} again`,
+  changed: `another client is modifying it; run ${command('plan')} again`,
 };
 
 function sourceOf(source: ResourceKey | undefined): string {

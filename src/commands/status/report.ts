@@ -1,4 +1,5 @@
 /** The report of `keyferry status`, made from a snapshot, and its tables. */
+import { command } from '../../runtime/text/command.ts';
 import {
   byName,
   type FailingTarget,
@@ -152,7 +153,7 @@ export function statusText(
   parts.lines(leaders.map((leader) => leaderLine(leader)));
   parts.lines(notes);
   for (const system of missing)
-    parts.lines([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);
+    parts.lines([`The CRD of ${system} is not installed: run ${command('crds')} | kubectl apply --server-side -f -`]);
   return parts.toString();
 }
 

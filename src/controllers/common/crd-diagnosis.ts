@@ -13,6 +13,7 @@ import { pathIn } from '../../kube/watch/watch-group.ts';
 import type { Log } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
+import { command } from '../../runtime/text/command.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
 
@@ -23,7 +24,7 @@ export type CrdAdvice = Readonly<Record<Cause, string | undefined>>;
 
 /** The advice for a CRD that Keyferry brings. @param crd `<plural>.<group>` */
 export function crdAdvice(crd: string): Readonly<Record<Cause, string>> {
-  const install = 'keyferry crds | kubectl apply --server-side -f -';
+  const install = `${command('crds')} | kubectl apply --server-side -f -`;
   return {
     missing: `the CRD ${crd} is not installed: run \`${install}\``,
     webhook:

@@ -1,5 +1,6 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
 import type { TargetPlace } from '../common/snapshot/status-report.ts';
+import { command } from '../../runtime/text/command.ts';
 import { someOf } from '../../runtime/text/some-of.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { occursIn, selects } from '../common/namespaces/selection.ts';
@@ -59,7 +60,7 @@ async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<r
   };
   const convert: Step = {
     object: CRD,
-    text: 'its conversion webhook belongs to the original: removes it. After that, apply the output of `keyferry crds`',
+    text: `its conversion webhook belongs to the original: removes it. After that, apply the output of \`${command('crds')}\``,
     write: withoutWebhook,
   };
   return isOldStored ? [store, convert] : [convert];

@@ -6,6 +6,7 @@ import type { Claim, Outcome } from '../../../copy/model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
+import { command } from '../../../runtime/text/command.ts';
 import type { Condition } from '../rules/rule-statuses.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { ListedRule, RuleReader, Unwanted } from './reader.ts';
@@ -247,8 +248,8 @@ export function leftoverOf(
 ): { readonly verdict: 'leftover' | 'manual'; readonly reason: string } {
   const stays = `${why}; ${STAYS}`;
   if (because !== undefined) return { verdict: 'manual', reason: `${stays}, because ${because}` };
-  const command = `keyferry migrate --from ${program} --apply --delete-leftovers`;
-  return { verdict: 'leftover', reason: `${stays} until it is deleted by ${command}` };
+  const how = command(`migrate --from ${program} --apply --delete-leftovers`);
+  return { verdict: 'leftover', reason: `${stays} until it is deleted by ${how}` };
 }
 
 /** The rule that makes, fills or uses an object, of Keyferry or of another program; also that none may be known. */
