@@ -92,13 +92,16 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
     } finally {
       if (ground.borrowed) allClean = await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
     }
+  } catch (error) {
+    if (hasStarted || !ground.borrowed) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    const crdsGone = await deleteCrds(crds, cluster, screen);
+    throw crdsGone ? new Error(`${message}\n  This cluster is as it was before.`, { cause: error }) : error;
   } finally {
-    if (ground.borrowed) {
+    if (ground.borrowed && hasStarted) {
       const crdsGone = await deleteCrds(crds, cluster, screen);
       screen.blank();
-      if (!hasStarted) {
-        if (crdsGone) screen.done('this cluster is as it was before');
-      } else if ((await namespacesGone(cluster, screen)) && allClean && crdsGone) {
+      if ((await namespacesGone(cluster, screen)) && allClean && crdsGone) {
         screen.done('deleted all objects of the demo from this cluster');
       }
     }

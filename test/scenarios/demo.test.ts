@@ -208,7 +208,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       assert.equal(await run.exit(), 1);
       assert.match(
         run.output,
-        /✓ this cluster is as it was before\n\n✗ demo: the demo would copy to existing namespaces: project-a-theirs\n$/,
+        /\n\n✗ demo: the demo would copy to existing namespaces: project-a-theirs\n {2}This cluster is as it was before\.\n$/,
       );
       assert.doesNotMatch(run.output, /deleted all objects|namespaces still in deletion/);
       const crd = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
