@@ -8,9 +8,10 @@ import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
 import type { Change, Finding, ProgramFindings, ProgramReader } from '../controllers/common/migration.ts';
 import { programReaders } from '../controllers/list.ts';
-import type { ResourceKey } from '../copy/model/keys.ts';
+import { controllerOf, type ResourceKey } from '../copy/model/keys.ts';
 import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
+import { command } from '../runtime/text/command.ts';
 import type { MigrateOptions } from './actions.ts';
 import {
   exitCodeOf,
@@ -22,6 +23,7 @@ import {
 import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/writes.ts';
 import { type CommandContext, type CommandResult, readSnapshot, requireCoverage } from './output/reading.ts';
 import { reportText } from './output/text.ts';
+import type { Entry } from '../copy/book/claim-book.ts';
 import type { Decision } from '../copy/plan/decide.ts';
 import { type PlannedTarget, rowsOn } from './plan/rows.ts';
 
@@ -60,7 +62,7 @@ class Migration {
     const found = await this.#find(readers, before);
     const changes = [...found.values()].flatMap((one) => one.changes);
     const after = changes.length === 0 ? before : await this.#snapshot(changes);
-    const start = await startOf(after);
+    const start = await startOf(after, (target) => from === undefined || isOf(found, after.claims.book.on(target)));
     const programs: MigrationProgram[] = [];
     for (const [{ program }, one] of found) {
       const here = running.found.filter((other) => other.reader.program === program);
@@ -115,7 +117,7 @@ class Migration {
       const [program] = prepared.keys();
       if (program === undefined || !(error instanceof ApiError) || error.status < 500) throw error;
       const why = steps.map(({ object, text }) => `${object.name}: ${text}`).join('; ');
-      throw new Error(`${errorText(error)}. keyferry migrate --from ${program} --apply helps: ${why}`, {
+      throw new Error(`${errorText(error)}. ${command(`migrate --from ${program} --apply`)} helps: ${why}`, {
         cause: error,
       });
     }
@@ -163,6 +165,9 @@ class Migration {
       objects,
       namespaces: [...namespaces.names()].toSorted(),
       heldBy: (object: ResourceKey) => heldBy(snapshot, object),
+      copiedBy: (object: ResourceKey) => {
+        return [...snapshot.claims.book.from(object)].find(({ claim }) => claim.mode === 'own')?.claim.owner.title;
+      },
       signal,
     };
     const found = new Map<ProgramReader, ProgramFindings>();
@@ -193,9 +198,19 @@ export interface Start {
 
 type Rows = ReturnType<typeof rowsOn>;
 
-/** @throws the errors of `api.request` */
-export async function startOf(snapshot: Snapshot): Promise<Start> {
-  const targets = targetsIn(snapshot);
+/** Whether a rule of these programs is for a target. Of a target without a rule it is not known. */
+function isOf(found: Iterable<readonly [ProgramReader, ProgramFindings]>, entries: readonly Entry[]): boolean {
+  const isOurs = [...found].some(([{ controller }, { concerns = () => false }]) =>
+    entries.some(({ claim: { owner, target, source = target } }) => {
+      return controllerOf(owner.key) === controller || concerns(source) || concerns(target);
+    }),
+  );
+  return isOurs || entries.length === 0;
+}
+
+/** @param isAsked whether a target is one of those that were asked for. @throws the errors of `api.request` */
+export async function startOf(snapshot: Snapshot, isAsked: (target: ResourceKey) => boolean): Promise<Start> {
+  const targets = new Set([...targetsIn(snapshot)].filter((target) => isAsked(target)));
   await snapshot.decide(targets);
   const rows: { target: ResourceKey; row: PlannedTarget }[] = [];
   const different = new Map<ResourceKey, string>();

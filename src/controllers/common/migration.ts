@@ -48,6 +48,8 @@ export interface ProgramFindings {
   readonly changes: readonly Change[];
   /** What could not be read. */
   readonly notes?: readonly string[];
+  /** Whether an object requests copies of the program or is one, where no controller is for its objects alone. */
+  readonly concerns?: (object: ResourceKey) => boolean;
 }
 
 export interface MigrationContext {
@@ -60,6 +62,8 @@ export interface MigrationContext {
   readonly namespaces: readonly string[];
   /** The rule that makes, fills or uses an object, of Keyferry or of another program. */
   readonly heldBy: (object: ResourceKey) => string | undefined;
+  /** The rule of Keyferry that copies an object to other places. */
+  readonly copiedBy: (object: ResourceKey) => string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 

@@ -6,6 +6,7 @@ import { isNotFound } from '../../kube/errors.ts';
 import { listEach } from '../../kube/list-each.ts';
 import { isMark } from '../common/excluded-metadata.ts';
 import type { Finding, ProgramFindings, MigrationContext, ProgramReader } from '../common/migration.ts';
+import { MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
 
 /** Keys of one object that a finding names. */
@@ -16,6 +17,7 @@ export const kubelbMigration: ProgramReader = {
   image: /^kubelb(-ccm|-manager)?(-ee)?$/,
   // The Lease is that of Keyferry.
   mustBeStopped: false,
+  controller: MANAGER_CONTROLLER,
   find,
 };
 

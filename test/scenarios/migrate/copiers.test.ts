@@ -76,8 +76,13 @@ describe('reflector', () => {
       'manual team-b/reflected',
       'unsupported home/by-label',
     ];
+    // Nothing of reflector.
+    await scene.secret('home/own-push', { p: '1' }, { 'k8s-replicator/replicate-to-namespaces': 'team-a' });
+    const isPushed = ({ name }: { readonly name: string }): boolean => name === 'own-push';
+    assert.ok((await scene.migrate([])).report.targets.some(isPushed));
     const before = await plane.api.list('/api/v1/secrets');
     const first = await scene.migrate(['--from', 'reflector']);
+    assert.ok(!first.report.targets.some(isPushed));
     assert.deepEqual(first.lines, expected);
     assert.equal(first.code, 3);
     assert.match(first.textOf('manual team-b/reflected'), /would not keep its data \(data differ\)/);

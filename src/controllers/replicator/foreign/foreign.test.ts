@@ -74,7 +74,7 @@ const keyOf = (place: string): ResourceKey => {
 };
 
 /** The rows of all programs. A change has the verdict `change`. */
-async function rowsOf(all: readonly Given[]) {
+async function rowsOf(all: readonly Given[], copiedBy: MigrationContext['copiedBy'] = () => undefined) {
   const objects = new Map(
     all.map(({ place, request, marks: { annotations = {}, labels = {} } }) => {
       return [keyOf(place), observedObject({ annotations: { ...annotations, ...request.annotations }, labels })];
@@ -83,7 +83,7 @@ async function rowsOf(all: readonly Given[]) {
   const requests = FOREIGN.map((program) => new ForeignRequests(program, objects));
   const heldBy = (key: ResourceKey): string | undefined => requests.flatMap((one) => one.heldBy(key) ?? [])[0];
   const config = { replicator: { annotationsPrefix: 'k8s-replicator', allowAll: false } };
-  const context = { objects, config: config as ReadingConfig, heldBy } as unknown as MigrationContext;
+  const context = { objects, config: config as ReadingConfig, heldBy, copiedBy } as unknown as MigrationContext;
   const found = await Promise.all(FOREIGN.map(async (program) => await foreignReader(program).find(context)));
   const rows: { verdict: string; place: string; text: string }[] = [];
   for (const { findings, changes } of found) {
@@ -162,6 +162,16 @@ describe('the objects of other copiers', () => {
       rows.map(({ verdict, place }) => `${verdict} ${place}`),
       ['manual team-a/one', 'manual team-b/one', 'manual team-a/two', 'manual team-b/two'],
     );
+  });
+
+  it('with a selector of labels are open until a rule of Keyferry copies them', async () => {
+    const request = { annotations: { [`${MITTWALD}replicate-to-matching`]: 'app=x' } };
+    const all = [{ place: 'home/one', request, marks: {} }];
+    const [open] = await rowsOf(all);
+    assert.equal(open?.verdict, 'unsupported');
+    const [done] = await rowsOf(all, (key) => (key === keyOf('home/one') ? 'SecretMirror home/one' : undefined));
+    assert.equal(done?.verdict, 'difference');
+    assert.match(done.text, /^SecretMirror home\/one copies it already; compare: .*namespaceSelector/);
   });
 
   it('that are pushed on are no copies', async () => {

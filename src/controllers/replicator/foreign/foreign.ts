@@ -8,7 +8,7 @@
 import { type AnnotationNames, annotationNames, listItems } from '../rules/annotations.ts';
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { leftoverOf } from '../../common/snapshot/status-report.ts';
+import { leftoverOf, placeOf } from '../../common/snapshot/status-report.ts';
 import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../../common/migration.ts';
 import { isListed } from '../rules/namespace-lists.ts';
 import { permission } from '../rules/permission.ts';
@@ -32,14 +32,14 @@ export function foreignReader(foreign: Foreign): ProgramReader {
 
 class Analysis {
   readonly #program: Foreign['program'];
-  readonly #context: Pick<MigrationContext, 'objects' | 'config' | 'heldBy'>;
+  readonly #context: MigrationContext;
   /** The annotations that Keyferry reads here. */
   readonly #names: AnnotationNames;
   readonly #requests: ForeignRequests;
   readonly #findings: Finding[] = [];
   readonly #changes: Change[] = [];
 
-  constructor(foreign: Foreign, context: Pick<MigrationContext, 'objects' | 'config' | 'heldBy'>) {
+  constructor(foreign: Foreign, context: MigrationContext) {
     this.#program = foreign.program;
     this.#context = context;
     this.#names = annotationNames(context.config.replicator.annotationsPrefix);
@@ -53,7 +53,8 @@ class Analysis {
       if (copy.mode === 'push') this.#pushed(key, copy);
       else this.#pulled(key, copy.source);
     }
-    return { rules: sources.size, copies: copies.size, findings: this.#findings, changes: this.#changes };
+    const concerns = (object: ResourceKey): boolean => sources.has(object) || copies.has(object);
+    return { rules: sources.size, copies: copies.size, concerns, findings: this.#findings, changes: this.#changes };
   }
 
   #annotationsOf(key: ResourceKey): Observed['annotations'] {
@@ -84,7 +85,9 @@ class Analysis {
       const given = annotations[name];
       // Also after `--apply` has written what Keyferry could read.
       if (given === undefined || given === wanted.get(name)?.value) {
-        this.#find(key, verdict, `${text}; name the namespaces in ${name} on it, and run this command again`);
+        const rule = verdict === 'unsupported' ? this.#context.copiedBy(key) : undefined;
+        if (rule !== undefined) this.#find(key, 'difference', `${rule} copies it already; compare: ${text}`);
+        else this.#find(key, verdict, `${text}; name the namespaces in ${name} on it, and run this command again`);
       } else wanted.delete(name);
     }
     const texts = Array.from(wanted.values(), ({ text }) => text);
@@ -177,7 +180,6 @@ class Analysis {
   }
 
   #find(object: ResourceKey, verdict: Finding['verdict'], text: string): void {
-    const { kind, namespace, name } = parseResourceKey(object);
-    this.#findings.push({ verdict, object: { kind, namespace, name }, text });
+    this.#findings.push({ verdict, object: placeOf(object), text });
   }
 }

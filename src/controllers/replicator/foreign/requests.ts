@@ -88,6 +88,11 @@ export class ForeignRequests {
     });
   }
 
+  /** The program, if the object has its annotations. */
+  programOn(key: ResourceKey): string | undefined {
+    return this.sources.has(key) || this.copies.has(key) ? this.#program : undefined;
+  }
+
   /** The rule of the program that makes, fills or uses an object. */
   heldBy(key: ResourceKey): string | undefined {
     const program = this.#program;
