@@ -127,6 +127,7 @@ async function explanationOf(
       orphanReason: states.orphan?.reason,
       isRuleKind: ruleNames !== undefined,
       lacksNamespace: lacksNamespace(snapshot, namespace),
+      isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
     }),
     heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
     sourceVersion: view?.state === 'present' ? view.version : null,
@@ -150,19 +151,15 @@ function sourceText(entry: Entry | undefined): string | null {
   return `${kind.toLowerCase()} ${namespace}/${name}`;
 }
 
-/** Rules that copy an object of this kind and name to other places, or would if they selected any. */
-function sameName({ rules, claims }: Snapshot, key: ResourceKey): RuleKey[] {
-  const wanted = parseResourceKey(key);
-  const isSame = (other: ResourceKey): boolean => {
-    if (other === key || isEntryKey(other)) return false;
-    const { kind, name } = parseResourceKey(other);
-    return kind === wanted.kind && name === wanted.name;
-  };
-  return [...rules.keys()].filter((rule) => {
-    const { sources = [] } = rules.get(rule) ?? {};
-    const targets = Array.from(claims.book.of(rule), ({ claim }) => claim.target);
-    return !sources.includes(key) && [...sources, ...targets].some((one) => isSame(one));
-  });
+/** Whether a rule that makes objects of this kind and name selects the namespace of this one; `undefined`: it makes none. */
+function selects({ claims }: Snapshot, rule: RuleKey, key: ResourceKey): boolean | undefined {
+  return claims.ruleSetOf(rule).selects?.(rule, key);
+}
+
+/** Rules that make objects of this kind and name in other places, or would if they selected any, or were allowed to. */
+function sameName(snapshot: Snapshot, key: ResourceKey): RuleKey[] {
+  const rules = [...snapshot.rules].filter(([, { sources }]) => !sources.includes(key));
+  return rules.flatMap(([rule]) => (selects(snapshot, rule, key) === undefined ? [] : rule));
 }
 
 /** The states of the rules concerned, of the subject as a rule, and as an orphan. */
@@ -199,8 +196,10 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   const missed = lacksNamespace(snapshot, namespace)
     ? `namespace ${namespace} does not exist`
     : `does not select namespace ${namespace}`;
-  const unselected = [missed, ...(note === undefined ? [] : [note])];
-  const why = (problems.length > 0 ? problems : unselected).join('; ');
+  // Of a rule that selects it, the remark says why it must not copy there.
+  const isRefused = note !== undefined && selects(snapshot, rule, subject) === true;
+  const unmade = [...(isRefused ? [] : [missed]), ...(note === undefined ? [] : [note])];
+  const why = (problems.length > 0 ? problems : unmade).join('; ');
   return { ...ruleOf(snapshot, rule, status), why };
 }
 

@@ -66,6 +66,10 @@ describe('the summary', () => {
     const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
     assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
     assert.equal(
+      summaryOf({ ...absent, others: [other], isRefused: true }),
+      'Secret a/x does not exist, because the rule that asks for it must not copy there (below).',
+    );
+    assert.equal(
       summaryOf({ ...absent, lacksNamespace: true }),
       'Secret a/x does not exist, because its namespace does not exist.',
     );

@@ -117,12 +117,14 @@ type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' |
   readonly isRuleKind?: boolean;
   /** Its namespace does not exist, so no rule can claim it, also one that names it. */
   readonly lacksNamespace?: boolean;
+  /** A rule selects its namespace, but must not copy there. */
+  readonly isRefused?: boolean;
 };
 
 /** The verdict in one sentence. */
 export function summaryOf(told: Told): string {
   const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason } = told;
-  const { isRuleKind = false, lacksNamespace = false } = told;
+  const { isRuleKind = false, lacksNamespace = false, isRefused = false } = told;
   const it = titleOf(object);
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
@@ -153,6 +155,7 @@ export function summaryOf(told: Told): string {
       if (isRuleKind) return `${it} does not exist.`;
       const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
       if (lacksNamespace) return `${it} does not exist, because its namespace does not exist${near}.`;
+      if (isRefused) return `${it} does not exist, because the rule that asks for it must not copy there (below).`;
       return `${it} does not exist, and no rule asks for it${near}.`;
     }
     case 'unknown':

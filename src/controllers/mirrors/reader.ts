@@ -8,6 +8,7 @@ import {
   type RuleKey,
   ruleName,
 } from '../../copy/model/keys.ts';
+import { withReason } from '../../copy/model/cause.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
@@ -102,11 +103,11 @@ class MirrorReader implements RuleReader {
     if (spec === undefined || spec.problems.length > 0) return undefined;
     const { destinationType, destinationVault, suspects } = spec;
     const { claims = [], outOfReach } = evaluation ?? {};
-    if (outOfReach?.part === 'all') return `${outOfReach.reason}: ${outOfReach.message}`;
+    if (outOfReach?.part === 'all') return withReason(outOfReach);
     if (spec.isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
-    const notes = outOfReach === undefined ? [] : [outOfReach.message];
+    const notes = outOfReach === undefined ? [] : [withReason(outOfReach)];
     if (claims.length === 0 && notes.length === 0) notes.push('no other namespace matches spec.destination.namespaces');
     notes.push(...misreadPatterns(suspects, this.#namespaces.names()));
     return notes.length === 0 ? undefined : notes.join('; ');
@@ -191,7 +192,7 @@ class MirrorReader implements RuleReader {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
     const { outOfReach } = snapshot.rules.get(owner) ?? {};
-    const why = outOfReach === undefined || outOfReach.part === 'others' ? '' : `: ${outOfReach.message}`;
+    const why = outOfReach === undefined || outOfReach.part === 'others' ? '' : `: ${withReason(outOfReach)}`;
     return `no longer selected by its SecretMirror${why}`;
   }
 }

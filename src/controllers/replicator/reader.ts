@@ -1,16 +1,17 @@
 /** The annotated objects for `status` and `plan`. They have no status of their own: their targets are decided as the controller would. */
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import type { Cause } from '../../copy/model/cause.ts';
+import { type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
+import type { Evaluation, Findings, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
+import { command } from '../../runtime/text/command.ts';
 import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
-import { type AnnotationNames, annotationNames, listItems } from './rules/annotations.ts';
+import { type AnnotationNames, annotationNames, isAnnotated, listItems } from './rules/annotations.ts';
 import { isFilled } from './rules/bookkeeping.ts';
 import { FOREIGN } from './foreign/programs.ts';
 import { ForeignRequests } from './foreign/requests.ts';
@@ -80,14 +81,13 @@ class ReplicatorReader implements RuleReader {
   }
 
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
+    return this.#notesOn(rule, evaluation?.outOfReach).join('; ') || undefined;
+  }
+
+  #notesOn(rule: RuleKey, outOfReach: OutOfReach | undefined): string[] {
     // Without a list of all namespaces it is not known what a pattern matches.
-    if (!this.#inventory.isWhole('Namespace')) return undefined;
-    return (
-      this.ruleSet
-        .warningsOf(rule, evaluation?.outOfReach)
-        .map(({ message }) => message)
-        .join('; ') || undefined
-    );
+    if (!this.#inventory.isWhole('Namespace')) return [];
+    return this.ruleSet.warningsOf(rule, outOfReach).map(withReason);
   }
 
   /** The rule in the annotations of an object, or its refusal. */
@@ -145,12 +145,14 @@ class ReplicatorReader implements RuleReader {
   ): ReturnType<ListedRule['stateOf']> {
     const entries = [...snapshot.claims.book.of(rule)];
     const evaluation = snapshot.rules.get(rule);
-    const state = stateOf(snapshot, replication, entries, problemIn(evaluation));
-    const note = this.noteOn(rule, evaluation);
+    const problem = problemIn(evaluation);
+    const state = stateOf(snapshot, replication, entries, problem);
+    const isTold = state.reason === problem?.reason;
+    const notes = this.#notesOn(rule, isTold ? undefined : evaluation?.outOfReach);
     const times = copies.flatMap(({ annotations }) => annotations[this.#names.at] ?? []);
     return {
       ...state,
-      message: note === undefined ? state.message : `${state.message}; ${note}`,
+      message: [state.message, ...notes].join('; '),
       lastSyncTime: times.toSorted().at(-1) ?? null,
     };
   }
@@ -188,8 +190,19 @@ class ReplicatorReader implements RuleReader {
   }
 
   heldBy(object: ResourceKey): string | undefined {
-    this.#foreign ??= FOREIGN.map((program) => new ForeignRequests(program, this.#inventory.objects));
-    return this.#foreign.flatMap((program) => program.heldBy(object) ?? [])[0];
+    return this.#requests().flatMap((program) => program.heldBy(object) ?? [])[0];
+  }
+
+  notesOf(object: ResourceKey): readonly string[] {
+    if (isAnnotated(this.#names, this.#inventory.objects.get(object)?.annotations)) return [];
+    const programs = this.#requests().flatMap((requests) => requests.programOn(object) ?? []);
+    return programs.map(
+      (name) => `has annotations of ${name}, which Keyferry does not read: ${command(`migrate --from ${name}`)}`,
+    );
+  }
+
+  #requests(): readonly ForeignRequests[] {
+    return (this.#foreign ??= FOREIGN.map((program) => new ForeignRequests(program, this.#inventory.objects)));
   }
 }
 
@@ -200,7 +213,7 @@ function problemIn({ outOfReach }: Findings = {}): Cause | undefined {
 
 function whyUnselected(findings: Findings | undefined): string {
   const cause = problemIn(findings);
-  return `no longer selected by its source${cause === undefined ? '' : `: ${cause.message}`}`;
+  return `no longer selected by its source${cause === undefined ? '' : `: ${withReason(cause)}`}`;
 }
 
 function stateOf(
@@ -225,7 +238,7 @@ function stateOf(
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
   if (waiting !== undefined) return notReady('Waiting', waiting.reason, waiting.message);
   const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
-  if (outOfReach !== undefined) return notReady('Error', outOfReach.reason, message);
+  if (outOfReach !== undefined) return notReady('Error', outOfReach.reason, `${outOfReach.message}; ${message}`);
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 

@@ -47,6 +47,11 @@ export function causeOf<R extends string>({ reason, message, fault, publicMessag
   return { reason, message, fault, publicMessage };
 }
 
+/** For a line that does not show the reason beside the message. */
+export function withReason({ reason, message }: Pick<Cause, 'reason' | 'message'>): string {
+  return `${reason}: ${message}`;
+}
+
 export function sameCause(a: Cause | undefined, b: Cause | undefined): boolean {
   return (
     a?.reason === b?.reason &&

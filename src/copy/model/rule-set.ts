@@ -74,4 +74,6 @@ export interface RuleSet {
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
   /** Why the rule is not ready, where neither its evaluation nor the outcomes of its claims show it: a source that cannot be read. */
   problemOf?(rule: RuleKey): Cause | undefined;
+  /** Whether a rule selects the namespace of an object of the kind and name of its copies; `undefined`: they have others. */
+  selects?(rule: RuleKey, object: ResourceKey): boolean | undefined;
 }

@@ -79,6 +79,12 @@ describe('keyferry plan of the replicator', () => {
     assert.match(typo.problems[0]?.problem ?? '', message);
     const glob = await report([push('x', 'tea*')]);
     assert.match(glob.notes[0]?.note ?? '', /replicate-to-namespaces: "tea\*" matches no namespace/);
+    const missing = await report([push('x', 'team-a,later')]);
+    assert.match(missing.notes[0]?.note ?? '', /^NoNamespace: later: no such namespace/);
+    const foreign = annotated('Secret', 'source/foreign', {}, { a: '1' }, {});
+    const marks = { 'reflector.v1.k8s.emberstack.com/reflection-allowed': 'true' };
+    const hinted = await report([{ ...foreign, metadata: { ...foreign.metadata, annotations: marks } }]);
+    assert.match(hinted.notes[0]?.note ?? '', /^has annotations of reflector, .*: keyferry migrate --from reflector$/);
     const plain = await report([annotated('ConfigMap', 'source/plain', {}, { a: '1' })]);
     assert.deepEqual([plain.targets, plain.ignored], [[], 1]);
     assert.deepEqual(await scene.plane.api.list('/api/v1/namespaces/team-a/secrets'), [], 'planning writes nothing');

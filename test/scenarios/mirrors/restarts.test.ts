@@ -141,3 +141,19 @@ describe('SIGTERM', () => {
     }
   });
 });
+
+it('copies of the only mirror of a ConfigMap stay if its type changes while the operator is down, until there is another one', async () => {
+  const path = '/api/v1/namespaces/typed-a/configmaps/typed';
+  await scene.namespaces('typed-a');
+  const metadata = { namespace: HOME, name: 'typed' };
+  await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: '1' } });
+  await scene.mirror('typed', ['typed-a'], { source: { type: 'configmap' } });
+  await waitFor(async () => await scene.api.find(path), { message: 'the copy' });
+  await operator.stop();
+  await scene.api.patch(mirrorPath('typed'), { spec: { source: { type: 'secret' } } });
+  operator = await scene.operator();
+  await scene.ready('typed', 'NoSecret');
+  assert.ok(await scene.api.find(path), 'nothing shows that there was a copy');
+  await scene.mirror('another', ['typed-a'], { source: { type: 'configmap' } });
+  await scene.gone(path);
+});

@@ -84,6 +84,42 @@ describe('the reach of SecretMirrors', () => {
     assert.deepEqual((await scene.find('kept', 'kept')).data, scene.data(VALUES), 'it stays, and is not written');
   });
 
+  it('keeps a retained copy also when the policy changes later, as after a narrowed list', async () => {
+    const destination = { namespaces: ['open'], name: 'shortened' };
+    await scene.mirror('shortened', [], { source: { name: 'kept' }, deletePolicy: 'retain', destination }, 'team-b');
+    await scene.copied('open', 'shortened', { password: 'y' });
+    const patch = async (name: string, spec: Json): Promise<Json> =>
+      await scene.api.patch(mirrorPathOf(name, 'team-b'), { spec }, 'merge');
+    await patch('shortened', { destination: { namespaces: ['nowhere'] } });
+    for (const name of ['kept', 'shortened']) await patch(name, { deletePolicy: 'delete' });
+    await scene.mirror('later', ['open'], { source: { name: 'kept' }, destination: { name: 'later' } }, 'team-b');
+    await scene.copied('open', 'later', { password: 'y' });
+    await scene.ready('shortened', 'Synced', /^0 copies/, 'team-b');
+    for (const [namespace, name] of [
+      ['kept', 'kept'],
+      ['open', 'shortened'],
+    ] as const) {
+      const { metadata } = await scene.find(namespace, name);
+      assert.equal(metadata.annotations['keyferry.dev/retain'], 'true', `${namespace}/${name} stays`);
+    }
+    await consent('kept', null);
+    await patch('shortened', { destination: { namespaces: ['open'] } });
+    for (const [namespace, name] of [
+      ['kept', 'kept'],
+      ['open', 'shortened'],
+    ] as const) {
+      await scene.copied(namespace, name, { password: 'y' });
+      const { metadata } = await scene.find(namespace, name);
+      assert.equal(
+        metadata.annotations['keyferry.dev/retain'],
+        undefined,
+        `${namespace}/${name} follows the policy again`,
+      );
+    }
+    await patch('kept', { deletePolicy: 'retain' });
+    await consent('kept', 'team-a');
+  });
+
   it('the reach of SecretMirrors accepts nobody by a consent with a mistake, and says so on the Namespace once', async () => {
     await scene.secret('team-b', 'fragile', VALUES);
     await scene.mirror('fragile', ['broken'], {}, 'team-b');
@@ -113,6 +149,22 @@ describe('the reach of SecretMirrors', () => {
     assert.match(status.stdout, /NotAccepted/);
     const explained = await runProgram(['explain', 'secret', 'broken/fragile', ...flags]);
     assert.match(explained.stdout, /NotAccepted: namespace broken does not accept copies from namespace team-b/);
+    assert.doesNotMatch(explained.stdout + status.stdout, /(Not\w+): \1: /, 'no reason twice');
+    assert.doesNotMatch(explained.stdout, /no rule asks for it|does not select/);
+  });
+
+  it('is told by explain also of copies with another name than their source', async () => {
+    await scene.mirror(
+      'renamed',
+      ['broken'],
+      { source: { name: 'fragile' }, destination: { name: 'other' } },
+      'team-b',
+    );
+    await scene.ready('renamed', 'NotAccepted', /^namespace broken does not accept/, 'team-b');
+    const args = ['explain', 'secret', 'broken/other', '--kubeconfig', scene.plane.kubeconfigPath];
+    const { stdout } = await runProgram(args);
+    assert.match(stdout, /^Secret broken\/other does not exist, because the rule that asks for it must not copy there/);
+    assert.match(stdout, /SecretMirror team-b\/renamed .*NotAccepted: namespace broken does not accept copies/);
   });
 
   it('the reach of sources ends at --source-namespaces, and required consent is missing where nothing is said', async () => {
@@ -129,6 +181,6 @@ describe('the reach of SecretMirrors', () => {
   });
 });
 
-function mirrorPathOf(name: string): string {
-  return `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${name}`;
+function mirrorPathOf(name: string, namespace = 'default'): string {
+  return `/apis/mirrors.kts.studio/v1alpha2/namespaces/${namespace}/secretmirrors/${name}`;
 }

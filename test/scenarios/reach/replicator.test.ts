@@ -36,18 +36,63 @@ describe('the reach of annotations', () => {
     await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'open,closed,locked,labelled' });
     await users.holds('open/pushed', { a: '1' });
     await users.holds('labelled/pushed', { a: '1' });
-    const { message } = await waitFor(
+    const { reason, message } = await waitFor(
       async () => {
         const events = await scene.api.list('/api/v1/namespaces/source/events');
         return events.find(({ message: text }) => /namespace closed/.test(text) && /namespace locked/.test(text));
       },
       { message: 'an event that names both' },
     );
-    assert.match(message, /NotAccepted: namespace closed does not accept copies from namespace source/);
-    assert.match(message, /NotPermitted: copies into namespace locked are not permitted by --excluded-namespaces/);
+    const told = `${reason}: ${message}`;
+    assert.match(told, /NotAccepted: namespace closed does not accept copies from namespace source/);
+    assert.match(told, /NotPermitted: copies into namespace locked are not permitted by --excluded-namespaces/);
+    assert.equal(told.match(/NotAccepted: /g)?.length, 1, 'each reason once');
     for (const name of ['closed/pushed', 'locked/pushed']) assert.equal(await users.find(name), undefined);
     const status = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-n', 'source', ...FLAGS]);
     assert.match(status.stdout, /namespace locked/);
+    assert.doesNotMatch(status.stdout, /(Not\w+): \1: /, 'no reason twice');
+    const args = ['explain', 'secret', 'closed/pushed', '--kubeconfig', scene.plane.kubeconfigPath, ...FLAGS];
+    const explained = await runProgram(args);
+    assert.match(explained.stdout, /because the rule that asks for it must not copy there/);
+    assert.match(explained.stdout, /Secret source\/pushed .*NotAccepted: namespace closed does not accept copies/);
+  });
+
+  it('is told once: a restart repeats no event', async () => {
+    await patch('receiver', { annotations: { [CONSENT]: '(' } });
+    const told = async (): Promise<string[]> => {
+      const places = ['source', 'default'].map((place) => scene.api.list(`/api/v1/namespaces/${place}/events`));
+      const events = (await Promise.all(places)).flat();
+      return events.map(
+        ({ metadata, reason, count }) => `${reason} ${metadata.name} ${metadata.resourceVersion} ${count}`,
+      );
+    };
+    const before = await waitFor(
+      async () => {
+        const events = await told();
+        return events.some((event) => event.startsWith('InvalidConsent')) && events;
+      },
+      { message: 'the event on the Namespace' },
+    );
+    await first.stop();
+    first = await scene.operator(FLAGS);
+    await users.change('source/pushed', { a: '2' });
+    await users.holds('open/pushed', { a: '2' });
+    await users.create('source/marker', {}, { 'replicate-to-namespaces': 'locked' });
+    const after = await waitFor(
+      async () => {
+        const events = await told();
+        return events.length > before.length && events;
+      },
+      { message: 'an event that is new' },
+    );
+    assert.deepEqual(
+      before.filter((event) => !after.includes(event)),
+      [],
+      'nothing is counted up',
+    );
+    assert.equal(after.length, before.length + 1, after.join('; '));
+    await users.change('source/pushed', { a: '1' });
+    await users.holds('open/pushed', { a: '1' });
   });
 
   it('the reach of annotations follows consent and labels at once, and never writes the copies of other namespaces', async () => {

@@ -1,6 +1,6 @@
 /** The namespaces that a rule must not copy from or into, and why, in words for its author. Pure. */
 import { ACCEPT_FROM_ANNOTATION } from '../../../copy/cluster/watch/namespaces.ts';
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { type Cause, userCause, withReason } from '../../../copy/model/cause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/some-of.ts';
@@ -72,7 +72,9 @@ export class LeftOut {
     const named = causes.find(({ isNamed }) => isNamed);
     const reason = (named ?? causes[0])?.reason;
     if (reason === undefined) return undefined;
-    const text = causes.map((cause) => `${cause.reason}: ${cause.message}`).join('; ');
+    // The reason stands beside the text, which does not repeat it.
+    const [own, others] = [true, false].map((isOwn) => causes.filter((cause) => (cause.reason === reason) === isOwn));
+    const text = [...(own ?? []).map(({ message }) => message), ...(others ?? []).map(withReason)].join('; ');
     return { ...userCause(reason, text), part: named === undefined ? 'others' : 'named' };
   }
 }

@@ -11,18 +11,14 @@
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import {
-  ACCEPT_FROM_ANNOTATION,
-  type NamespaceFacts,
-  type Namespaces,
-} from '../../../copy/cluster/watch/namespaces.ts';
+import { ACCEPT_FROM_ANNOTATION, type NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
-import { type NamespaceSelection, selectedIn } from './selection.ts';
+import { type NamespaceSelection, selectedIn, type There } from './selection.ts';
 
 /** Some namespaces, by their names or by their labels. */
 export interface NamespaceFilter {
@@ -84,12 +80,7 @@ export class Reach {
    * @param leftOut gets the others
    * @param own a namespace that is no destination, because the source is the object there
    */
-  *reachedBy(
-    selection: NamespaceSelection,
-    there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
-    leftOut: LeftOut,
-    own?: string,
-  ): Steps<readonly string[]> {
+  *reachedBy(selection: NamespaceSelection, there: There, leftOut: LeftOut, own?: string): Steps<readonly string[]> {
     const reached: string[] = [];
     for (const namespace of yield* selectedIn(selection, there)) {
       yield;

@@ -45,17 +45,21 @@ export function selects({ names, patterns, excluded }: NamespaceSelection, names
   return isFound && excluded?.some((pattern) => pattern.matches(namespace)) !== true;
 }
 
+/** What is known of the namespaces of a cluster. */
+export type There = Pick<Namespaces, 'has' | 'names' | 'factsOf'>;
+
+/** Whether a rule with this selection selects a namespace as it is now. */
+export function selectsNow(selection: NamespaceSelection, namespace: string, there: There): boolean {
+  if (!there.has(namespace) || !selects(selection, namespace)) return false;
+  return selection.labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false;
+}
+
 /** The existing namespaces of the selection. One step for each name or namespace, because there may be thousands. */
-export function* selectedIn(
-  selection: NamespaceSelection,
-  there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
-): Steps<readonly string[]> {
+export function* selectedIn(selection: NamespaceSelection, there: There): Steps<readonly string[]> {
   const candidates = selection.patterns.length === 0 ? selection.names : there.names();
-  const { labels } = selection;
   const selected: string[] = [];
   for (const namespace of candidates) {
-    const isSelected = there.has(namespace) && selects(selection, namespace);
-    if (isSelected && labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false) selected.push(namespace);
+    if (selectsNow(selection, namespace, there)) selected.push(namespace);
     yield;
   }
   return selected;

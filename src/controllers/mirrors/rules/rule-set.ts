@@ -12,7 +12,7 @@ import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-s
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, rulesSelecting } from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, rulesSelecting, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
@@ -154,6 +154,14 @@ export class MirrorRules implements RuleSet {
     if (spec.sourceType === 'vault') return vault?.sourceOf(rule, spec);
     const { sourceName, sourceType } = spec;
     return sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', sourceName, kindOf(sourceType));
+  }
+
+  selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
+    const mirror = this.#options.mirrors.get(rule);
+    const spec = mirror && this.specOf(mirror);
+    const { kind, namespace, name } = parseResourceKey(object);
+    if (spec?.copyName !== name || kindOf(spec.sourceType) !== kind) return undefined;
+    return selectsNow(spec.namespaces, namespace, this.#options.namespaces);
   }
 
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { Cause } from '../../../copy/model/cause.ts';
+import { type Cause, withReason } from '../../../copy/model/cause.ts';
 import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/model/claim.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
 import type { Findings, OutOfReach } from '../../../copy/model/rule-set.ts';
@@ -269,7 +269,7 @@ function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, outOfReach
   const errors = groupsOf(outcomes, 'error');
   const conflicts = groupsOf(outcomes, 'conflict');
   const waits = source.state === 'present' ? groupsOf(outcomes, 'waiting') : [];
-  const out = outOfReach === undefined ? [] : [outOfReach.message];
+  const out = outOfReach === undefined ? [] : [withReason(outOfReach)];
   const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits), ...out];
   const [failed] = errors;
   if (failed !== undefined) {
@@ -300,10 +300,6 @@ function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, outOfReach
 
 function groupsOf({ groups }: OutcomeGroups, state: OutcomeState): Group[] {
   return groups.filter((group) => group.state === state);
-}
-
-function withReason({ reason, message }: Group): string {
-  return `${reason}: ${message}`;
 }
 
 /** Lists each reason with its namespaces. @returns one part of a message, or none if there are no groups */

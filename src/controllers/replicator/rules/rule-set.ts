@@ -24,7 +24,7 @@ import type { EngineView, Evaluation, OutOfReach, RuleSet } from '../../../copy/
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, rulesSelecting, unionOf } from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, rulesSelecting, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import type { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
@@ -208,11 +208,24 @@ export class ReplicatorRules implements RuleSet {
 
   /** The events that the annotations of a rule deserve, whatever becomes of its targets. */
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly ReplicatorEvent[] {
-    const { settings, served, namespaces } = this.#options;
-    const { place, observed } = this.objectOf(rule);
-    const replication = observed && readRule(settings, place, observed.annotations);
-    const warnings = replication?.kind === 'push' ? warningsOf(replication.targets, namespaces.names(), served) : [];
+    const { served, namespaces } = this.#options;
+    const targets = this.#targetsOf(rule);
+    const warnings = targets === undefined ? [] : warningsOf(targets, namespaces, served);
     return outOfReach === undefined ? warnings : [warning(outOfReach), ...warnings];
+  }
+
+  /** What the object of a rule pushes to. */
+  #targetsOf(rule: RuleKey): Targets | undefined {
+    const { place, observed } = this.objectOf(rule);
+    const replication = observed && readRule(this.#options.settings, place, observed.annotations);
+    return replication?.kind === 'push' ? replication.targets : undefined;
+  }
+
+  selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
+    const { kind, namespace, name } = parseResourceKey(object);
+    const groups = this.#targetsOf(rule)?.groups.filter(({ names }) => names.includes(name)) ?? [];
+    if (groups.length === 0 || parseRuleKey(rule).kind !== kind || this.ruleOf(object) === rule) return undefined;
+    return groups.some((group) => selectsNow(group.namespaces, namespace, this.#options.namespaces));
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {
