@@ -29,6 +29,9 @@ import {
 } from './examples.ts';
 import { versionText } from './version-report.ts';
 
+/** Takes the exit code of an action. */
+type Finish = (code: Promise<ExitCode>) => Promise<void>;
+
 /**
  * Parses and runs one command line.
  * @returns the exit code
@@ -36,8 +39,8 @@ import { versionText } from './version-report.ts';
  */
 export async function runProgram(context: CliContext, argv: readonly string[]): Promise<number> {
   let code = EXIT_DONE;
-  const program = buildProgram(context, (outcome) => {
-    code = outcome;
+  const program = buildProgram(context, async (outcome) => {
+    code = await outcome;
   });
   try {
     await program.parseAsync([...argv], { from: 'user' });
@@ -49,8 +52,7 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
   }
 }
 
-/** @param onExitCode receives the exit code of the action */
-function buildProgram(context: CliContext, onExitCode: (code: number) => void): Command {
+function buildProgram(context: CliContext, finish: Finish): Command {
   const program = new Command('keyferry')
     .version(context.build.version, '-V, --version', 'print the version')
     // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
@@ -65,7 +67,6 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision.',
   );
   quiet(program, context);
-  const finish = async (outcome: Promise<ExitCode>): Promise<void> => onExitCode(await outcome);
   for (const controllerCommand of CONTROLLER_COMMANDS) {
     program.addCommand(runnerCommand(controllerCommand, context, finish));
   }
@@ -99,7 +100,7 @@ class RunnerCommand extends Command {
 function runnerCommand(
   { name, summary, examples, flags, configure }: ControllerCommand,
   context: CliContext,
-  finish: (outcome: Promise<ExitCode>) => Promise<void>,
+  finish: Finish,
 ): Command {
   const target = new RunnerCommand(name);
   describe(target, summary, examples);
@@ -116,11 +117,10 @@ function runnerCommand(
   });
 }
 
-/** @param finish takes the exit code of the action */
-export function addShortCommands(
+function addShortCommands(
   program: Command,
   { actions, build, operator, stdout }: Pick<CliContext, 'actions' | 'build' | 'operator' | 'stdout'>,
-  finish: (outcome: Promise<ExitCode>) => Promise<void>,
+  finish: Finish,
 ): void {
   /** The options, with the settings that their flags give. */
   const withFlags = <Options extends object>(options: Options, target: Command) => {
@@ -306,7 +306,7 @@ function command(program: Command, name: string, summary: string, examples: read
 }
 
 /** Adds the description, and examples in the help. */
-export function describe(target: Command, summary: string, examples: readonly string[]): Command {
+function describe(target: Command, summary: string, examples: readonly string[]): Command {
   const lines = examples.map((example) => `  ${example}`).join('\n');
   return target
     .description(summary)
