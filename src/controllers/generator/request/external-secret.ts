@@ -56,7 +56,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   if (optIn === 'no' && created === undefined) return undefined;
   const annotations = keptAnnotations(metadata.annotations);
   const said = wroteResult(metadata) ? parseResult(annotations[RESULT_ANNOTATION]) : undefined;
-  const result = resultOf(said, created);
+  const result = lastResult(said, created);
   const saysFailure = said?.created === false || result?.created === false;
   const ready = conditions.find(({ type }) => type === 'Ready');
   const isFailing = ready?.status === 'False' && ready.reason === FAILING_REASON;
@@ -97,7 +97,7 @@ function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
 }
 
 /** @param said by the annotation */
-function resultOf(said: Result | undefined, created: EsoCondition | undefined): Result | undefined {
+function lastResult(said: Result | undefined, created: EsoCondition | undefined): Result | undefined {
   if (created === undefined || !isReason(created.reason)) return said;
   const { status, reason, message = '' } = created;
   return { entries: {}, ...said, created: status === 'True', reason, message };

@@ -140,7 +140,8 @@ function versionsOf(states: readonly EntryState[], before: Result | undefined): 
   if (states.length === 0) return kept(before);
   // Two stores may have the same path on two servers.
   const byPath = new Map<string, EntryState[]>();
-  for (const state of states.toSorted(inOrder)) getOrCreate(byPath, state.path, () => []).push(state);
+  for (const state of states.toSorted((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path))))
+    getOrCreate(byPath, state.path, () => []).push(state);
   const groups = [...byPath];
   const versions = groups.slice(0, MAX_ENTRIES).map(([path, same]): [string, string] => {
     const known = Object.hasOwn(before?.entries ?? {}, path) ? before?.entries[path] : undefined;
@@ -148,10 +149,6 @@ function versionsOf(states: readonly EntryState[], before: Result | undefined): 
   });
   const rest = groups.slice(MAX_ENTRIES).flatMap(([, same]) => same);
   return { entries: Object.fromEntries(versions), ...(rest.length > 0 && { more: digestOf(rest, before) }) };
-}
-
-function inOrder(a: EntryState, b: EntryState): number {
-  return a.path === b.path ? 0 : a.path < b.path ? -1 : 1;
 }
 
 /** @param known the text before */
