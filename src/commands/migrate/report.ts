@@ -2,19 +2,15 @@
  * The output of `keyferry migrate`: its report, the exit code, and the tables for people. JSON and YAML have exactly these fields; fields are
  * added, but never changed or removed. The schema is docs/schemas/migrate.json. Pure.
  */
-import type { TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } from '../actions.ts';
 import { hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
 import { command } from '../../runtime/text/command.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
-import type { FindingVerdict } from '../../controllers/common/migration.ts';
+import type { Finding, FindingVerdict, ProgramFindings } from '../../controllers/common/migration.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 
-export interface MigrationFinding {
-  readonly verdict: FindingVerdict;
-  readonly object: TargetPlace;
-  readonly text: string;
+export interface MigrationFinding extends Finding {
   /** Of a change: the annotations that are added; `null` for other writes, and for what is no change. */
   readonly annotations: Readonly<Record<string, string>> | null;
   /** Of a change or a leftover. `null`: nothing was done, because it was not asked for, or because nothing is to be done. */
@@ -23,12 +19,8 @@ export interface MigrationFinding {
   readonly error: string | null;
 }
 
-export interface MigrationProgram {
+export interface MigrationProgram extends Pick<ProgramFindings, 'rules' | 'copies'> {
   readonly program: MigratedProgram;
-  /** Objects that request copies. */
-  readonly rules: number;
-  /** Objects that the other program made or fills. */
-  readonly copies: number;
   /** Deployments in which the program runs: `<namespace>/<name>`. */
   readonly running: readonly string[];
   readonly findings: readonly MigrationFinding[];
