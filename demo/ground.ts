@@ -38,6 +38,7 @@ export async function ownGround(
   screen.progress(`starting etcd and kube-apiserver ${serverRecipe('kube-apiserver').version}`);
   const plane = await startControlPlane({
     controllerManager: false,
+    own: true,
     signal: AbortSignal.any([signal, background.signal]),
   });
   const stopped = (): boolean => signal.aborted || background.signal.aborted;

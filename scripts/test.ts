@@ -14,6 +14,8 @@ import { Readable } from 'node:stream';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
+import { Lender } from '../test/servers/lending/lender.ts';
+import { SOCKET_VARIABLE } from '../test/servers/lending/protocol.ts';
 import { DEFAULT_SERVERS, type ServerName } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 import { missingForPods } from '../test/servers/real-cluster/missing.ts';
@@ -197,6 +199,8 @@ async function main(): Promise<number> {
   // work from thread to thread.
   process.env['GOMAXPROCS'] ??= String(Math.ceil(availableParallelism() / 2));
   buildBundle();
+  await using lender = await Lender.open();
+  process.env[SOCKET_VARIABLE] = lender.path;
 
   const counter = new Counter();
   const counted = async function* (): AsyncGenerator<TestEvent> {

@@ -66,7 +66,7 @@ interface Management {
 async function managementCluster({ screen, signal, resources }: Stage): Promise<Management> {
   screen.progress('starting the management cluster');
   const startedAt = performance.now();
-  const plane = await startControlPlane({ controllerManager: false, signal });
+  const plane = await startControlPlane({ controllerManager: false, own: true, signal });
   resources.defer(async () => {
     await plane.stop();
   });

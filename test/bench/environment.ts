@@ -65,6 +65,7 @@ export class Environment implements AsyncDisposable {
     const system = SYSTEMS[options.system]();
     onProgress('starting a control plane');
     const plane = await startControlPlane({
+      own: true,
       audit: true,
       users: [{ name: USER, groups: ['system:masters'] }],
       onProgress,

@@ -82,7 +82,7 @@ export class SyncSecretWork implements AsyncDisposable {
   async start({ plane: management, crds, options, onProgress }: Ground): Promise<void> {
     this.#options = options;
     onProgress("starting the tenant's control plane");
-    const tenant = await startControlPlane({ audit: true, onProgress });
+    const tenant = await startControlPlane({ own: true, audit: true, onProgress });
     this.#resources.defer(() => tenant.stop());
     this.#clusters = { tenant, management };
     await seed(tenant.api, options.unrelated, onProgress);

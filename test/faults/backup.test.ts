@@ -13,18 +13,18 @@ const LATER_WRITES = 300;
 let scene: MirrorScene;
 
 before(async () => {
-  scene = await MirrorScene.open({ controllerManager: false });
+  scene = await MirrorScene.open({ controllerManager: false, own: true });
 });
 after(() => scene.close());
 
 /** Changes the files of etcd while etcd is stopped. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { plane } = scene;
-  await plane.stopApiServer();
-  await plane.stopEtcd();
+  await plane.servers.stopApiServer();
+  await plane.servers.stopEtcd();
   await work(path.join(plane.folder, 'etcd'));
-  await plane.startEtcd();
-  await plane.startApiServer();
+  await plane.servers.startEtcd();
+  await plane.servers.startApiServer();
 }
 
 test('the operator exits with the reason after an etcd restore, and its copies are up to date after a restart', async () => {

@@ -24,7 +24,7 @@ describe('one replicator', () => {
   let scene: FaultScene;
   let probes: ProbeLog;
   before(async () => {
-    scene = await FaultScene.open({ controller: REPLICATING });
+    scene = await FaultScene.open({ controller: REPLICATING, own: true });
   });
   beforeEach(async () => {
     ({ probes } = await scene.restart());
@@ -87,11 +87,11 @@ describe('one replicator', () => {
 
   test('the replicator recovers after the API server was killed for 5 s', async (t) => {
     const from = performance.now();
-    await scene.plane.killApiServer();
+    await scene.plane.servers.killApiServer();
     t.diagnostic(`unready after ${Math.round(await probes.ready(503))} ms`);
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
     const busiest = scene.busiestSecond(from);
-    await scene.plane.startApiServer();
+    await scene.plane.servers.startApiServer();
     await scene.changeSources();
     await scene.api.delete(COPY);
     t.diagnostic(`right after ${Math.round(await scene.converged())} ms; busiest second ${busiest}`);

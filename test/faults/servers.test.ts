@@ -11,7 +11,7 @@ let scene: FaultScene;
 let probes: ProbeLog;
 
 before(async () => {
-  scene = await FaultScene.open();
+  scene = await FaultScene.open({ own: true });
 });
 beforeEach(async () => {
   ({ probes } = await scene.restart());
@@ -27,11 +27,11 @@ const until = async (at: number): Promise<void> => {
 for (const graceful of [true, false]) {
   test(`the operator recovers after the API server was ${graceful ? 'stopped' : 'killed'} for 8 s`, async (t) => {
     const from = performance.now();
-    await (graceful ? scene.plane.stopApiServer() : scene.plane.killApiServer());
+    await (graceful ? scene.plane.servers.stopApiServer() : scene.plane.servers.killApiServer());
     t.diagnostic(`unready after ${Math.round(await probes.ready(503))} ms`);
     await until(from + 8000);
     const busiest = scene.busiestSecond(from);
-    await scene.plane.startApiServer();
+    await scene.plane.servers.startApiServer();
     await scene.changeSources();
     await scene.api.delete('/api/v1/namespaces/team-1/secrets/source-1');
     t.diagnostic(`right after ${Math.round(await scene.converged())} ms; busiest second ${busiest}`);
@@ -44,12 +44,12 @@ for (const graceful of [true, false]) {
 
 test(`the operator recovers after etcd was down for ${ETCD_DOWN_MS / 1000} s`, async (t) => {
   const from = performance.now();
-  await scene.plane.killEtcd();
+  await scene.plane.servers.killEtcd();
   await until(from + ETCD_DOWN_MS);
   const busiest = scene.busiestSecond(from + 1000);
   const wasUnready = probes.wasUnready(from);
-  await scene.plane.startEtcd();
-  await scene.plane.apiServerReady();
+  await scene.plane.servers.startEtcd();
+  await scene.plane.servers.apiServerReady();
   await scene.changeSources();
   t.diagnostic(
     `right after ${Math.round(await scene.converged())} ms; busiest second ${busiest}; unready meanwhile: ${wasUnready}`,

@@ -24,7 +24,7 @@ const LATER_WRITES = 300;
 
 let scene: SyncSecretScene;
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open({ controllerManager: false, management: { own: true } });
   await scene.namespaces(NAMESPACE);
 });
 beforeEach(() => scene.clear());
@@ -71,11 +71,11 @@ async function right(tenant: Tenant, wanted: ReadonlyMap<string, string>): Promi
 /** Changes the files of etcd in the management cluster while it is stopped. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { managementPlane } = scene.clusters;
-  await managementPlane.killApiServer();
-  await managementPlane.killEtcd();
+  await managementPlane.servers.killApiServer();
+  await managementPlane.servers.killEtcd();
   await work(path.join(managementPlane.folder, 'etcd'));
-  await managementPlane.startEtcd();
-  await managementPlane.startApiServer();
+  await managementPlane.servers.startEtcd();
+  await managementPlane.servers.startApiServer();
 }
 
 it('both programs exit with the reason after an etcd restore, and all is right after a restart', async () => {
@@ -134,7 +134,7 @@ it('500 SyncSecrets that are made, changed and deleted in an outage are right so
   await inParallel([...changed, ...deleted], create);
   await right(tenant, new Map([...changed, ...deleted].map((name) => [name, before])));
 
-  await managementPlane.killApiServer();
+  await managementPlane.servers.killApiServer();
   await waitFor(async () => (await ccm.metric('kubelb_ccm_kubelb_cluster_connected')) === 0, {
     message: 'the CCM to notice',
   });
@@ -147,7 +147,7 @@ it('500 SyncSecrets that are made, changed and deleted in an outage are right so
   assert.ok(ccm.running && manager.running, 'an outage ends no program');
 
   const requests = scene.requests(tenant).fromNow();
-  await managementPlane.startApiServer();
+  await managementPlane.servers.startApiServer();
   const from = performance.now();
   const wanted = new Map([
     ...changed.map((name) => [name, later] as const),

@@ -10,9 +10,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-import { HttpClient } from '../support/http.ts';
 import { cacheFolder, ensureServer } from './ensure.ts';
 import type { EnsureOptions } from './ensure.ts';
+import { type Entry, EtcdClient } from './etcd-client.ts';
 
 const KINDS = [
   'apiregistration.k8s.io/apiservices',
@@ -24,16 +24,6 @@ const KINDS = [
   'rolebindings',
   'roles',
 ];
-/** etcd accepts 128 operations in a transaction. */
-const OPERATIONS = 128;
-/** etcd answers at once; the time is for a busy machine. */
-const TIMEOUT_MS = 60_000;
-
-/** A key of etcd and its value, in base64 as in etcd's JSON. */
-interface Entry {
-  readonly key: string;
-  readonly value: string;
-}
 
 /** Starts the first API server on an empty etcd. @param start resolves when the API server is ready */
 export async function withBootstrapObjects(
@@ -43,11 +33,11 @@ export async function withBootstrapObjects(
 ): Promise<void> {
   // Flags may change what the API server creates.
   if ((options.apiServerFlags ?? []).length > 0) return start();
-  const etcdUrl = `http://127.0.0.1:${etcdPort}`;
+  using etcd = new EtcdClient(etcdPort);
   const file = await fileFor(await ensureServer('kube-apiserver', options));
-  const isKnown = await writeObjects(etcdUrl, file);
+  const isKnown = await writeObjects(etcd, file);
   await start();
-  if (!isKnown) await keepObjects(etcdUrl, file);
+  if (!isKnown) await keepObjects(etcd, file);
 }
 
 /** Another version of the API server, also one at the same path, has another file. */
@@ -61,49 +51,23 @@ async function fileFor(apiServer: string): Promise<string> {
 }
 
 /** Returns false if the objects are not known yet. */
-async function writeObjects(etcdUrl: string, file: string): Promise<boolean> {
+async function writeObjects(etcd: EtcdClient, file: string): Promise<boolean> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
   if (text === undefined) return false;
-  const entries = JSON.parse(text) as readonly Entry[];
-  for (let from = 0; from < entries.length; from += OPERATIONS) {
-    const success = entries.slice(from, from + OPERATIONS).map((entry) => ({ requestPut: entry }));
-    await send(etcdUrl, 'txn', { success });
-  }
+  await etcd.put(JSON.parse(text) as readonly Entry[]);
   return true;
 }
 
 /** Keeps the objects of a control plane that is ready and was not used yet. Two may do so at once: the file is renamed into place. */
-async function keepObjects(etcdUrl: string, file: string): Promise<void> {
+async function keepObjects(etcd: EtcdClient, file: string): Promise<void> {
   const entries: Entry[] = [];
-  for (const kind of KINDS) {
-    const prefix = `/registry/${kind}/`;
-    // The end is exclusive: `0` follows `/`.
-    const range = { key: base64(prefix), range_end: base64(`${prefix.slice(0, -1)}0`) };
-    const { kvs = [] } = (await send(etcdUrl, 'range', range)) as { kvs?: readonly Entry[] };
-    entries.push(...kvs.map(({ key, value }) => ({ key, value })));
-  }
+  for (const kind of KINDS) entries.push(...(await etcd.list(`/registry/${kind}/`)));
   // It may not exist yet: the servers can come from another folder.
   await mkdir(path.dirname(file), { recursive: true });
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, JSON.stringify(entries));
   await rename(draft, file);
-}
-
-/** Not with `fetch`, which each process would load for these few calls. */
-async function send(etcdUrl: string, call: 'range' | 'txn', body: unknown): Promise<unknown> {
-  using http = new HttpClient(etcdUrl);
-  const answer = await http.send(`/v3/kv/${call}`, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
-  if (answer.status !== 200) throw new Error(`etcd answered ${call} with ${answer.status}: ${answer.text}`);
-  return JSON.parse(answer.text);
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64');
 }

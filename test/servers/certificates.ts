@@ -20,23 +20,27 @@ const LOOPBACK = [
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export class CertificateAuthority {
-  readonly certPem: string;
-  readonly #ca: { readonly key: string; readonly cert: string };
+  /** The certificate of the authority, and its key. */
+  readonly certificate: Certificate;
 
-  private constructor(ca: { readonly key: string; readonly cert: string }) {
-    this.#ca = ca;
-    this.certPem = ca.cert;
+  /** Use `create` for a new one. */
+  constructor(certificate: Certificate) {
+    this.certificate = certificate;
+  }
+
+  get certPem(): string {
+    return this.certificate.certPem;
   }
 
   static async create(commonName: string): Promise<CertificateAuthority> {
-    const { private: key, cert } = await generate([{ name: 'commonName', value: commonName }], {
+    const { private: keyPem, cert: certPem } = await generate([{ name: 'commonName', value: commonName }], {
       ...common(),
       extensions: [
         { name: 'basicConstraints', cA: true, critical: true },
         { name: 'keyUsage', keyCertSign: true, cRLSign: true, digitalSignature: true, critical: true },
       ],
     });
-    return new CertificateAuthority({ key, cert });
+    return new CertificateAuthority({ certPem, keyPem });
   }
 
   /** For a server on 127.0.0.1 or localhost, and at these addresses. */
@@ -59,7 +63,7 @@ export class CertificateAuthority {
     ];
     const { private: keyPem, cert: certPem } = await generate(names, {
       ...common(),
-      ca: this.#ca,
+      ca: { key: this.certificate.keyPem, cert: this.certPem },
       extensions: [
         { name: 'basicConstraints', cA: false, critical: true },
         { name: 'keyUsage', digitalSignature: true, critical: true },

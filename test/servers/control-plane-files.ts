@@ -24,7 +24,7 @@ rules:
 export async function writeControlPlaneFiles(
   layout: Layout,
   users: readonly UserOptions[],
-  tokens: ReadonlyMap<string, string>,
+  tokens: Readonly<Record<string, string>>,
   ca: CertificateAuthority,
 ): Promise<void> {
   await mkdir(layout.pki);
@@ -32,9 +32,7 @@ export async function writeControlPlaneFiles(
     writeFile(path.join(layout.pki, name), text, { mode: 0o600 });
   const server = await ca.server('kube-apiserver');
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const lines = users.map(
-    ({ name, groups = [] }) => `${tokens.get(name) ?? ''},${name},${name},"${groups.join(',')}"\n`,
-  );
+  const lines = users.map(({ name, groups = [] }) => `${tokens[name] ?? ''},${name},${name},"${groups.join(',')}"\n`);
   await Promise.all([
     inPki('ca.crt', ca.certPem),
     inPki('server.crt', server.certPem),

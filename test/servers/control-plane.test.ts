@@ -71,15 +71,15 @@ describe('control plane', () => {
   });
 
   it('comes back on the same port with its data after a restart of either server', async () => {
-    await plane.restartApiServer();
-    await plane.killEtcd();
-    await plane.startEtcd();
-    await plane.apiServerReady();
+    await plane.servers.restartApiServer();
+    await plane.servers.killEtcd();
+    await plane.servers.startEtcd();
+    await plane.servers.apiServerReady();
     assert.ok(await plane.api.find('/api/v1/namespaces/default/secrets/watched'));
   });
 
   it('starts with the RBAC roles of another one, and with namespaces of its own', async () => {
-    await using other = await startControlPlane({ controllerManager: false });
+    await using other = await startControlPlane({ controllerManager: false, own: true });
     const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
     const uidOf = async ({ api }: ControlPlane, path: string): Promise<string> => (await api.get(path)).metadata.uid;
     assert.equal(await uidOf(other, `${roles}/view`), await uidOf(plane, `${roles}/view`));
@@ -124,7 +124,7 @@ describe('control plane', () => {
 
 const VICTIM = `
 const { startControlPlane } = await import('./control-plane.ts');
-const { url, folder } = await startControlPlane({ controllerManager: false });
+const { url, folder } = await startControlPlane({ controllerManager: false, own: true });
 console.log(JSON.stringify({ url, folder }));
 `;
 

@@ -29,7 +29,7 @@ describe('fault proxy before a real API server', () => {
   let names = 0;
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false });
+    plane = await startControlPlane({ controllerManager: false, own: true });
     proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
     api = plane.client({ url: proxy.url, caPem: proxy.caPem });
     http = new HttpClient(proxy.url, { caPem: proxy.caPem });
@@ -205,10 +205,10 @@ describe('fault proxy before a real API server', () => {
 
   it('breaks connections when the server is gone', async () => {
     const open = await watch();
-    await plane.killApiServer();
+    await plane.servers.killApiServer();
     await waitFor(() => open.end() === 'broken');
     await assert.rejects(api.get(SECRETS), { code: 'ECONNRESET' });
-    await plane.startApiServer();
+    await plane.servers.startApiServer();
     await api.get(SECRETS);
   });
 

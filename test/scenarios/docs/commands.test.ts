@@ -41,7 +41,7 @@ let folder: string;
 let env: NodeJS.ProcessEnv;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, own: true });
   resources.defer(() => plane.stop());
   folder = await Reaper.shared().temporaryFolder('keyferry-docs-');
   const bin = await programFolder(folder);

@@ -19,7 +19,7 @@ let plane: ControlPlane;
 let api: HttpKubeApi;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, own: true });
   api = await kubeApi(plane.kubeconfigPath);
   await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
 });
@@ -176,14 +176,14 @@ test('an API server that hangs does not block callers: events beyond the limit a
   const timeoutMs = 300 * (await currentStretch());
   await using events = recorder({ maxPending: 5, timeoutMs, onDrop: (input) => drops.push(input.subject.name) });
   const mirrors = Array.from({ length: 8 }, (_, index) => subject(`waiting-${index}`));
-  await plane.pauseApiServer();
+  await plane.servers.pauseApiServer();
   try {
     for (const mirror of mirrors) events.record('mirrors.kts.studio', noSecret(mirror));
     assert.deepEqual(drops, ['waiting-5', 'waiting-6', 'waiting-7']);
     events.record('mirrors.kts.studio', noSecret(mirrors[0]!));
     await staysTrue(() => events.pending === 5, 500, 'five wait, and are tried again and again');
   } finally {
-    plane.resumeApiServer();
+    plane.servers.resumeApiServer();
   }
   await written(events);
   assert.equal(drops.length, 3);
@@ -209,7 +209,7 @@ test('long names and messages are truncated to the limits of the server', async 
   assert.equal(drops.length, 1);
 
   const stuck = recorder({ onDrop });
-  await plane.pauseApiServer();
+  await plane.servers.pauseApiServer();
   try {
     stuck.record('mirrors.kts.studio', noSecret(mirror, 'never written'));
     await within(700, 'the stop', async () => {
@@ -217,6 +217,6 @@ test('long names and messages are truncated to the limits of the server', async 
     });
     assert.deepEqual([drops.length, stuck.pending], [2, 0]);
   } finally {
-    plane.resumeApiServer();
+    plane.servers.resumeApiServer();
   }
 });

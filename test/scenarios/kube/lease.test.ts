@@ -27,7 +27,7 @@ let plane: ControlPlane;
 let api: HttpKubeApi;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, own: true });
   api = await kubeApi(plane.kubeconfigPath);
 });
 after(async () => {
@@ -187,7 +187,7 @@ test('when the API server hangs the work is aborted before the Lease expires, an
   await using replica = new Replica('hang', 'a');
   await replica.leading();
   using yardstick = new Yardstick();
-  await plane.pauseApiServer();
+  await plane.servers.pauseApiServer();
   const begin = performance.now();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
@@ -196,7 +196,7 @@ test('when the API server hangs the work is aborted before the Lease expires, an
     assert.match(String(replica.reasons[0]), LOST);
     assert.equal(replica.elector.isLeader, false);
   } finally {
-    plane.resumeApiServer();
+    plane.servers.resumeApiServer();
   }
   await waitFor(() => replica.failure !== undefined, { message: 'the run to end' });
   assert.match(String(replica.failure), LOST);
@@ -287,11 +287,11 @@ test('stopping while the API server hangs ends within the limit', async () => {
   await leader.leading();
   const standby = new Replica('end', 'b');
   await waitFor(() => standby.elector.leader === 'a');
-  await plane.pauseApiServer();
+  await plane.servers.pauseApiServer();
   try {
     await within(2400, 'the end', async () => await Promise.all([leader.stop(), standby.stop()]));
   } finally {
-    plane.resumeApiServer();
+    plane.servers.resumeApiServer();
   }
 });
 

@@ -22,7 +22,7 @@ let throughProxy: string;
 const resources = new AsyncDisposableStack();
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, own: true });
   resources.defer(() => plane.stop());
   const through = await proxied(plane);
   ({ proxy, kubeconfig: throughProxy } = through);

@@ -12,7 +12,7 @@ let scene: MirrorScene;
 const running: Keyferry[] = [];
 
 before(async () => {
-  scene = await MirrorScene.open({ controllerManager: false });
+  scene = await MirrorScene.open({ controllerManager: false, own: true });
 });
 after(() => scene.close());
 afterEach(async () => {
@@ -78,7 +78,7 @@ it('--mirrors-regex=search matches any part of a name; without it those copies a
 
 it('/healthz answers at once, and /readyz only when the caches are complete', async () => {
   const silent = scene.plane;
-  await silent.pauseApiServer();
+  await silent.servers.pauseApiServer();
   let operator: Keyferry;
   try {
     operator = await Keyferry.start({ kubeconfig: silent.kubeconfigPath });
@@ -87,7 +87,7 @@ it('/healthz answers at once, and /readyz only when the caches are complete', as
     const unready = await operator.probe('/readyz');
     assert.equal(unready.status, 503);
   } finally {
-    silent.resumeApiServer();
+    silent.servers.resumeApiServer();
   }
   await operator.ready();
   assert.match((await operator.probe('/readyz?verbose')).text, /secretmirrors/);

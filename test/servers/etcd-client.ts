@@ -1,0 +1,68 @@
+/** The few calls of etcd that the tests need, by its gateway for JSON. */
+import { HttpClient } from '../support/http.ts';
+
+/** A key and its value, in base64 as in etcd's JSON. */
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** etcd accepts 128 operations in a transaction. */
+const OPERATIONS = 128;
+/** etcd answers at once; the time is for a busy machine. */
+const TIMEOUT_MS = 60_000;
+
+export class EtcdClient implements Disposable {
+  /** Not with `fetch`, which each process would load for these few calls. */
+  readonly #http: HttpClient;
+
+  constructor(port: number) {
+    this.#http = new HttpClient(`http://127.0.0.1:${port}`);
+  }
+
+  /** All entries whose key begins with this text, which ends with `/`. */
+  async list(prefix: string): Promise<Entry[]> {
+    // The end is exclusive: `0` follows `/`.
+    const range = { key: base64(prefix), range_end: base64(`${prefix.slice(0, -1)}0`) };
+    const { kvs = [] } = (await this.#send('range', range)) as { kvs?: readonly Entry[] };
+    return kvs.map(({ key, value }) => ({ key, value }));
+  }
+
+  async put(entries: readonly Entry[]): Promise<void> {
+    await this.#apply(entries.map(({ key, value }) => ({ requestPut: { key, value } })));
+  }
+
+  /** @param keys in base64 */
+  async delete(keys: readonly string[]): Promise<void> {
+    await this.#apply(keys.map((key) => ({ requestDeleteRange: { key } })));
+  }
+
+  [Symbol.dispose](): void {
+    this.#http.close();
+  }
+
+  async #apply(operations: readonly object[]): Promise<void> {
+    for (let from = 0; from < operations.length; from += OPERATIONS) {
+      await this.#send('txn', { success: operations.slice(from, from + OPERATIONS) });
+    }
+  }
+
+  async #send(call: 'range' | 'txn', body: unknown): Promise<unknown> {
+    const answer = await this.#http.send(`/v3/kv/${call}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (answer.status !== 200) throw new Error(`etcd answered ${call} with ${answer.status}: ${answer.text}`);
+    return JSON.parse(answer.text);
+  }
+}
+
+/** The text of a key. */
+export function keyText({ key }: Pick<Entry, 'key'>): string {
+  return Buffer.from(key, 'base64').toString();
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}

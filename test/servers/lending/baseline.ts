@@ -1,0 +1,106 @@
+/**
+ * What etcd contains when its API server has made everything that a new cluster has, and the way back to it. Nothing of a test stays
+ * behind: the namespaces, objects, roles and CRDs of its users are deleted from etcd, and the API server learns of it by its watches.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { apiServerUrl, type ControlPlaneAccess, tokenOf } from '../control-plane-servers.ts';
+import { type Entry, EtcdClient, keyText } from '../etcd-client.ts';
+
+const ALL = '/registry/';
+/** The API server makes these soon after it is ready, and the roles and flow schemas before. */
+const MADE_LATE = [
+  'configmaps/kube-system/extension-apiserver-authentication',
+  'configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking',
+  'namespaces/kube-node-lease',
+  'namespaces/kube-public',
+  'namespaces/kube-system',
+  'services/specs/default/kubernetes',
+].map((name) => ALL + name);
+/** The API server makes and removes these by itself at any time. */
+const KEPT_BY_SERVER = /^\/registry\/(masterleases|peerserverleases)\//;
+/** The API server changes these by itself at any time. */
+const CHANGED_BY_SERVER =
+  /^\/registry\/(apiregistration\.k8s\.io|configmaps\/kube-system|flowschemas|ipaddresses|leases|prioritylevelconfigurations|ranges|servicecidrs)\//;
+/** The API server forgets what they did a second or more after their deletion, or keeps requests of the outside. */
+const NOT_FORGOTTEN = /^\/registry\/(validating|mutating)(admissionpolic|webhookconfiguration)/;
+/** To forget more objects takes longer than the start of other servers. */
+const MOST_OBJECTS = 3000;
+const LOOK_MS = 50;
+const LOOKS = 100;
+
+export class Baseline implements Disposable {
+  readonly #etcd: EtcdClient;
+  readonly #api: TestApi;
+  /** By their keys in base64. */
+  readonly #entries: ReadonlyMap<string, string>;
+  /** The paths of all APIs. */
+  readonly #apis: string;
+
+  private constructor(etcd: EtcdClient, api: TestApi, entries: readonly Entry[], apis: string) {
+    this.#etcd = etcd;
+    this.#api = api;
+    this.#entries = new Map(entries.map(({ key, value }) => [key, value]));
+    this.#apis = apis;
+  }
+
+  /** Of servers that nobody has used. Waits until the API server has made its own objects. */
+  static async take(access: ControlPlaneAccess): Promise<Baseline> {
+    const etcd = new EtcdClient(access.layout.etcdPort);
+    const { certPem: caPem } = access.authority;
+    const api = new TestApi({ url: apiServerUrl(access), caPem, token: tokenOf(access, 'admin') });
+    const entries = await waitFor(
+      async () => {
+        const found = await listOf(etcd);
+        const keys = new Set(found.map(keyText));
+        return MADE_LATE.every((key) => keys.has(key)) && found;
+      },
+      { message: 'the API server to make its objects' },
+    );
+    return new Baseline(etcd, api, entries, await readApis(api));
+  }
+
+  /** Brings etcd and the API server back. Returns false if the API server cannot forget all that it was used for. */
+  async restore(): Promise<boolean> {
+    const first = await listOf(this.#etcd);
+    if (first.length > MOST_OBJECTS || first.some((entry) => NOT_FORGOTTEN.test(keyText(entry)))) return false;
+    for (let looks = 0; looks < LOOKS; looks += 1) {
+      const isClean = await this.#clean(looks === 0 ? first : await listOf(this.#etcd));
+      if (isClean && (await readApis(this.#api)) === this.#apis) return true;
+      // The API server removes the APIs of deleted CRDs a moment later.
+      await delay(LOOK_MS);
+    }
+    return false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#etcd[Symbol.dispose]();
+    this.#api.close();
+  }
+
+  /** @returns whether there was nothing to do */
+  async #clean(entries: readonly Entry[]): Promise<boolean> {
+    const found = new Map(entries.map(({ key, value }) => [key, value]));
+    const added = [...found.keys()].filter((key) => !this.#entries.has(key));
+    const changed = [...this.#entries]
+      .map(([key, value]) => ({ key, value }))
+      .filter(({ key, value }) => {
+        const now = found.get(key);
+        return now === undefined || (now !== value && !CHANGED_BY_SERVER.test(keyText({ key })));
+      });
+    await this.#etcd.delete(added);
+    await this.#etcd.put(changed);
+    return added.length === 0 && changed.length === 0;
+  }
+}
+
+async function listOf(etcd: EtcdClient): Promise<Entry[]> {
+  return (await etcd.list(ALL)).filter((entry) => !KEPT_BY_SERVER.test(keyText(entry)));
+}
+
+async function readApis(api: TestApi): Promise<string> {
+  const { groups } = await api.get('/apis');
+  return JSON.stringify(groups);
+}

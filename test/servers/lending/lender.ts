@@ -1,0 +1,169 @@
+/**
+ * Lends running control planes to the test files of `npm test`, to one after another: see `protocol.ts`.
+ *
+ * States of the servers: starting → lent → being cleaned → idle → lent → … → stopped. They are cleaned (`baseline.ts`) when the process of a
+ * file that returned them has ended, and stopped when a file did not return them, when they cannot be cleaned, when many
+ * are idle, and when the API server has grown large.
+ */
+import { truncate } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import path from 'node:path';
+
+import { ControlPlaneServers } from '../control-plane-servers.ts';
+import { Reaper } from '../reaper.ts';
+import { Baseline } from './baseline.ts';
+import { type Offer, RETURN, type Wish } from './protocol.ts';
+
+/** For each wish. Test files that run at the same time need a few, and two at most for each file. */
+const MOST_IDLE = 3;
+/** Of an API server that is lent again. A new one has 250 MiB, and one that has served large CRDs keeps a gigabyte. */
+const MOST_MEMORY = 600 * 2 ** 20;
+
+interface Lendable {
+  readonly servers: ControlPlaneServers;
+  readonly baseline: Baseline;
+}
+
+export class Lender implements AsyncDisposable {
+  /** Of the socket, for `SOCKET_VARIABLE`. */
+  readonly path: string;
+  readonly #folder: string;
+  readonly #listener: Server;
+  readonly #audited = new Shelf(true);
+  readonly #others = new Shelf(false);
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.path = path.join(folder, 'socket');
+    this.#listener = createServer((socket) => this.#serve(socket));
+  }
+
+  static async open(): Promise<Lender> {
+    const lender = new Lender(await Reaper.shared().temporaryFolder('keyferry-lender-'));
+    await new Promise<void>((resolve, reject) => {
+      lender.#listener.once('error', reject).listen(lender.path, resolve);
+    });
+    return lender;
+  }
+
+  /** Stops all servers. */
+  async stop(): Promise<void> {
+    this.#listener.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all([this.#audited.stop(), this.#others.stop()]);
+    await Reaper.shared().removeFolder(this.#folder);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket);
+    let received = '';
+    let shelf: Shelf | undefined;
+    let lent: Promise<Lendable> | undefined;
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      received += text;
+      if (shelf !== undefined || !received.includes('\n')) return;
+      const wish = JSON.parse(received.slice(0, received.indexOf('\n'))) as Wish;
+      shelf = wish.audit ? this.#audited : this.#others;
+      lent = shelf.take();
+      lent.then(
+        ({ servers }) => send(socket, { access: servers.access }),
+        (error: unknown) => send(socket, { error: error instanceof Error ? error.message : String(error) }),
+      );
+    });
+    // A borrower that crashes can end the connection with an error. `close` follows.
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      if (lent !== undefined) shelf?.giveBack(lent, received.endsWith(`\n${RETURN}\n`));
+    });
+  }
+}
+
+function send(socket: Socket, offer: Offer): void {
+  socket.write(`${JSON.stringify(offer)}\n`);
+}
+
+/** The servers for one kind of wish. */
+class Shelf {
+  readonly #audit: boolean;
+  /** Idle ones, and those that are being cleaned: `undefined` if they turn out not to be clean. */
+  readonly #back: Promise<Lendable | undefined>[] = [];
+  /** All that run, to stop them. */
+  readonly #all = new Set<Lendable>();
+  readonly #busy = new Set<Promise<unknown>>();
+  #isStopped = false;
+
+  constructor(audit: boolean) {
+    this.#audit = audit;
+  }
+
+  async take(): Promise<Lendable> {
+    for (let next = this.#back.shift(); next !== undefined; next = this.#back.shift()) {
+      const lendable = await next;
+      if (lendable !== undefined) return lendable;
+    }
+    return this.#track(this.#start());
+  }
+
+  giveBack(lent: Promise<Lendable>, isReturned: boolean): void {
+    this.#back.push(this.#track(this.#receive(lent, isReturned && this.#back.length < MOST_IDLE)));
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.allSettled(this.#busy);
+    await Promise.all(Array.from(this.#all, (one) => this.#end(one)));
+  }
+
+  async #start(): Promise<Lendable> {
+    const servers = await ControlPlaneServers.start({ audit: this.#audit });
+    try {
+      const lendable = { servers, baseline: await Baseline.take(servers.access) };
+      this.#all.add(lendable);
+      return lendable;
+    } catch (error) {
+      await servers.stop();
+      throw error;
+    }
+  }
+
+  async #receive(lent: Promise<Lendable>, isWanted: boolean): Promise<Lendable | undefined> {
+    // The borrower was told why the start failed.
+    const lendable = await lent.catch(() => undefined);
+    if (lendable === undefined) return undefined;
+    if (isWanted && !this.#isStopped && (await this.#isClean(lendable))) return lendable;
+    await this.#end(lendable);
+    return undefined;
+  }
+
+  async #isClean({ servers, baseline }: Lendable): Promise<boolean> {
+    try {
+      if ((await servers.apiServerMemory()) > MOST_MEMORY || !(await baseline.restore())) return false;
+      if (this.#audit) await truncate(servers.access.layout.auditLog);
+      return true;
+    } catch (error) {
+      process.stderr.write(`lender: a control plane cannot be lent again: ${String(error)}\n`);
+      return false;
+    }
+  }
+
+  async #end(lendable: Lendable): Promise<void> {
+    this.#all.delete(lendable);
+    lendable.baseline[Symbol.dispose]();
+    await lendable.servers.stop();
+  }
+
+  async #track<T>(work: Promise<T>): Promise<T> {
+    this.#busy.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#busy.delete(work);
+    }
+  }
+}

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { apiServerUrl, type ControlPlaneAccess, tokenOf } from '../control-plane-servers.ts';
+import { EtcdClient, keyText } from '../etcd-client.ts';
+import { Lender } from './lender.ts';
+import { SOCKET_VARIABLE } from './protocol.ts';
+
+let lender: Lender;
+const borrowers = new Set<Borrower>();
+before(async () => (lender = await Lender.open()));
+after(async () => {
+  for (const borrower of borrowers) borrower.process.kill('SIGKILL');
+  await lender.stop();
+});
+
+describe('a lent control plane', () => {
+  it('comes back as it was, whatever the borrower made, changed and deleted', async () => {
+    const first = await borrow();
+    const before = await contentOf(first.access);
+    using api = clientOf(first.access);
+    const groups = JSON.stringify((await api.get('/apis')).groups);
+    await useAndChange(api);
+    await first.end('return');
+
+    const second = await borrow();
+    assert.equal(second.access.layout.folder, first.access.layout.folder, 'these are the same servers');
+    assert.deepEqual(await contentOf(second.access), before);
+    assert.equal(JSON.stringify((await api.get('/apis')).groups), groups);
+    assert.equal((await api.raw('GET', '/apis/mirrors.kts.studio/v1alpha2/secretmirrors')).status, 404);
+    await assertLikeNew(api);
+    await second.end('return');
+  });
+
+  it('accepts the same names again', async () => {
+    const borrower = await borrow();
+    using api = clientOf(borrower.access);
+    await api.apply(readCrds());
+    await api.createNamespaces(['team']);
+    assert.deepEqual(await api.list(MIRRORS), []);
+    await api.create(MIRROR);
+    await borrower.end('return');
+  });
+
+  it('has an audit log without the requests of others', async () => {
+    const first = await borrow({ audit: true });
+    const { auditLog } = first.access.layout;
+    using api = clientOf(first.access);
+    await api.get('/api/v1/namespaces/default/secrets?of=first');
+    await waitFor(async () => (await readFile(auditLog, 'utf8')).includes('of=first'));
+    await first.end('return');
+
+    const second = await borrow({ audit: true });
+    assert.equal(second.access.layout.auditLog, auditLog);
+    await api.get('/api/v1/namespaces/default/secrets?of=second');
+    await waitFor(async () => (await readFile(auditLog, 'utf8')).includes('of=second'));
+    assert.doesNotMatch(await readFile(auditLog, 'utf8'), /of=first|\0/);
+    await second.end('return');
+  });
+
+  it('goes to one borrower at a time', async () => {
+    const [one, other] = await Promise.all([borrow(), borrow()]);
+    assert.notEqual(one.access.layout.folder, other.access.layout.folder);
+    await Promise.all([one.end('return'), other.end('return')]);
+  });
+
+  it('is stopped when the process of its borrower ended without a return', async () => {
+    const borrower = await borrow();
+    await borrower.end('crash');
+    await waitFor(() => !existsSync(borrower.access.layout.folder), { message: 'its folder to go' });
+  });
+
+  it('is stopped when it was left with an admission webhook, whose end the API server notices late', async () => {
+    const borrower = await borrow();
+    using api = clientOf(borrower.access);
+    await api.create({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: 'left' },
+    });
+    await borrower.end('return');
+    await waitFor(() => !existsSync(borrower.access.layout.folder), { message: 'its folder to go' });
+  });
+});
+
+const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/team/secretmirrors';
+const MIRROR = {
+  apiVersion: 'mirrors.kts.studio/v1alpha2',
+  kind: 'SecretMirror',
+  metadata: { name: 'one', namespace: 'team', finalizers: ['example.com/never-removed'] },
+  spec: { source: { name: 'one' }, destination: { namespaces: ['default'] } },
+};
+const ROLE = '/apis/rbac.authorization.k8s.io/v1/clusterroles/system:aggregate-to-view';
+
+/** What tests leave behind, and worse. */
+async function useAndChange(api: TestApi): Promise<void> {
+  await api.apply(readCrds());
+  await api.createNamespaces(['team']);
+  await api.create(MIRROR);
+  // It stays: its finalizer is never removed.
+  await api.delete(`${MIRRORS}/one`);
+  const [metadata, subjects] = [{ name: 'everybody' }, [{ kind: 'Group', name: 'system:authenticated' }]];
+  const rbac = 'rbac.authorization.k8s.io';
+  const roleRef = { apiGroup: rbac, kind: 'ClusterRole', name: 'cluster-admin' };
+  await api.create({ apiVersion: `${rbac}/v1`, kind: 'ClusterRoleBinding', metadata, subjects, roleRef });
+  for (const namespace of ['default', 'kube-system', 'team']) {
+    await api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'left', namespace } });
+    await api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'left', namespace } });
+  }
+  await api.patch('/api/v1/namespaces/default', { metadata: { labels: { left: 'behind' } } });
+  await api.patch(ROLE, { rules: [] });
+  await api.delete('/apis/rbac.authorization.k8s.io/v1/clusterroles/edit');
+  // No controller manager empties it, so it stays.
+  await api.delete('/api/v1/namespaces/team');
+}
+
+/** The API server has forgotten it all, too. */
+async function assertLikeNew(api: TestApi): Promise<void> {
+  const names = async (path: string): Promise<string[]> => (await api.list(path)).map(({ metadata }) => metadata.name);
+  assert.deepEqual(await names('/api/v1/namespaces'), ['default', 'kube-node-lease', 'kube-public', 'kube-system']);
+  assert.deepEqual(await names('/api/v1/secrets'), []);
+  assert.deepEqual(await names('/api/v1/serviceaccounts'), []);
+  assert.equal((await api.get('/api/v1/namespaces/default')).metadata.labels.left, undefined);
+  assert.ok((await api.get(ROLE)).rules.length > 0);
+  const spec = {
+    user: 'somebody',
+    groups: ['system:authenticated'],
+    resourceAttributes: { verb: 'get', resource: 'secrets' },
+  };
+  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+  const { status } = await api.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body });
+  assert.equal(status.allowed, false);
+}
+
+/** What etcd has, without what the API server renews by itself. */
+async function contentOf({ layout }: ControlPlaneAccess): Promise<Record<string, string>> {
+  using etcd = new EtcdClient(layout.etcdPort);
+  const entries = await etcd.list('/registry/');
+  const renewed = /^\/registry\/(leases|ranges|configmaps|flowschemas|prioritylevelconfigurations|apiregistration)/;
+  const digest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 12);
+  return Object.fromEntries(
+    entries
+      .filter((entry) => !/^\/registry\/(masterleases|peerserverleases)\//.test(keyText(entry)))
+      .map((entry) => [keyText(entry), renewed.test(keyText(entry)) ? 'renewed' : digest(entry.value)]),
+  );
+}
+
+function clientOf(access: ControlPlaneAccess): TestApi {
+  return new TestApi({
+    url: apiServerUrl(access),
+    caPem: access.authority.certPem,
+    token: tokenOf(access, 'admin'),
+  });
+}
+
+interface Borrower {
+  readonly access: ControlPlaneAccess;
+  readonly process: ChildProcess;
+  /** Ends its process. */
+  readonly end: (how: 'return' | 'crash') => Promise<void>;
+}
+
+const SCRIPT = `
+const { borrow } = await import('./borrower.ts');
+const loan = await borrow(JSON.parse(process.argv[1]));
+console.log(JSON.stringify(loan.access));
+const { value: how } = await process.stdin[Symbol.asyncIterator]().next();
+if (how.toString() === 'crash') process.kill(process.pid, 'SIGKILL');
+await loan.stop();
+`;
+
+/** As a test file does it, in a process of its own. */
+async function borrow(options: { readonly audit?: boolean } = {}): Promise<Borrower> {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, JSON.stringify(options)], {
+    cwd: import.meta.dirname,
+    env: { ...process.env, [SOCKET_VARIABLE]: lender.path },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  await waitFor(() => text.endsWith('\n'), { message: 'the loan' });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const borrower: Borrower = {
+    access: JSON.parse(text) as ControlPlaneAccess,
+    process: child,
+    end: async (how) => {
+      child.stdin.end(how);
+      await ended;
+      borrowers.delete(borrower);
+    },
+  };
+  borrowers.add(borrower);
+  return borrower;
+}
