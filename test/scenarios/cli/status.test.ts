@@ -213,7 +213,9 @@ describe('keyferry status', () => {
   it('keyferry status has colours on a terminal only, and none with NO_COLOR', async () => {
     const onTerminal = async (environment: string): Promise<string> => {
       // Node takes a terminal under CI for one without colours.
-      const command = `env -u CI ${environment} ${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
+      const status = `${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
+      // Without the line of progress, which a command shows there after a second.
+      const command = `env -u CI ${environment} ${status} 2>/dev/null`;
       const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null']);
       child.stdin.end();
       return await text(child.stdout);
