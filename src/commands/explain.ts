@@ -14,7 +14,6 @@ import { reportText } from './output/text.ts';
 import {
   copyOf,
   orphansIn,
-  type OrphanStatus,
   type RuleStatus,
   ruleStatuses,
   type TargetPlace,
@@ -50,14 +49,6 @@ export async function explain(
   return { text, code: EXIT_DONE };
 }
 
-/** The states of rules and orphans in the namespaces that matter here. */
-interface States {
-  readonly rules: ReadonlyMap<RuleKey, RuleStatus>;
-  /** The subject. */
-  readonly rule: RuleStatus | undefined;
-  readonly orphan: OrphanStatus | undefined;
-}
-
 /** @throws the errors of `api.request` */
 async function explanationOf(
   snapshot: Snapshot,
@@ -80,7 +71,8 @@ async function explanationOf(
   const row = isConcerned ? rowsOn(snapshot, key).main : undefined;
   const claimed = isConcerned ? [...snapshot.outcomesOn(key)] : [];
   // The rule that has the object; else the one that decides it.
-  const entry = ownEntry(entries, marker) ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
+  const own = entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
+  const entry = own ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
   const owner = entry?.claim.owner.key ?? marker;
   const view = entry?.claim.source === undefined ? undefined : inventory.view(entry.claim.source);
   const exists = stored.state === 'refused' ? (observed === undefined ? undefined : true) : stored.state === 'there';
@@ -140,11 +132,6 @@ async function explanationOf(
   };
 }
 
-/** The claim of the rule that has the object. */
-function ownEntry(entries: readonly Entry[], marker: RuleKey | undefined): Entry | undefined {
-  return entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
-}
-
 function sourceText(entry: Entry | undefined): string | null {
   if (entry?.claim.source === undefined) return null;
   const { kind, namespace, name } = parseResourceKey(entry.claim.source);
@@ -163,11 +150,7 @@ function sameName(snapshot: Snapshot, key: ResourceKey): RuleKey[] {
 }
 
 /** The states of the rules concerned, of the subject as a rule, and as an orphan. */
-async function statesOf(
-  snapshot: Snapshot,
-  subject: ResourceKey,
-  concerned: readonly (RuleKey | undefined)[],
-): Promise<States> {
+async function statesOf(snapshot: Snapshot, subject: ResourceKey, concerned: readonly (RuleKey | undefined)[]) {
   const { kind, namespace, name } = parseResourceKey(subject);
   const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
   const isSubject = (one: TargetPlace): boolean =>
