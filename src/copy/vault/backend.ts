@@ -180,8 +180,8 @@ export class VaultBackend implements Backend {
     return this.#access;
   }
 
-  setLeaseObserver(keeper: LeaseObserver): void {
-    this.#leaseObserver = keeper;
+  setLeaseObserver(observer: LeaseObserver): void {
+    this.#leaseObserver = observer;
   }
 
   trouble(key: ResourceKey): VaultTrouble | undefined {

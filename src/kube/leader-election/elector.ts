@@ -35,7 +35,7 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
-  /** The begin of the identities of earlier processes of this container, whose Lease is taken over at once. Default: none is known. */
+  /** How the identities of earlier processes of this container begin. Their Lease is taken over at once. Default: none are known. */
   readonly predecessors?: string | undefined;
   /** Of these three times each is well above the next one. */
   readonly leaseDurationMs: number;

@@ -61,8 +61,8 @@ export interface StepFacts {
   /** Monotonic ms. */
   readonly now: number;
   /**
-   * Earlier processes of this container, which began their identities with `prefix`. One that has not renewed for `silenceMs` by the wall clock
-   * (`time`, ms), which is that of their node, has ended. One that renews is left alone: two containers may have been given one identity.
+   * Earlier processes of this container: their identities begin with `prefix`. One whose last renewal is `silenceMs` ago has ended. This is
+   * judged by the wall clock (`time`, ms), because they ran on this node. One that renews is left alone: two containers may have one identity.
    */
   readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }

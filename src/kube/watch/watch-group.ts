@@ -16,12 +16,10 @@ export class WatchGroup {
 
   /** @param namespaces `undefined`: the target is watched as it is */
   constructor({ target, ...options }: WatcherOptions, namespaces: readonly string[] | undefined) {
-    this.#members =
-      namespaces === undefined
-        ? [{ namespace: undefined, watcher: new Watcher({ ...options, target }) }]
-        : namespaces.map((namespace) => {
-            return { namespace, watcher: new Watcher({ ...options, target: targetIn(target, namespace) }) };
-          });
+    this.#members = (namespaces ?? [undefined]).map((namespace) => {
+      const own = namespace === undefined ? target : targetIn(target, namespace);
+      return { namespace, watcher: new Watcher({ ...options, target: own }) };
+    });
   }
 
   start(): this {

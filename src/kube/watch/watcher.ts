@@ -318,7 +318,7 @@ export class Watcher {
 
   #waitAfter(error: unknown): number {
     const isUnanswered = error instanceof ConnectionError || (error instanceof ApiError && isGatewayError(error));
-    // The row of tries in an outage says nothing about a server that answers again. At its start it refuses some of them.
+    // After an outage the waits begin short again, because a server that starts refuses some calls.
     const isOutageOver = this.#wasUnanswered && !isUnanswered;
     this.#wasUnanswered = isUnanswered;
     // The server accepted a stalled stream, and the idle time replaces the back-off.

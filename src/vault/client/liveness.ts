@@ -13,14 +13,10 @@
  */
 import { orAborted } from '../../runtime/abort.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
-import type { Clock } from '../../runtime/clock.ts';
-import type { Refusal } from './mount-gates.ts';
+import type { GateOptions, Refusal } from './mount-gates.ts';
 
-export interface LivenessOptions {
-  readonly clock: Clock;
-  /** 0 ≤ r < 1. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
-  /** Ceiling of every wait, ms. Default 10,000. It delays the first call to a server that answers again. */
+export interface LivenessOptions extends GateOptions {
+  /** Ceiling of every wait, ms. Default 10,000: so long may a server that answers again stay unused. */
   readonly maxMs?: number | undefined;
   /** Whether the server answers. Never rejects. */
   readonly sendCheck: () => Promise<boolean>;
@@ -43,9 +39,8 @@ export class Liveness {
   #verdict: PromiseWithResolvers<boolean> | undefined;
 
   constructor(options: LivenessOptions) {
-    const { maxMs = 10_000, random = Math.random } = options;
     this.#options = options;
-    this.#backoff = new Backoff({ baseMs: BASE_MS, maxMs, random });
+    this.#backoff = new Backoff({ baseMs: BASE_MS, maxMs: options.maxMs ?? 10_000, random: options.random });
   }
 
   get state(): 'up' | 'checking' | 'down' {

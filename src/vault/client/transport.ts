@@ -158,9 +158,9 @@ export interface LargeAnswer {
 /**
  * The large answers of one server. They bound the memory for large answers of all servers: a few are in memory at a time, and the others wait with their connections paused.
  *
- * A server that answers slowly must not delay others. So a server is *proven* when it has finished a large answer promptly, and loses that
- * with a slow one. Then it has to finish twice as many as the last time. Servers that are not proven share half of the slots. The one whose
- * answers took the shortest time goes first.
+ * A server that answers slowly must not delay others. So a server is *proven* when it has finished a large answer promptly. A slow one ends
+ * that, and the server is proven again after twice as many prompt answers as the last time. Servers that are not proven share half of the
+ * slots. The server whose answers took the shortest time goes first.
  */
 export class LargeAnswers {
   readonly #slots: ServerSlots;

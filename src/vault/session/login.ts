@@ -128,8 +128,7 @@ export class LoginBackoff {
   readonly #refused: Backoff;
   #refusals = 0;
 
-  constructor(options: LoginBackoffOptions) {
-    const { random = Math.random, refusedDelaysMs = REFUSED_DELAYS_MS } = options;
+  constructor({ random = Math.random, refusedDelaysMs = REFUSED_DELAYS_MS }: LoginBackoffOptions) {
     this.#random = random;
     this.#delays = refusedDelaysMs;
     this.#unanswered = new Backoff({ baseMs: 1_000, maxMs: 5_000, random });

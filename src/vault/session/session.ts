@@ -28,7 +28,7 @@ import {
   LoginBackoff,
   type LoginBackoffOptions,
 } from './login.ts';
-import { RetiredTokens, type EmitSessionEvent, type SessionObserver, type SessionToken } from './token.ts';
+import { RetiredTokens, type SessionObserver, type SessionToken, type TokenEvent } from './token.ts';
 import { TokenCheck, type TokenVerdict } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
@@ -62,7 +62,7 @@ export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
 
 export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;
-  readonly #emit: EmitSessionEvent = (event) =>
+  readonly #emit = (event: TokenEvent): void =>
     this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;

@@ -7,7 +7,7 @@
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
 import type { LoginContext } from './login.ts';
-import type { EmitSessionEvent, SessionToken } from './token.ts';
+import type { SessionToken, TokenEvent } from './token.ts';
 
 export interface KeeperOptions {
   readonly context: LoginContext;
@@ -20,7 +20,7 @@ export interface KeeperOptions {
   readonly replaceNotBefore: () => number;
   /** A renewal was answered 403: the token may be invalid. */
   readonly onRefused: (token: SessionToken, error: VaultError) => Promise<unknown>;
-  readonly emit: EmitSessionEvent;
+  readonly emit: (event: TokenEvent) => void;
   /** Called once for a token that cannot be renewed further. */
   readonly onEnding: (token: SessionToken) => void;
 }

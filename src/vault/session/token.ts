@@ -81,11 +81,11 @@ const REMEMBERED = 100;
  */
 export class RetiredTokens {
   readonly #context: LoginContext;
-  readonly #emit: EmitSessionEvent;
+  readonly #emit: (event: TokenEvent) => void;
   readonly #tokens = new Set<SessionToken>();
   readonly #ended = new Set<string>();
 
-  constructor(context: LoginContext, emit: EmitSessionEvent) {
+  constructor(context: LoginContext, emit: (event: TokenEvent) => void) {
     this.#context = context;
     this.#emit = emit;
   }
@@ -147,22 +147,17 @@ interface SessionOf {
   readonly identity: string;
 }
 
+/** What happened to a token. */
+export type TokenEvent =
+  | { readonly type: 'login' | 'renewed' | 'revoked' }
+  | { readonly type: 'loginFailed'; readonly error: VaultError; readonly retryAfterMs: number }
+  | { readonly type: 'renewFailed' | 'revokeFailed'; readonly error: VaultError }
+  /** Vault does not accept the token any more. */
+  | { readonly type: 'tokenLost' }
+  /** A configured token that cannot be renewed (further). `expiresAt`: ms since 1970. */
+  | { readonly type: 'expiring'; readonly expiresAt: number };
+
 /** Events of a session's tokens, for logs and metrics. Holds no token. */
-export type SessionEvent = SessionOf &
-  (
-    | { readonly type: 'login' | 'renewed' | 'revoked' }
-    | { readonly type: 'loginFailed'; readonly error: VaultError; readonly retryAfterMs: number }
-    | { readonly type: 'renewFailed' | 'revokeFailed'; readonly error: VaultError }
-    /** Vault does not accept the token any more. */
-    | { readonly type: 'tokenLost' }
-    /** A configured token that cannot be renewed (further). `expiresAt`: ms since 1970. */
-    | { readonly type: 'expiring'; readonly expiresAt: number }
-  );
+export type SessionEvent = SessionOf & TokenEvent;
 
 export type SessionObserver = (event: SessionEvent) => void;
-
-/** Reports an event of one session, which adds server and identity. */
-export type EmitSessionEvent = (event: DistributiveOmit<SessionEvent, keyof SessionOf>) => void;
-
-/** `Omit` for each member of a union. */
-type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;

@@ -3,7 +3,7 @@
  *
  * Its times are on the monotonic clock, so that a change of the wall clock does not change its remaining time.
  */
-import type { Clock } from '../../../runtime/clock.ts';
+import type { Clock, Timer } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import { lookupLease, renewalVerdict, renewLease } from '../../../vault/lease-calls.ts';
 import type { SessionHold } from '../../../vault/session/sessions.ts';
@@ -39,6 +39,8 @@ export interface Lease extends LeaseUser {
   readonly jitter: number;
   readonly hold: SessionHold;
   readonly watch: Disposable;
+  /** Of a replaced or dropped lease: fires when it expires. */
+  end?: Timer;
   checkedAt: number;
   /** Vault no longer has it. */
   isGone: boolean;

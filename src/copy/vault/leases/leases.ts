@@ -16,7 +16,6 @@
  * A lease expires with the token that made it. So it holds that session, also when it is replaced or dropped, because applications may
  * still use the old credentials. The token of that session can revoke it even when its login no longer exists.
  */
-import type { Timer } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import type { LeaseGrant } from '../../../vault/kv/answers.ts';
 import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../../../vault/lease-calls.ts';
@@ -72,8 +71,6 @@ export class VaultLeases {
   readonly #options: VaultLeasesOptions;
   /** By id, until they are revoked or expire. */
   readonly #known = new Map<string, Lease>();
-  /** Expiry of replaced and dropped leases. */
-  readonly #ends = new Map<Lease, Timer>();
 
   constructor(options: VaultLeasesOptions) {
     this.#options = options;
@@ -214,8 +211,7 @@ export class VaultLeases {
   }
 
   stop(): void {
-    for (const timer of this.#ends.values()) timer.cancel();
-    this.#ends.clear();
+    for (const lease of this.#known.values()) lease.end?.cancel();
   }
 
   #retire(lease: Lease, state: 'replaced' | 'dropped'): void {
@@ -225,10 +221,7 @@ export class VaultLeases {
     lease.state = state;
     lease.watch[Symbol.dispose]();
     const rest = Math.max(0, lease.expiresAt - clock.monotonic());
-    this.#ends.set(
-      lease,
-      clock.setTimeout(() => this.#end(lease), rest, { unref: true }),
-    );
+    lease.end = clock.setTimeout(() => this.#end(lease), rest, { unref: true });
   }
 
   #end(lease: Lease): void {
@@ -238,8 +231,7 @@ export class VaultLeases {
   }
 
   #forget(lease: Lease): void {
-    this.#ends.get(lease)?.cancel();
-    this.#ends.delete(lease);
+    lease.end?.cancel();
     if (this.#known.get(lease.leaseId) === lease) this.#known.delete(lease.leaseId);
   }
 

@@ -5,8 +5,8 @@
  * A policy may forbid reading the mount. Then a recorded lease or the first response shows that the credentials are dynamic. The lease of
  * that response goes to one of the rules.
  *
- * Dynamic credentials that cannot be used are revoked at once, and the next are requested at growing intervals. So are those of a server
- * that ends leases early again and again.
+ * Dynamic credentials that cannot be used are revoked at once, and the next ones are requested at growing intervals. The intervals grow, too,
+ * while a server ends leases early again and again.
  */
 import { randomUUID } from 'node:crypto';
 
