@@ -1,8 +1,7 @@
 /**
  * The engine: three level-triggered loops over keyed queues.
  *
- *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched
- *            beside this loop, `finalizers`: write the finalizer of a rule that has none; until then its targets stay unchanged
+ *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched (`rule-loop.ts`)
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
@@ -13,17 +12,18 @@
 import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
-import { Slices, TooLongError } from '../../runtime/queue/slices.ts';
-import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
+import { Slices } from '../../runtime/queue/slices.ts';
+import type { Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';
-import { type Cause, sameCause, failureOf, isPassing } from '../model/cause.ts';
-import { controllerOf, namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { isPassing } from '../model/cause.ts';
+import { namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { FactSource } from '../plan/decide.ts';
 import type { NamedQueue, RuleReadiness, RuleReconciler } from './controller.ts';
 import { worstOutcome } from '../plan/contest.ts';
 import { Backends } from './backends.ts';
+import { RuleLoop } from './rule-loop.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
@@ -48,11 +48,6 @@ const STATUS_INTERVAL_MS = 1000;
 const STATUS_DELAY_MS = 50;
 /** Delay while claims are pending, ms: their outcomes then need no second update. */
 const STATUS_PENDING_DELAY_MS = 2000;
-const RULE_CONCURRENCY = 8;
-/** A rule whose evaluation takes longer than this, ms, moves to the queue of heavy rules. Most take less than 1 ms. */
-const HEAVY_AFTER_MS = 30;
-const HEAVY_CONCURRENCY = 2;
-const FINALIZER_CONCURRENCY = 8;
 /** The first targets of one event have normal priority, the others low. Writing this many takes about half a second. */
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
@@ -78,43 +73,31 @@ export class Engine implements ObjectEvents {
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
   readonly backends: Backends;
-  readonly #reconcilers = new Map<string, RuleReconciler>();
-  readonly #rules: KeyedQueue<RuleKey>;
-  readonly #heavyRules: KeyedQueue<RuleKey>;
-  readonly #finalizers: KeyedQueue<RuleKey>;
+  readonly #rules: RuleLoop;
   readonly #status: KeyedQueue<RuleKey>;
-  /** Rules that may have changed since their evaluation: their claims may be incomplete. */
-  readonly #changedRules = new Set<RuleKey>();
-  readonly #evaluatingRules = new Set<RuleKey>();
-  readonly #heavyRuleKeys = new Set<RuleKey>();
   readonly #writes = new Map<RuleKey, number>();
-  /** The failure of each rule that fails, for its status. */
-  readonly #failures = new Map<RuleKey, Cause>();
   /** The targets that are reconciled now, and the start of their latency, monotonic ms. */
   readonly #running = new Map<ResourceKey, number>();
   readonly #onWritten: EngineOptions['onWritten'];
   readonly #listeners: Partial<ObjectEvents>[] = [];
   #started = false;
-  /** The rules of the start were evaluated. */
-  #evaluated = false;
 
   constructor(options: EngineOptions) {
     const clock = (this.#clock = options.clock ?? systemClock);
     this.slices = new Slices(clock);
     this.#onWritten = options.onWritten;
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
-    const rules: KeyedQueueOptions<RuleKey> = {
+    this.#rules = new RuleLoop({
       ...common,
-      name: 'rules',
-      groupOf: namespaceOf,
-      onError: (key, error, retryInMs, attempt) => {
-        options.onError('rules', key, error, retryInMs);
-        if (isReported(error, attempt)) this.#noteFailure(key, failureOf(error));
+      claims: this.claims,
+      slices: this.slices,
+      onError: (rule, error, retryInMs, attempt) => {
+        options.onError('rules', rule, error, retryInMs);
+        return isReported(error, attempt);
       },
-    };
-    this.#rules = new KeyedQueue(rules);
-    this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
-    this.#finalizers = new KeyedQueue({ ...rules, name: 'finalizers' });
+      onEvaluated: (...evaluated) => this.#evaluated(...evaluated),
+      onFailure: (rule) => this.enqueueStatus(rule),
+    });
     this.backends = new Backends({
       ...common,
       // A target without a rule is an orphan: its own namespace counts.
@@ -134,24 +117,11 @@ export class Engine implements ObjectEvents {
   }
 
   addReconciler(reconciler: RuleReconciler): void {
-    this.claims.add(reconciler.rules);
-    this.#reconcilers.set(reconciler.rules.name, reconciler);
-  }
-
-  #reconcilerOf(rule: RuleKey): RuleReconciler {
-    const reconciler = this.#reconcilers.get(controllerOf(rule));
-    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
-    return reconciler;
+    this.#rules.addReconciler(reconciler);
   }
 
   get queues(): readonly NamedQueue[] {
-    return [
-      { name: 'rules', queue: this.#rules },
-      { name: 'rules heavy', queue: this.#heavyRules },
-      { name: 'finalizers', queue: this.#finalizers },
-      ...this.backends.queues,
-      { name: 'status', queue: this.#status },
-    ];
+    return [...this.#rules.queues, ...this.backends.queues, { name: 'status', queue: this.#status }];
   }
 
   /**
@@ -160,18 +130,11 @@ export class Engine implements ObjectEvents {
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    this.#rules.start((rule, running) => this.#runRule(rule, running, HEAVY_AFTER_MS), {
-      concurrency: RULE_CONCURRENCY,
-    });
-    this.#heavyRules.start((rule, running) => this.#runRule(rule, running), { concurrency: HEAVY_CONCURRENCY });
     // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `orphanActionOf` answers `later` for their copies.
-    await this.#rules.idle(signal);
-    this.#evaluated = true;
+    await this.#rules.start(signal);
     this.backends.start((...run) => this.#runTarget(...run));
     // Not before the targets: one user may have thousands of rules without a finalizer, and each write evaluates its rule again.
-    this.#finalizers.start((rule, running) => this.#runFinalizer(rule, running), {
-      concurrency: FINALIZER_CONCURRENCY,
-    });
+    this.#rules.startFinalizers();
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
   }
 
@@ -179,7 +142,7 @@ export class Engine implements ObjectEvents {
   async stop(drainMs = 0): Promise<void> {
     const until = this.#clock.monotonic() + drainMs;
     const limits = (): StopOptions => ({ drainMs: Math.max(0, until - this.#clock.monotonic()), graceMs: GRACE_MS });
-    await Promise.all([this.#rules, this.#heavyRules, this.#finalizers].map((queue) => queue.stop(limits())));
+    await this.#rules.stop(limits());
     await this.backends.stop(limits());
     await this.#status.stop(limits());
   }
@@ -191,8 +154,7 @@ export class Engine implements ObjectEvents {
 
   /** A rule may have changed. */
   enqueueRule(rule: RuleKey, priority: Priority = 'normal'): void {
-    this.#changedRules.add(rule);
-    (this.#heavyRuleKeys.has(rule) ? this.#heavyRules : this.#rules).add(rule, { priority });
+    this.#rules.add(rule, priority);
   }
 
   /**
@@ -271,9 +233,9 @@ export class Engine implements ObjectEvents {
 
   /** Every rule that was evaluated or failed before, for metrics. */
   *readiness(): Iterable<RuleReadiness> {
-    for (const [rule, cause] of this.#failures) yield { rule, cause };
+    for (const [rule, cause] of this.#rules.failures) yield { rule, cause };
     for (const rule of this.claims.rules) {
-      if (this.#failures.has(rule)) continue;
+      if (this.#rules.failureOf(rule) !== undefined) continue;
       const { refusal, outOfReach } = this.claims.findingsOf(rule);
       const problem = refusal ?? this.claims.ruleSetOf(rule).problemOf?.(rule);
       const unreached = outOfReach?.part === 'others' ? undefined : outOfReach;
@@ -287,79 +249,20 @@ export class Engine implements ObjectEvents {
    */
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
     return this.claims.orphanActionOf(rule, target, observed, {
-      isOutdated: () => this.#changedRules.has(rule) || this.#evaluatingRules.has(rule),
-      getLive: () => this.#reconcilerOf(rule).getLive(rule, target, signal),
+      isOutdated: () => this.#rules.isOutdated(rule),
+      getLive: () => this.#rules.reconcilerOf(rule).getLive(rule, target, signal),
     });
   };
 
-  /** Evaluates a rule. @param limitMs time limit of the evaluation in this queue, ms; a rule that needs longer moves to the other queue */
-  async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<RunResult | undefined> {
-    if (limitMs !== Infinity && this.#heavyRuleKeys.has(rule)) {
-      this.#heavyRules.add(rule);
-      return undefined;
-    }
-    const reconciler = this.#reconcilerOf(rule);
-    let change: ClaimsChange;
-    let again: RunResult | undefined | void;
-    try {
-      await this.slices.pause();
-      const steps = reconciler.rules.warmUp?.(rule);
-      if (steps !== undefined) await this.slices.run(steps, signal, limitMs);
-      again = await reconciler.listed?.(rule, signal);
-      change = await this.#claim(reconciler, rule, signal, limitMs);
-    } catch (error) {
-      if (!(error instanceof TooLongError)) throw error;
-      this.#heavyRuleKeys.add(rule);
-      this.#heavyRules.add(rule);
-      return undefined;
-    }
+  #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);
     const isGone = this.claims.versionOf(rule) === undefined;
+    if (isGone) this.#writes.delete(rule);
     const unclaimedMs = isGone ? 0 : UNCLAIMED_DELAY_MS;
     this.#enqueueTargets(change.targets, 'normal', unclaimedMs);
     // A copy that was kept because it was a source may be an orphan.
     this.#enqueueTargets(change.unusedSources, 'normal');
     this.#enqueueTargets(change.orphans, 'normal', unclaimedMs);
-    if (isGone) {
-      this.#heavyRuleKeys.delete(rule);
-      this.#writes.delete(rule);
-    }
-    // A failure of the preparation stays until the preparation succeeds.
-    if (reconciler.preparationOf?.(rule) === undefined) {
-      this.#finalizers.forget(rule);
-      this.#failures.delete(rule);
-    } else this.#finalizers.add(rule, { priority: this.#evaluated ? 'normal' : 'low' });
-    this.enqueueStatus(rule);
-    return again ?? undefined;
-  }
-
-  /** The change of the rule object enqueues the rule again. */
-  async #runFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const reconciler = this.#reconcilerOf(rule);
-    if (reconciler.preparationOf?.(rule) !== undefined) await reconciler.prepare?.(rule, signal);
-    if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
-    if (this.#failures.delete(rule)) this.enqueueStatus(rule);
-  }
-
-  /** A change during the evaluation enqueues the rule again. Until its claims are in the book, none of its copies counts as an orphan. */
-  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<ClaimsChange> {
-    this.#changedRules.delete(rule);
-    this.#evaluatingRules.add(rule);
-    try {
-      const evaluation = await this.slices.run(reconciler.rules.evaluate(rule, this.claims), signal, limitMs);
-      reconciler.evaluated?.(rule);
-      return this.claims.put(rule, evaluation, reconciler.preparationOf?.(rule) !== 'first');
-    } catch (error) {
-      this.#changedRules.add(rule);
-      throw error;
-    } finally {
-      this.#evaluatingRules.delete(rule);
-    }
-  }
-
-  #noteFailure(rule: RuleKey, failure: Cause): void {
-    if (sameCause(this.#failures.get(rule), failure)) return;
-    this.#failures.set(rule, failure);
     this.enqueueStatus(rule);
   }
 
@@ -383,9 +286,9 @@ export class Engine implements ObjectEvents {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
     const { claims } = this;
-    const known = { evaluated: claims.versionOf(rule), failure: this.#failures.get(rule), ...claims.findingsOf(rule) };
+    const known = { evaluated: claims.versionOf(rule), failure: this.#rules.failureOf(rule), ...claims.findingsOf(rule) };
     const progress = { writes, ...known };
-    const result = await this.#reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
+    const result = await this.#rules.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
     const left = (this.#writes.get(rule) ?? 0) - writes;
     if (left > 0) this.#writes.set(rule, left);
     else this.#writes.delete(rule);
