@@ -19,7 +19,7 @@ import { leadersOf } from './status/leaders.ts';
 import { WatchedLists } from '../controllers/common/snapshot/watched-lists.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
-import { rfc3339 } from '../runtime/text/rfc3339.ts';
+import { rfc3339 } from '../runtime/text/texts.ts';
 import { changesBetween } from './status/changes.ts';
 
 /**

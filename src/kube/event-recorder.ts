@@ -12,11 +12,11 @@
  * another one: their writes take turns, and each namespace has a share of the list.
  */
 import { createHash } from 'node:crypto';
-import { ByteCache } from '../runtime/byte-cache.ts';
+import { ByteCache } from '../runtime/maps.ts';
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
-import { rfc3339 } from '../runtime/text/rfc3339.ts';
+import { rfc3339 } from '../runtime/text/texts.ts';
 import type { KubeApi } from './api.ts';
 import { ApiError, isAlreadyExists, isNotFound, isServerFailure, retryAfterMs } from './errors.ts';
 

@@ -5,7 +5,7 @@
  * Node's argument checks quote the argument. These quotations are removed here. Other fields of an error (`input`, `body`,
  * `response`, …) are never read.
  */
-import { clipped } from '../runtime/text/clipped.ts';
+import { clipped } from '../runtime/text/texts.ts';
 
 /** The printable fields of an error. All texts are capped. */
 export interface ErrorFields {

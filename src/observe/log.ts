@@ -9,7 +9,7 @@
  * bundle, 0.6 MiB of memory, and 4 % of the CPU time of a copy more.
  */
 import { writeSync } from 'node:fs';
-import { clipped } from '../runtime/text/clipped.ts';
+import { clipped } from '../runtime/text/texts.ts';
 import { errorFields, type ErrorFields } from './error-fields.ts';
 
 /** From the least important to the most. */

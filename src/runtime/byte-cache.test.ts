@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { ByteCache } from './byte-cache.ts';
+import { ByteCache } from './maps.ts';
 
 const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
 const step = fc.oneof(

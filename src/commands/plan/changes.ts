@@ -7,7 +7,7 @@ import { quoted } from '../../config/usage-error.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
 import { isDataKey } from '../../runtime/text/dns-names.ts';
-import { rfc3339 } from '../../runtime/text/rfc3339.ts';
+import { rfc3339 } from '../../runtime/text/texts.ts';
 import { isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';
 

@@ -1,7 +1,7 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
 import type { TargetPlace } from '../common/snapshot/status-report.ts';
 import { command } from '../../runtime/text/command.ts';
-import { someOf } from '../../runtime/text/some-of.ts';
+import { someOf } from '../../runtime/text/texts.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { occursIn, selects } from '../common/namespaces/selection.ts';
 import {

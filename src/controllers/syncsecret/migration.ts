@@ -1,5 +1,5 @@
 /** A cluster of KubeLB: its SyncSecrets stay as they are. */
-import { someOf } from '../../runtime/text/some-of.ts';
+import { someOf } from '../../runtime/text/texts.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';

@@ -15,7 +15,7 @@
  * The answer depends only on the claims and on what they carry, never on the order of changes. A change is passed on from target to target
  * (`visited`): whatever a walk through a place finds changes for all places behind it.
  */
-import { someOf } from '../../runtime/text/some-of.ts';
+import { someOf } from '../../runtime/text/texts.ts';
 import { userCause } from '../model/cause.ts';
 import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { ClaimBook } from './claim-book.ts';

@@ -12,7 +12,6 @@ import type { Observed } from '../model/observed.ts';
 import type { Flows } from '../book/cycles.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
-import type { KeySelection } from '../model/key-selection.ts';
 
 export interface Backend {
   /** First part of its resource keys: a cluster's name, or `vault`. */
@@ -73,7 +72,8 @@ export interface ObjectEvents {
   readonly objectKnown: (key: ObjectKey) => void;
 }
 
-export interface SourceReader {
+/** The sources of a backend, or a part of them. They are followed on request. */
+export interface SourceProvider {
   /** The state of a source, without I/O. */
   view(source: ResourceKey | undefined): SourceView;
   /** The fingerprint of its content at the version of its view, if it has been read. */
@@ -82,16 +82,6 @@ export interface SourceReader {
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
   /** Its only copy has the content now. */
   copied?(source: ResourceKey): void;
-}
-
-/** The sources of all backends, with the choices of keys of the claims. */
-export interface SelectingReader extends SourceReader {
-  /** As `SourceReader.load`. `undefined` also if the content lacks a key of the selection, which then knows that. */
-  load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined>;
-}
-
-/** Sources that are followed on request. */
-export interface SourceProvider extends SourceReader {
   follow(source: ResourceKey): void;
   unfollow(source: ResourceKey): void;
 }

@@ -11,7 +11,7 @@ import type { SourceView } from '../model/claim.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
 import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { KeySelection } from '../model/key-selection.ts';
-import type { Backend, SelectingReader, SourceProvider } from './backend.ts';
+import type { Backend, SourceProvider } from './backend.ts';
 
 export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
   /** The namespace of the rule of a target. It may change. @see TargetQueueing.shareBy */
@@ -29,7 +29,10 @@ interface QueuedBackend {
 
 const UNKNOWN: SourceView = { state: 'unknown' };
 
-export class Backends implements SourceProvider, SelectingReader {
+/** The sources of all backends, for those that write targets. */
+export type Sources = Pick<Backends, 'view' | 'fingerprint' | 'load'> & Partial<Pick<Backends, 'copied'>>;
+
+export class Backends {
   readonly #options: BackendsOptions;
   readonly #backends = new Map<string, QueuedBackend>();
   #stopped = false;
@@ -83,6 +86,7 @@ export class Backends implements SourceProvider, SelectingReader {
     return this.#sources(source)?.fingerprint(source);
   }
 
+  /** As `SourceProvider.load`. `undefined` also if the content lacks a key of the selection, which then knows that. */
   async load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined> {
     const content = await this.of(source).sourcesOf(source).load(source, signal);
     return content === undefined || selection === undefined ? content : selection.select(content).chosen;

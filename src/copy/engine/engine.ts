@@ -286,7 +286,11 @@ export class Engine implements ObjectEvents {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
     const { claims } = this;
-    const known = { evaluated: claims.versionOf(rule), failure: this.#rules.failureOf(rule), ...claims.findingsOf(rule) };
+    const known = {
+      evaluated: claims.versionOf(rule),
+      failure: this.#rules.failureOf(rule),
+      ...claims.findingsOf(rule),
+    };
     const progress = { writes, ...known };
     const result = await this.#rules.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
     const left = (this.#writes.get(rule) ?? 0) - writes;

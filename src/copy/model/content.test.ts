@@ -19,7 +19,7 @@ test('any values are written as they were read, and equal data has equal digests
       assert.equal(Content.ofObject(SECRET, { data: shuffled, type: 'other' }, '2').digest, content.digest);
       const read = Object.fromEntries([...content.values(SECRET)].map(([name, bytes]) => [name, bytes.utf8()]));
       assert.deepEqual(read, values);
-      assert.equal(content.keyCount, Object.keys(values).length);
+      assert.equal(content.names.size, Object.keys(values).length);
     }),
   );
 });
@@ -77,7 +77,7 @@ test('texts over data: the effective bytes are as the API server makes them for 
     const expected = Content.ofObject(SECRET, { data }, '1');
     assert.equal(content.digest, expected.digest, name);
     assert.equal(content.pieces[0]?.json.utf8(), expected.pieces[0]?.json.utf8(), name);
-    assert.deepEqual([content.keys, content.keyCount], [expected.keys, expected.keyCount], name);
+    assert.deepEqual([content.keys, content.names.size], [expected.keys, expected.names.size], name);
   }
   const [piece] = Content.ofObject(
     MANIFEST,
@@ -97,7 +97,7 @@ test('another version or type of a content keeps its keys', () => {
   const keys = Array.from({ length: 500 }, (_, index) => `key-${index}`);
   const content = Content.ofObject(SECRET, { data: Object.fromEntries(keys.map((one) => [one, ''])) }, '1');
   const other = content.withVersion('2', 'other');
-  assert.deepEqual([other.keys, other.keyCount, other.digest], [content.keys, 500, content.digest]);
+  assert.deepEqual([other.keys, other.names.size, other.digest], [content.keys, 500, content.digest]);
 });
 
 test('nothing prints a value', () => {

@@ -39,21 +39,14 @@ export class Content {
   readonly keys: string;
   /** One object for all copies. */
   readonly fingerprint: Fingerprint;
-  readonly keyCount: number;
   /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
   readonly weight: number;
 
-  private constructor(
-    version: string,
-    type: string,
-    pieces: readonly ContentPiece[],
-    { keys, keyCount }: Pick<Content, 'keys' | 'keyCount'>,
-  ) {
+  private constructor(version: string, type: string, pieces: readonly ContentPiece[], keys: string) {
     this.version = version;
     this.type = type;
     this.pieces = pieces;
     this.keys = keys;
-    this.keyCount = keyCount;
     const hash = createHash('sha256');
     let bytes = 0;
     for (const { field, json } of pieces) {
@@ -99,7 +92,7 @@ export class Content {
       for (const key of names) sorted[key] = values[key] ?? '';
       pieces.push({ field: name, json: SecretBytes.fromUtf8(JSON.stringify(sorted)) });
     }
-    return new Content(version, type, pieces, { keys: joinKeys(keys), keyCount: keys.length });
+    return new Content(version, type, pieces, joinKeys(keys));
   }
 
   /** The values of these keys alone, under the names `to`. Absent keys are left out. */
@@ -114,7 +107,7 @@ export class Content {
       const picked = Object.fromEntries(found.map(({ from, to }) => [to, values[from] ?? '']));
       return [{ field, json: SecretBytes.fromUtf8(JSON.stringify(picked)) }];
     });
-    return new Content(this.version, this.type, pieces, { keys: joinKeys(keys), keyCount: keys.length });
+    return new Content(this.version, this.type, pieces, joinKeys(keys));
   }
 
   /** The keys, parsed at each call. */
@@ -124,7 +117,7 @@ export class Content {
 
   /** The same content with another version and type. */
   withVersion(version: string, type = this.type): Content {
-    return new Content(version, type, this.pieces, this);
+    return new Content(version, type, this.pieces, this.keys);
   }
 
   /** The single values. Each call parses them again, so this is not for many copies. */

@@ -3,7 +3,7 @@
  *
  * Only this module makes keys and reads them. The types are branded, so that no other text can be used as a key.
  */
-import { flatText } from '../../runtime/text/flat-text.ts';
+import { flatText } from '../../runtime/text/texts.ts';
 
 declare const BRAND: unique symbol;
 type Key<Of extends string> = string & { readonly [BRAND]: Of };

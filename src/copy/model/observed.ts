@@ -10,8 +10,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
-import { ByteCache } from '../../runtime/byte-cache.ts';
-import { flatText } from '../../runtime/text/flat-text.ts';
+import { ByteCache } from '../../runtime/maps.ts';
+import { flatText } from '../../runtime/text/texts.ts';
 import type { ObjectName } from './keys.ts';
 
 /** Our name in `metadata.managedFields`. */

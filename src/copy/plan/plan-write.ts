@@ -5,9 +5,9 @@ import { isForbiddenType } from '../model/kind.ts';
 import { contentVersion, type Observed, ownersText, PLACE_ANNOTATION, placeText } from '../model/observed.ts';
 import { fillerOf, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
-
 import type { OwnerReference } from '../../kube/api.ts';
 import { parseResourceKey } from '../model/keys.ts';
+
 /** @param observed the target; `undefined`: it does not exist */
 export function planWrite(
   facts: Facts,

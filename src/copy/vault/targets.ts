@@ -21,7 +21,8 @@ import type { Content, Fingerprint } from '../model/content.ts';
 import type { Flows } from '../book/cycles.ts';
 import type { EntryKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import type { SelectingReader, TargetWriter } from '../engine/backend.ts';
+import type { TargetWriter } from '../engine/backend.ts';
+import type { Sources } from '../engine/backends.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access/access.ts';
 import { VaultAuthMissingError } from './access/login-tokens.ts';
 import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
@@ -29,7 +30,7 @@ import { NotKnownYetError } from './access/credentials.ts';
 import type { VaultLocations, VaultLocation } from './locations.ts';
 
 export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> {
-  readonly sources: SelectingReader;
+  readonly sources: Sources;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
   /** 0 ≤ r < 1. */

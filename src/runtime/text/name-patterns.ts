@@ -5,7 +5,7 @@
  * matches `evil-project-a-x`.
  */
 import { RE2JS } from 're2js';
-import { ByteCache } from '../byte-cache.ts';
+import { ByteCache } from '../maps.ts';
 import type { Steps } from '../queue/slices.ts';
 
 export type RegexMode = 'full' | 'search';

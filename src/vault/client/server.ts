@@ -3,7 +3,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { hostAndPort } from '../../http/exchange.ts';
-import { ByteCache } from '../../runtime/byte-cache.ts';
+import { ByteCache } from '../../runtime/maps.ts';
 import { VaultError } from '../errors.ts';
 import type { AddressPattern } from '../../runtime/text/address-patterns.ts';
 

@@ -9,7 +9,7 @@
  * To Vault: always a string; the text, or with `encoding: base64` the standard base64 of the bytes. Bytes that are not
  * UTF-8 have no plain form: without `base64` they are an error.
  */
-import { someOf } from '../../runtime/text/some-of.ts';
+import { someOf } from '../../runtime/text/texts.ts';
 import { inspect } from 'node:util';
 
 import { isDataKey } from '../../runtime/text/dns-names.ts';

@@ -4,7 +4,7 @@
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EventInput } from '../../../kube/event-recorder.ts';
-import { ByteCache } from '../../../runtime/byte-cache.ts';
+import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 
 /** One pattern with a mistake is enough: then nobody is accepted. */

@@ -3,7 +3,7 @@ import { ACCEPT_FROM_ANNOTATION } from '../../../copy/cluster/watch/namespaces.t
 import { type Cause, userCause, withReason } from '../../../copy/model/cause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
-import { someOf } from '../../../runtime/text/some-of.ts';
+import { someOf } from '../../../runtime/text/texts.ts';
 
 /**
  * Why a namespace is out of reach: a limit of an administrator, or the consent of the receiving namespace. `absent`: it has no annotation.

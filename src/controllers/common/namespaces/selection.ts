@@ -10,7 +10,7 @@ import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
-import { clipped } from '../../../runtime/text/clipped.ts';
+import { clipped } from '../../../runtime/text/texts.ts';
 import type { NamePattern } from '../../../runtime/text/name-patterns.ts';
 
 /** The namespaces that a rule selects. */

@@ -7,8 +7,7 @@ import type { KubeObject } from '../../../kube/api.ts';
 import { countRepair, pauseBeforeRepair, type Repairs } from '../../../copy/plan/repairs.ts';
 import type { EventInput } from '../../../kube/event-recorder.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
-import { clipped } from '../../../runtime/text/clipped.ts';
-import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { clipped, rfc3339 } from '../../../runtime/text/texts.ts';
 import type { RuleClient } from './rule-client.ts';
 import type { RuleStore } from './rule-store.ts';
 

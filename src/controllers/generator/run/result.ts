@@ -12,7 +12,7 @@ import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
 import { TimeLimitError } from '../../../runtime/abort.ts';
 import { isVaultError, type VaultErrorKind } from '../../../vault/errors.ts';
-import { clipped } from '../../../runtime/text/clipped.ts';
+import { clipped } from '../../../runtime/text/texts.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { CREATED_CONDITION, type EsoCondition } from '../api.ts';
 import { isReason, type Problem, type Reason, type WantedValue } from '../request/requests.ts';

@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { SourceLease, SourceView } from '../../../copy/model/claim.ts';
-import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from '../api.ts';
 import type { EffectiveSpec } from '../rules/spec.ts';
 

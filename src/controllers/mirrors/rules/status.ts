@@ -10,9 +10,7 @@ import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/mo
 import { parseResourceKey } from '../../../copy/model/keys.ts';
 import type { Findings, OutOfReach } from '../../../copy/model/rule-set.ts';
 import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
-import { clipped } from '../../../runtime/text/clipped.ts';
-import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
-import { someOf } from '../../../runtime/text/some-of.ts';
+import { clipped, rfc3339, someOf } from '../../../runtime/text/texts.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import { type Condition, nextCondition, type RuleEvent, sameConditions } from '../../common/rules/rule-statuses.ts';
 import {

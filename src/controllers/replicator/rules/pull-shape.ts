@@ -16,7 +16,7 @@ import {
 import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
-import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { rfc3339 } from '../../../runtime/text/texts.ts';
 import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
 import { type Annotations, type Place, readBool, sourcePath } from './annotations.ts';
 import { cleared, isFilled, isFrozen, versionPatch } from './bookkeeping.ts';

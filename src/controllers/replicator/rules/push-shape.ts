@@ -13,7 +13,7 @@ import {
   type SourceView,
 } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { rfc3339 } from '../../../runtime/text/rfc3339.ts';
+import { rfc3339 } from '../../../runtime/text/texts.ts';
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Annotations, Place } from './annotations.ts';
 import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';

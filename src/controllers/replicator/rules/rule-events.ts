@@ -1,5 +1,5 @@
 /** The events of a rule: refusals and failures, grouped by message, with their targets. Pure. */
-import { someOf } from '../../../runtime/text/some-of.ts';
+import { someOf } from '../../../runtime/text/texts.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';

@@ -1,7 +1,6 @@
 /** The part of a SyncSecret that Keyferry keeps: metadata, type and status, and no values. */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
-import { flatText } from '../../../runtime/text/flat-text.ts';
-import { clipped } from '../../../runtime/text/clipped.ts';
+import { flatText, clipped } from '../../../runtime/text/texts.ts';
 import type { KeyLists } from '../../../copy/model/observed.ts';
 import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';

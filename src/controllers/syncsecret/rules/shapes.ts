@@ -4,7 +4,7 @@ import { causeOf, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../../copy/model/claim.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
-import { flatText } from '../../../runtime/text/flat-text.ts';
+import { flatText } from '../../../runtime/text/texts.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import {
   COPY_OF_SYNC_SECRET,

@@ -1,7 +1,7 @@
 /** Phase and condition of SyncSecrets, from the outcomes of their claims. Pure. */
 import type { Cause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type Outcome } from '../../../copy/model/claim.ts';
-import { clipped } from '../../../runtime/text/clipped.ts';
+import { clipped } from '../../../runtime/text/texts.ts';
 import type { SyncSecretPhase, SyncSecretStatus } from '../api.ts';
 
 /** The status that a SyncSecret should have: its phase and its one condition. */

@@ -16,7 +16,7 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import { flatText } from '../../../runtime/text/flat-text.ts';
+import { flatText } from '../../../runtime/text/texts.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';

@@ -2,7 +2,7 @@
  * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of contents by version.
  * No other file reads contents.
  */
-import { ByteCache } from '../../../runtime/byte-cache.ts';
+import { ByteCache } from '../../../runtime/maps.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import { type KubeApi, type KubeObject, type ObjectMeta, isOlder } from '../../../kube/api.ts';
 import { ConnectionError } from '../../../kube/errors.ts';

@@ -1,25 +1,24 @@
 /**
- * Copies that cannot be changed (another type, immutable, another controller's) are deleted and created again. The server may refuse the
- * new one, because of a policy, a quota or a webhook. These steps keep the old copy:
+ * Replaces copies that cannot be changed (another type, immutable, a copy of another controller): deletes the copy and creates another one.
+ * A policy, a quota or a webhook of the server may refuse the new copy. So that the old one is not lost then:
  *
- *   dry run ──refused──▶ the old copy stays
- *      └─accepted──▶ keep the old copy in memory ──▶ delete ──▶ create ──done──▶ forget
- *                                                                  └─refused──▶ restore
+ *   dry run of the new copy ──refused──▶ the old copy stays
+ *      └─accepted──▶ keep the old copy in memory ──▶ delete it ──▶ create the new copy ──created──▶ forget the old copy
+ *                                                                    └─refused──▶ create the old copy again
  *
- * - A copy is kept from before its deletion until an object exists in its place, or no rule claims the place.
- * - A kept copy is lost if the process crashes, or if more than `KEPT_BYTES` of copies wait for finalizers. Then the rule still creates
- *   the new one, or reports why it cannot.
+ * - An old copy is kept until an object exists in its place, or no rule claims the place.
+ * - A crash of the process loses it, and so do more than `KEPT_BYTES` of old copies that wait for finalizers. The rule then still creates
+ *   the new copy, or reports why it cannot.
  */
 import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../../kube/errors.ts';
-import { ByteCache } from '../../../runtime/byte-cache.ts';
-import type { Claim } from '../../model/claim.ts';
+import { ByteCache } from '../../../runtime/maps.ts';
+import type { Claim, DesiredObject } from '../../model/claim.ts';
 import type { Content } from '../../model/content.ts';
 import { failureOf } from '../../model/cause.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import type { KubeStore } from '../objects/store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../../model/observed.ts';
-import type { DesiredObject } from '../../model/claim.ts';
 
 /** Limit of all old copies: eight writes at once, each with the largest Secret that etcd accepts (1.5 MiB). */
 const KEPT_BYTES = 12 * 1024 * 1024;

@@ -17,7 +17,7 @@ import {
   pauseAfterOverwritten,
   pauseBeforeWrite,
 } from '../../plan/repairs.ts';
-import type { SelectingReader } from '../../engine/backend.ts';
+import type { Sources } from '../../engine/backends.ts';
 import {
   FullResponseBudget,
   isMarkedOverwritten,
@@ -37,7 +37,7 @@ export interface TargetReconcilerOptions extends FactSource {
   readonly store: KubeStore;
   /** Of another cluster; `undefined`: the targets are in the cluster of this process. */
   readonly reachability: Reachability | undefined;
-  readonly sources: SelectingReader;
+  readonly sources: Sources;
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
   /** A claim's outcome has changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;

@@ -194,9 +194,9 @@ describe('a lease that is no longer renewed', () => {
   it('a lease that is no longer renewed does not keep its credentials when it is replaced', () => {
     const scene = new Scene();
     const lease = scene.granted();
-    assert.equal(lease.content.keyCount, 1);
+    assert.equal(lease.content.names.size, 1);
     scene.leases.replaced(lease);
-    assert.equal(scene.leases.find('l')?.content.keyCount, 0);
+    assert.equal(scene.leases.find('l')?.content.names.size, 0);
   });
 
   for (const how of ['replaced', 'dropped'] as const) {

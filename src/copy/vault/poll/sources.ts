@@ -5,7 +5,7 @@
  * that hangs does not block another. `load` never waits for Vault, so that writers of copies do not wait for a slow Vault: it returns
  * the cached content, or requests a poll and returns nothing.
  */
-import { ByteCache } from '../../../runtime/byte-cache.ts';
+import { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';

@@ -10,7 +10,7 @@
  */
 import { randomUUID } from 'node:crypto';
 
-import type { ByteCache } from '../../../runtime/byte-cache.ts';
+import type { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { FoundEntry, KvEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
 import { VaultError } from '../../../vault/errors.ts';

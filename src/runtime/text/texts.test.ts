@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { someOf } from './some-of.ts';
+import { someOf } from './texts.ts';
 
 test('a list names the first, and counts the others', () => {
   assert.equal(someOf([], 2), '');
