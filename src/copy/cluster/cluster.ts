@@ -11,7 +11,7 @@ import { pathIn, WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatcherOptions, WatchSink } from '../../kube/watch/watcher.ts';
 import type { Backend, BackendWatch, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type ObjectKey, parseResourceKey } from '../model/keys.ts';
+import { kindOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
 import { KubeStore } from './objects/store.ts';
@@ -148,14 +148,14 @@ export class Cluster implements Backend {
   }
 
   sourcesOf(source: ObjectKey): KubeStore {
-    const { kind: name } = parseResourceKey(source);
+    const name = kindOf(source);
     const kind = this.#options.kinds.find(({ kind }) => kind === name);
     if (kind === undefined) throw new TypeError(`not a kind that is copied: ${source}`);
     return this.store(kind);
   }
 
   targetsOf(target: ObjectKey): TargetReconciler {
-    return getOrCreate(this.#targets, parseResourceKey(target).kind, () => this.#openTargets(this.sourcesOf(target)));
+    return getOrCreate(this.#targets, kindOf(target), () => this.#openTargets(this.sourcesOf(target)));
   }
 
   #openTargets(store: KubeStore): TargetReconciler {

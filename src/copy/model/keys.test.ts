@@ -8,6 +8,7 @@ import {
   controllerOf,
   entryKey,
   isEntryKey,
+  kindOf,
   loginKey,
   namespaceOf,
   parseResourceKey,
@@ -32,7 +33,10 @@ test('the key of an object has its parts', () => {
       const key = resourceKey(...parts);
       const [where, what, namespace, called] = parts;
       assert.deepEqual(parseResourceKey(key), { cluster: where, kind: what, namespace, name: called });
-      assert.deepEqual([backendOf(key), namespaceOf(key), isEntryKey(key)], [where, namespace, false]);
+      assert.deepEqual(
+        [backendOf(key), kindOf(key), namespaceOf(key), isEntryKey(key)],
+        [where, what, namespace, false],
+      );
     }),
   );
 });

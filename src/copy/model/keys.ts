@@ -88,6 +88,14 @@ export function parseResourceKey(key: ResourceKey): ObjectName {
   };
 }
 
+/** The kind of an object, by its key. @throws TypeError for the key of an entry */
+export function kindOf(key: ResourceKey): string {
+  const colon = key.indexOf(':');
+  const slash = key.indexOf('/', colon);
+  if (colon < 0 || slash < 0 || isEntryKey(key)) throw new TypeError(`not the key of a Kubernetes object: ${key}`);
+  return key.slice(colon + 1, slash);
+}
+
 /** The parts of a rule's key. */
 export function parseRuleKey(key: RuleKey): RuleParts {
   const colon = key.indexOf(':');

@@ -80,6 +80,9 @@ export function placeText({ namespace, name }: Place): string {
   return `${namespace}/${name}`;
 }
 
+/** The last annotations with a place, because one decision reads them twenty times. */
+let lastRead: { readonly slot: Slot; readonly annotations: Texts } | undefined;
+
 /**
  * An object of an index, with the bits of the feeds that confirm it.
  *
@@ -134,7 +137,11 @@ export class Slot implements Observed {
   get annotations(): Texts {
     const [namespace, name] = [this.#namespace, this.#name];
     if (namespace === undefined || name === undefined) return this.#annotations;
-    return { ...this.#annotations, [PLACE_ANNOTATION]: placeText({ namespace, name }) };
+    if (lastRead?.slot !== this) {
+      const annotations = { ...this.#annotations, [PLACE_ANNOTATION]: placeText({ namespace, name }) };
+      lastRead = { slot: this, annotations };
+    }
+    return lastRead.annotations;
   }
 }
 

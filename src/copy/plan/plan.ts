@@ -91,7 +91,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return conflictWith(`${titleOf(claim)} already exists and belongs to ${facts.markedBy}`);
   }
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
-  // A watch reports the source in a moment, for which the copy would be missing.
+  // Not while a watch is about to report the source: the copy would be missing for a moment.
   const isOver = isIdle(taken) && !(taken.do === 'wait' && taken.for === 'watch');
   return facts.usedBy === undefined && (isOver || facts.takeoverFailed === true) ? { do: 'delete' } : taken;
 }

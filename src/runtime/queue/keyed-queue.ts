@@ -192,7 +192,7 @@ export class KeyedQueue<K extends string = string> {
       else if (run.dirty !== 'normal') run.dirty = low ? 'low' : 'normal';
       this.#schedulePump();
     } else if (this.#waiting.has(key)) {
-      // It runs before that anyway; only the priority may change.
+      // The waiting key runs before `start` anyway; only its priority may change.
       this.#waiting.add(key, low, now);
     } else if (run === undefined || run.dirty === 'no') {
       this.#delayed.put(key, start, low);

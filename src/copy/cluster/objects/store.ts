@@ -22,21 +22,9 @@ import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
 /** Size of the cache of contents, bytes: for copies that are still to be written. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 
-export interface KubeStoreOptions {
-  readonly api: KubeApi;
-  readonly kind: Kind;
-  /** @see ObjectWatchesOptions.served */
-  readonly served?: ObjectWatchesOptions['served'];
+export interface KubeStoreOptions
+  extends Omit<ObjectWatchesOptions, 'index'>, Omit<ObjectIndexOptions, 'clock' | 'isCustom'> {
   readonly onChange: OnObjectChange;
-  /** @see ObjectWatchesOptions.onKnown */
-  readonly onKnown: (key: ObjectKey) => void;
-  readonly watcher?: ObjectWatchesOptions['watcher'];
-  /** @see ObjectIndexOptions.onLate */
-  readonly onLate?: (sinceMs: number) => void;
-  /** @see ObserveOptions.isRead */
-  readonly isRead?: ObjectIndexOptions['isRead'];
-  /** @see ObjectIndexOptions.onRollback */
-  readonly onRollback?: (key: ObjectKey) => void;
 }
 
 type WholeObject = KubeObject & { readonly [field: string]: unknown };
@@ -78,7 +66,7 @@ export class KubeStore implements SourceProvider {
   readonly #complete: CompleteWatch[] = [];
 
   constructor(options: KubeStoreOptions) {
-    const { api, kind, served, onKnown, onLate, isRead, watcher, onRollback = () => undefined } = options;
+    const { api, kind, onRollback = () => undefined } = options;
     this.kind = kind;
     this.api = api;
     this.#onRollback = onRollback;
@@ -86,13 +74,13 @@ export class KubeStore implements SourceProvider {
       api.cluster,
       kind.kind,
       (key, before, after, initial, own) => {
-        // `unfollow` is called for followed sources only.
+        // Also of an object that is not followed, for which nobody calls `unfollow`.
         if (after === undefined) this.#forget(key);
         options.onChange(key, before, after, initial, own);
       },
-      { onRollback, onLate, isRead, isCustom: kind.isCustom },
+      { ...options, isCustom: kind.isCustom },
     );
-    this.watches = new ObjectWatches({ api, kind, served, index: this.index, onKnown, watcher });
+    this.watches = new ObjectWatches({ ...options, index: this.index });
   }
 
   get cachedBytes(): number {
@@ -220,7 +208,7 @@ export class KubeStore implements SourceProvider {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
-      // `unfollow` drops the fingerprint and leaves the content.
+      // `unfollow` may have dropped the fingerprint since, and left the content.
       this.#remember(key, cached);
       return cached;
     }

@@ -53,8 +53,8 @@ export class ObjectWatches {
   readonly #followedNow = new Set<ObjectKey>();
   readonly #known = new Set<ObjectKey>();
   /**
-   * Why objects are not known: they are in a namespace that is not served, or the words of the server. Of these the first ones, because they would
-   * name list and watch in turns.
+   * Why objects are not known: they are in a namespace that is not served, or the words of the server. Only its first words, because it refuses list
+   * and watch in turns, each in other words.
    */
   readonly #refusals = new Map<ObjectKey, string>();
   readonly #singles = new Map<ObjectKey, Watcher>();
@@ -231,7 +231,7 @@ export class ObjectWatches {
     }
     const running = this.#lookUps.get(key);
     if (running !== undefined) {
-      // It belongs to an earlier `follow`. The watch may have skipped events since.
+      // That GET belongs to an earlier `follow`. The watch may have skipped events of the object since.
       running.stale = true;
       return;
     }
@@ -252,7 +252,7 @@ export class ObjectWatches {
         lookUp.stale = false;
         try {
           const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
-          // Now either a single-object watch follows it, or a list is running, after which it is looked up again.
+          // The wide watch was closed, so a single-object watch follows the object; or it lists again, and looks the object up after that.
           if (this.#wide?.isListedIn(parseResourceKey(key).namespace) !== true) return;
           if (lookUp.stale) continue;
           if (object !== undefined) this.#feed.sink.upsert(object, false);
@@ -267,7 +267,7 @@ export class ObjectWatches {
         }
       }
     } finally {
-      // At once, because a later `follow` needs another GET.
+      // Not later, because the next `follow` needs another GET.
       this.#lookUps.delete(key);
     }
   }

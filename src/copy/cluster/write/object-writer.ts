@@ -264,7 +264,7 @@ function changes(path: string, actual: Readonly<Record<string, string>>, desired
     const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     if (value !== null) return [{ op: 'add', path: member, value }];
     const remove = { op: 'remove', path: member };
-    // It is never kept, so it may be there or not; `remove` alone is refused if it is not.
+    // The index never keeps this annotation, so the object may have it or not, and `remove` alone is refused where it is missing.
     return key === LAST_APPLIED ? [{ op: 'add', path: member, value: '' }, remove] : [remove];
   });
 }

@@ -32,18 +32,18 @@ interface OldCopy {
   readonly immutable: boolean;
 }
 
-export interface ReplacementsOptions {
-  readonly store: KubeStore;
-  readonly writer: ObjectWriter;
-  readonly onWrite: (target: ObjectKey, verb: 'create', ok: boolean, claim: Claim | undefined) => void;
-}
+type OnCreate = (target: ObjectKey, verb: 'create', ok: boolean, claim: Claim | undefined) => void;
 
 export class Replacements {
-  readonly #options: ReplacementsOptions;
+  readonly #store: KubeStore;
+  readonly #writer: ObjectWriter;
+  readonly #onWrite: OnCreate;
   readonly #old = new ByteCache<OldCopy>({ maxBytes: KEPT_BYTES });
 
-  constructor(options: ReplacementsOptions) {
-    this.#options = options;
+  constructor(store: KubeStore, writer: ObjectWriter, onWrite: OnCreate) {
+    this.#store = store;
+    this.#writer = writer;
+    this.#onWrite = onWrite;
   }
 
   /**
@@ -58,17 +58,16 @@ export class Replacements {
     { claim, desired, content }: { readonly claim: Claim; readonly desired: DesiredObject; readonly content: Content },
     signal: AbortSignal,
   ): Promise<Observed | null> {
-    const { store, writer, onWrite } = this.#options;
     try {
       // The server runs admission before it checks the name, also in a dry run: AlreadyExists means that it would accept the object.
-      await writer.create(target, desired, content, signal, { dryRun: true });
+      await this.#writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {
-        if (!isNamespaceTerminating(error)) onWrite(target, 'create', false, claim);
+        if (!isNamespaceTerminating(error)) this.#onWrite(target, 'create', false, claim);
         throw error;
       }
     }
-    const read = await store.read(target, signal);
+    const read = await this.#store.read(target, signal);
     if (read === undefined) return null;
     const there = observe(read.metadata);
     if (there.resourceVersion === observed.resourceVersion) {
@@ -87,18 +86,17 @@ export class Replacements {
    * @throws ApiError with both refusals
    */
   async restore(target: ObjectKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
-    const { store, writer, onWrite } = this.#options;
     const old = this.#old.get(target);
     if (old === undefined) return false;
     const { labels, annotations } = old;
     const desired: DesiredObject = { kind: 'be', labels, annotations, bookkeeping: {}, data: 'source' };
-    using request = store.index.beginRequest(target);
+    using request = this.#store.index.beginRequest(target);
     try {
-      const { meta } = await writer.create(target, desired, old.content, signal, { immutable: old.immutable });
-      onWrite(target, 'create', true, undefined);
+      const { meta } = await this.#writer.create(target, desired, old.content, signal, { immutable: old.immutable });
+      this.#onWrite(target, 'create', true, undefined);
       request.storeResponse(meta);
     } catch (error) {
-      onWrite(target, 'create', false, undefined);
+      this.#onWrite(target, 'create', false, undefined);
       throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;
     }
     this.forget(target);

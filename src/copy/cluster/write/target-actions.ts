@@ -83,11 +83,7 @@ export class TargetActions {
     this.#memory = memory;
     this.#writer = new ObjectWriter(store);
     this.#fullResponses = new FullResponseBudget(now);
-    this.#replacements = new Replacements({
-      store,
-      writer: this.#writer,
-      onWrite,
-    });
+    this.#replacements = new Replacements(store, this.#writer, onWrite);
   }
 
   /** @throws the API's answer, where a retry makes sense */
@@ -154,7 +150,7 @@ export class TargetActions {
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       onWrite(target, verb, true, claim);
-      // Before the memory is changed: if another object has the name now, this clears the memory of the old one.
+      // Before the memory is changed: where another object has the name now, storing it clears the memory of the old one.
       const kept = request.storeResponse(meta, true);
       const memory = this.#memory.edit(target);
       memory.cleared &&= false;
