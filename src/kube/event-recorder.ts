@@ -116,8 +116,8 @@ export class EventCorrelator {
       known.lastAt = now;
       return known;
     }
-    const { name: subject } = input.subject;
-    const name = input.isState === true ? stateName(subject, key) : eventName(subject, now, this.#random());
+    const { name: about } = input.subject;
+    const name = input.isState === true ? nameWith(about, hashOf(key)) : eventName(about, now, this.#random());
     const record = { ...input, name, count: 1, firstAt: now, lastAt: now, isCreated: false, tries: 0 };
     this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
     return record;
@@ -138,17 +138,16 @@ export class EventCorrelator {
 /** `<object>.<hex>`; the hex is the time and 20 random bits. */
 export function eventName(object: string, now: number, random: number): string {
   const bits = Math.floor(random * 2 ** 20).toString(16);
-  return nameWith(object, `.${now.toString(16)}${bits.padStart(5, '0')}`);
-}
-
-/** The same for equal events in every process. @param event all that makes it equal to another one */
-function stateName(object: string, event: string): string {
-  return nameWith(object, `.${createHash('sha256').update(event).digest('hex').slice(0, 20)}`);
+  return nameWith(object, `${now.toString(16)}${bits.padStart(5, '0')}`);
 }
 
 /** Cut so that it is a valid name. */
-function nameWith(object: string, suffix: string): string {
-  return object.slice(0, 253 - suffix.length).replace(/[.-]+$/u, '') + suffix;
+function nameWith(object: string, hex: string): string {
+  return `${object.slice(0, 252 - hex.length).replace(/[.-]+$/u, '')}.${hex}`;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 20);
 }
 
 /** At most `maxBytes` of UTF-8, ending in `…` if something was cut off; never half a character. */

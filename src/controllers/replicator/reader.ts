@@ -2,7 +2,7 @@
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Evaluation, Findings, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { command } from '../../runtime/text/command.ts';
@@ -81,13 +81,9 @@ class ReplicatorReader implements RuleReader {
   }
 
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
-    return this.#notesOn(rule, evaluation?.outOfReach).join('; ') || undefined;
-  }
-
-  #notesOn(rule: RuleKey, outOfReach: OutOfReach | undefined): string[] {
     // Without a list of all namespaces it is not known what a pattern matches.
-    if (!this.#inventory.isWhole('Namespace')) return [];
-    return this.ruleSet.warningsOf(rule, outOfReach).map(withReason);
+    if (!this.#inventory.isWhole('Namespace')) return undefined;
+    return this.ruleSet.warningsOf(rule, evaluation?.outOfReach).map(withReason).join('; ') || undefined;
   }
 
   /** The rule in the annotations of an object, or its refusal. */
@@ -147,12 +143,11 @@ class ReplicatorReader implements RuleReader {
     const evaluation = snapshot.rules.get(rule);
     const problem = problemIn(evaluation);
     const state = stateOf(snapshot, replication, entries, problem);
-    const isTold = state.reason === problem?.reason;
-    const notes = this.#notesOn(rule, isTold ? undefined : evaluation?.outOfReach);
+    const note = this.noteOn(rule, state.reason === problem?.reason ? undefined : evaluation);
     const times = copies.flatMap(({ annotations }) => annotations[this.#names.at] ?? []);
     return {
       ...state,
-      message: [state.message, ...notes].join('; '),
+      message: note === undefined ? state.message : `${state.message}; ${note}`,
       lastSyncTime: times.toSorted().at(-1) ?? null,
     };
   }
@@ -167,9 +162,11 @@ class ReplicatorReader implements RuleReader {
     const { kind, namespace, name } = parseRuleKey(rule);
     if (!inventory.isListed(kind, namespace)) return undefined;
     const source = resourceKey(parseResourceKey(object).cluster, kind, namespace, name);
+    const problem = problemIn(rules.get(rule));
+    const why = problem === undefined ? '' : `: ${withReason(problem)}`;
     return {
       owner: observed.annotations[this.#names.by] ?? '',
-      why: rules.has(rule) ? whyUnselected(rules.get(rule)) : 'its source does not exist or has no copies',
+      why: rules.has(rule) ? `no longer selected by its source${why}` : 'its source does not exist or has no copies',
       leftover: {
         program: 'k8s-replicator',
         why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
@@ -209,11 +206,6 @@ class ReplicatorReader implements RuleReader {
 /** Why the rule copies nothing, or not into a namespace that it names. */
 function problemIn({ outOfReach }: Findings = {}): Cause | undefined {
   return outOfReach?.part === 'others' ? undefined : outOfReach;
-}
-
-function whyUnselected(findings: Findings | undefined): string {
-  const cause = problemIn(findings);
-  return `no longer selected by its source${cause === undefined ? '' : `: ${withReason(cause)}`}`;
 }
 
 function stateOf(

@@ -73,9 +73,9 @@ export class LeftOut {
     const reason = (named ?? causes[0])?.reason;
     if (reason === undefined) return undefined;
     // The reason stands beside the text, which does not repeat it.
-    const [own, others] = [true, false].map((isOwn) => causes.filter((cause) => (cause.reason === reason) === isOwn));
-    const text = [...(own ?? []).map(({ message }) => message), ...(others ?? []).map(withReason)].join('; ');
-    return { ...userCause(reason, text), part: named === undefined ? 'others' : 'named' };
+    const sorted = causes.toSorted((a, b) => Number(b.reason === reason) - Number(a.reason === reason));
+    const texts = sorted.map((cause) => (cause.reason === reason ? cause.message : withReason(cause)));
+    return { ...userCause(reason, texts.join('; ')), part: named === undefined ? 'others' : 'named' };
   }
 }
 
