@@ -143,15 +143,10 @@ export function generateValue({ format, length, symbols }: Settings): SecretByte
   return SecretBytes.fromUtf8(MAKERS[format](length, symbols));
 }
 
+/** Of random bytes there are more than the text needs. */
 const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => string>> = {
-  hex: (length) =>
-    randomBytes(Math.ceil(length / 2))
-      .toString('hex')
-      .slice(0, length),
-  base64url: (length) =>
-    randomBytes(Math.ceil((length * 3) / 4))
-      .toString('base64url')
-      .slice(0, length),
+  hex: (length) => randomBytes(length).toString('hex').slice(0, length),
+  base64url: (length) => randomBytes(length).toString('base64url').slice(0, length),
   alphanumeric: (length) => draw(LOWER + UPPER + DIGITS, length),
   uuid: () => randomUUID(),
   password: (length, symbols) => password(symbols, length),
