@@ -8,13 +8,20 @@ import { booleanMember, type JsonObject, numberMember, stringMember } from '../j
 import { SessionToken } from './token.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
 
+/** What all parts of a session know. */
 export interface LoginContext {
+  readonly identity: VaultIdentity;
   /** Sends the calls of this identity. */
   readonly client: VaultCalls;
   readonly namespace: string | undefined;
   readonly clock: Clock;
   /** Of a call, ms: the client's own. */
   readonly timeoutMs?: number | undefined;
+}
+
+/** Whether the token comes from the configuration, so that a login cannot replace it. */
+export function isConfigured({ identity }: LoginContext): boolean {
+  return identity.method === 'token';
 }
 
 /** Answers by which Vault refuses a credential. 500: Vault ≤ 1.13's answer to a wrong secret id. */

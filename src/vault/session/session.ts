@@ -19,8 +19,9 @@ import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
 import type { VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
-import { identityLabel, type VaultIdentity } from './identity.ts';
+import { identityLabel } from './identity.ts';
 import {
+  isConfigured,
   lookUpConfiguredToken,
   logIn,
   type LoginContext,
@@ -33,7 +34,6 @@ import { TokenCheck, type TokenVerdict } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
 export interface SessionOptions extends LoginContext, LoginBackoffOptions {
-  readonly identity: VaultIdentity;
   /** Of the entries; `namespace` is that of the login. */
   readonly entryNamespace: string | undefined;
   readonly onEvent?: SessionObserver | undefined;
@@ -80,20 +80,18 @@ export class VaultSession implements VaultCaller {
   #unused = false;
 
   constructor(options: SessionOptions) {
-    const given = options.identity.method === 'token';
     this.#options = options;
     this.#backoff = new LoginBackoff(options);
-    this.#check = new TokenCheck(options, given);
+    this.#check = new TokenCheck(options);
     this.#retired = new RetiredTokens(options, this.#emit);
     this.#keeper = new TokenKeeper({
       context: options,
       random: options.random ?? Math.random,
-      given,
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
       onRefused: (token, error) => this.#checkToken(token, error, undefined),
       emit: this.#emit,
-      onEnding: (token) => this.#ending(token, given),
+      onEnding: (token) => this.#ending(token),
     });
   }
 
@@ -136,8 +134,7 @@ export class VaultSession implements VaultCaller {
    */
   tokenEndWithoutRenewal(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
-    if (token === undefined || token.expiresAt === Infinity || this.#options.identity.method === 'token')
-      return undefined;
+    if (token === undefined || token.expiresAt === Infinity || isConfigured(this.#options)) return undefined;
     return this.#endOf(token);
   }
 
@@ -293,14 +290,14 @@ export class VaultSession implements VaultCaller {
     this.#retired.ended(token);
     this.#emit({ type: 'tokenLost' });
     this.#notifyWatchers(token);
-    if (this.#options.identity.method !== 'token') return verdict;
+    if (!isConfigured(this.#options)) return verdict;
     const invalid = tokenInvalid(error);
     this.#failed(invalid);
     throw invalid;
   }
 
-  #ending(token: SessionToken, given: boolean): void {
-    if (given) this.#emit({ type: 'expiring', expiresAt: this.tokenDeadline(token.id) ?? 0 });
+  #ending(token: SessionToken): void {
+    if (isConfigured(this.#options)) this.#emit({ type: 'expiring', expiresAt: this.tokenDeadline(token.id) ?? 0 });
     this.#notifyWatchers(token);
   }
 

@@ -10,7 +10,7 @@ import { Backoff } from '../../runtime/queue/backoff.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { isVaultError } from '../errors.ts';
 import { numberMember } from '../json.ts';
-import type { LoginContext } from './login.ts';
+import { isConfigured, type LoginContext } from './login.ts';
 import type { SessionToken } from './token.ts';
 
 const VALID_FOR_MS = 1_000;
@@ -21,16 +21,13 @@ export type TokenVerdict = 'valid' | 'invalid' | 'presumedInvalid';
 
 export class TokenCheck {
   readonly #context: LoginContext;
-  /** The token comes from the configuration, so a login cannot replace it. */
-  readonly #given: boolean;
   readonly #lookups = new SingleFlight<TokenVerdict>();
   readonly #wrong = new Backoff(WRONG_GUESS);
   /** Monotonic ms. */
   #noGuessBefore = -Infinity;
 
-  constructor(context: LoginContext, given: boolean) {
+  constructor(context: LoginContext) {
     this.#context = context;
-    this.#given = given;
   }
 
   /** After a 403 of `token`. @throws AbortedError */
@@ -71,7 +68,7 @@ export class TokenCheck {
     }
     if (token.lookupSelf === 'works') return 'invalid';
     token.lookupSelf = 'forbidden';
-    if (this.#given) return token.validAt === undefined ? 'invalid' : 'valid';
+    if (isConfigured(this.#context)) return token.validAt === undefined ? 'invalid' : 'valid';
     return now < this.#noGuessBefore ? 'valid' : 'presumedInvalid';
   }
 }

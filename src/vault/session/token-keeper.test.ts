@@ -11,6 +11,9 @@ import { SessionToken } from './token.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
 const LIFE_S = 3_000;
+const secret = SecretBytes.fromUtf8('s');
+const CONFIGURED = { method: 'token', token: secret } as const;
+const LOGIN = { method: 'approle', roleId: secret, secretId: secret } as const;
 
 /** A keeper whose calls are answered by `answer` with the seconds of the new life. */
 function setUp(random: number, answer: (calls: number) => number, given = false, renewable = true) {
@@ -28,9 +31,8 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
   };
   const client = { server: parseServer({ addr: 'http://127.0.0.1:8200' }), request };
   const keeper = new TokenKeeper({
-    context: { client, namespace: undefined, clock },
+    context: { client, namespace: undefined, clock, identity: given ? CONFIGURED : LOGIN },
     random: () => random,
-    given,
     replace: async () => {
       replacedAt.push(clock.monotonic() / 1_000);
       await Promise.resolve();

@@ -6,14 +6,12 @@
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
-import type { LoginContext } from './login.ts';
+import { isConfigured, type LoginContext } from './login.ts';
 import type { SessionToken, TokenEvent } from './token.ts';
 
 export interface KeeperOptions {
   readonly context: LoginContext;
   readonly random: () => number;
-  /** The token comes from the configuration, so a login cannot replace it. */
-  readonly given: boolean;
   /** Logs in again; the session then calls `keep` for the new token. */
   readonly replace: () => Promise<unknown>;
   /** Monotonic ms before which `replace` would only repeat its last error. */
@@ -43,7 +41,7 @@ export class TokenKeeper {
     this.#token = token;
     if (!Number.isFinite(token.expiresAt)) return;
     if (!token.renewable) this.#options.onEnding(token);
-    if (!token.renewable && this.#options.given) return;
+    if (!token.renewable && isConfigured(this.#options.context)) return;
     const left = token.expiresAt - this.#now();
     // Two thirds of its life, a little earlier at random so that tokens made together are not renewed together.
     this.#arm(token, left - (token.lifeMs / 3) * (1 + 0.1 * this.#options.random()));
@@ -94,10 +92,10 @@ export class TokenKeeper {
   }
 
   #retry(token: SessionToken): void {
-    const { given, replaceNotBefore } = this.#options;
+    const { context, replaceNotBefore } = this.#options;
     const now = this.#now();
     const left = token.expiresAt - now;
-    if (left <= 0 || (given && !token.renewable)) return;
+    if (left <= 0 || (!token.renewable && isConfigured(context))) return;
     const wait = Math.min(Math.max(left / 3, SHORTEST_RETRY_MS), LONGEST_RETRY_MS);
     this.#arm(token, token.renewable ? wait : Math.max(wait, replaceNotBefore() - now));
   }
