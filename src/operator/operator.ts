@@ -129,7 +129,6 @@ export class Operator {
       log,
       metrics,
       clock: systemClock,
-      onObjectChange: (handler) => engine.onObjects({ objectChanged: handler }),
       recordEvent,
     };
     for (const entry of entries) {

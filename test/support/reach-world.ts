@@ -6,7 +6,6 @@ import type { NamespaceLimit } from '../../src/config/flags/limit-flags.ts';
 import { NamespaceChanges } from '../../src/controllers/common/namespaces/namespace-changes.ts';
 import { reachOf } from '../../src/controllers/common/namespaces/reach.ts';
 import { liveRules } from '../../src/controllers/common/rules/rule-client.ts';
-import { RuleLimits } from '../../src/controllers/common/rules/rule-limits.ts';
 import type { SecretMirror, SecretMirrorSpec } from '../../src/controllers/mirrors/api.ts';
 import { createMirrorStore } from '../../src/controllers/mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../src/controllers/mirrors/rules/rule-set.ts';
@@ -155,8 +154,7 @@ export class ReachProcess {
       clock: this.#clock,
       onError: (_loop, _key, error) => this.errors.push(error),
     }));
-    const ruleLimits = (): RuleLimits =>
-      new RuleLimits({ namespaces: () => this.namespaces.size, onChange: (rule) => engine.enqueueRule(rule) });
+    const onLimitChange = (rule: RuleKey): void => engine.enqueueRule(rule);
     const reach = reachOf({
       sourceNamespaces: limits.sourcesWith === undefined ? undefined : { selector: limits.sourcesWith },
       destinationNamespaces: destinationsOf(limits),
@@ -164,17 +162,15 @@ export class ReachProcess {
       requireConsent: limits.requireConsent ?? false,
     });
     this.namespaces.keep(reach.labelKeys);
-    const mirrorLimits = ruleLimits();
     this.#mirrorRules = new MirrorRules({
       mirrors: this.mirrors,
       namespaces: this.namespaces,
       patterns: new PatternCache('full'),
       secretKey,
       viewOf: (source) => this.#viewOf(source),
-      limits: mirrorLimits,
+      onLimitChange,
       reach,
     });
-    const pushLimits = ruleLimits();
     this.#pushRules = new ReplicatorRules({
       cluster: CLUSTER,
       settings: {
@@ -187,13 +183,13 @@ export class ReachProcess {
       kinds: [SECRET],
       namespaces: this.namespaces,
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
-      limits: pushLimits,
+      onLimitChange,
       reach,
       push: true,
     });
-    const changesFor = (rules: MirrorRules | ReplicatorRules, of: RuleLimits): NamespaceChanges =>
-      new NamespaceChanges({ engine, clock: this.#clock, rules, limits: of });
-    this.#changes = [changesFor(this.#mirrorRules, mirrorLimits), changesFor(this.#pushRules, pushLimits)];
+    this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => {
+      return new NamespaceChanges({ engine, clock: this.#clock, rules });
+    });
     engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
     engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
     const backend = stubBackend(CLUSTER);

@@ -2,7 +2,6 @@
 import type { IsRead } from '../../copy/model/observed.ts';
 import type { Config, ControllerName } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
-import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import type { Engine } from '../../copy/engine/engine.ts';
 import type { Kind } from '../../copy/model/kind.ts';
@@ -33,8 +32,6 @@ export interface ControllerContext {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** Calls the handler for the objects of all clusters from now on. */
-  readonly onObjectChange: (handler: OnObjectChange) => void;
   /**
    * Writes an Event and a log line.
    * @param component the source of the Event: each controller reports under the name of its original

@@ -39,7 +39,6 @@ import {
   type VaultBlock,
 } from './api.ts';
 import { misreadPatterns, occursIn, selects } from '../common/namespaces/selection.ts';
-import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { kindOf, MirrorRules } from './rules/rule-set.ts';
 import { RETAIN_ANNOTATION } from './rules/shape.ts';
@@ -83,7 +82,7 @@ class MirrorReader implements RuleReader {
       secretKey: (namespace, name, kind = SECRET.kind) => resourceKey(api.cluster, kind, namespace, name),
       viewOf: () => ({ state: 'unknown' }),
       specOptions: { served: inventory.served },
-      limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
+      onLimitChange,
       reach,
     });
   }

@@ -6,7 +6,6 @@ import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { command } from '../../runtime/text/command.ts';
-import { RuleLimits } from '../common/rules/rule-limits.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
@@ -56,7 +55,7 @@ class ReplicatorReader implements RuleReader {
       namespaces: inventory.namespaces,
       served: inventory.served,
       observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
-      limits: new RuleLimits({ namespaces: () => inventory.namespaces.size, onChange: onLimitChange }),
+      onLimitChange,
       reach,
       push: config.limits.replicatorPush,
     });

@@ -6,7 +6,6 @@ import { Reach } from '../common/namespaces/reach.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
-import { RuleLimits } from '../common/rules/rule-limits.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { finish } from '../../runtime/queue/slices.ts';
 import { annotationNames } from './rules/annotations.ts';
@@ -44,7 +43,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     settings: SETTINGS,
     kinds: [SECRET],
     namespaces: new Namespaces(),
-    limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+    onLimitChange: () => undefined,
     reach: new Reach(),
     push: true,
     observed: () => observe(METADATA),

@@ -21,10 +21,10 @@ class Scene {
     clock: this.clock,
     rules: {
       rulesFor: (namespace, changed) => this.#rulesFor(namespace, changed),
-    },
-    limits: {
-      recount: () => {
-        this.counts += 1;
+      limits: {
+        recount: () => {
+          this.counts += 1;
+        },
       },
     },
   });

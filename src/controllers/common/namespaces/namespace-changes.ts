@@ -28,9 +28,9 @@ export interface NamespaceChangesOptions {
   readonly rules: {
     /** The rules that a namespace concerns. @param changed what has changed of it; `undefined`: it came or went. @see OnNamespace */
     readonly rulesFor: (namespace: string, changed: ReadonlySet<string> | undefined) => Steps<Iterable<RuleKey>>;
+    /** They depend on the number of namespaces. */
+    readonly limits: { readonly recount: () => void };
   };
-  /** They depend on the number of namespaces. */
-  readonly limits: { readonly recount: () => void };
 }
 
 export class NamespaceChanges {
@@ -49,16 +49,16 @@ export class NamespaceChanges {
   }
 
   /** Whether the rule may reach a namespace that it was not evaluated for, and is not enqueued yet. @param namespace of a copy of the rule */
-  isPending(rule: RuleKey, namespace: string): boolean {
+  readonly isPending = (rule: RuleKey, namespace: string): boolean => {
     return this.#isSearching || this.#rules.has(rule) || this.#flipping.get(namespace) !== undefined;
-  }
+  };
 
   /** If the search takes less than one slice, the search is done when this returns. */
-  add(...change: Parameters<OnNamespace>): void {
+  readonly add: OnNamespace = (...change) => {
     if (this.#isStopped || this.#isDelayed(...change)) return;
     this.#namespaces.push(change);
     if (!this.#isSearching) void this.#search();
-  }
+  };
 
   stop(): void {
     this.#isStopped = true;
@@ -101,13 +101,13 @@ export class NamespaceChanges {
   }
 
   *#searchFor(...[name, , initial, changed]: Parameters<OnNamespace>): Steps<void> {
-    const { engine, rules, limits } = this.#options;
+    const { engine, rules } = this.#options;
     for (const rule of yield* rules.rulesFor(name, changed)) {
       if (initial) engine.enqueueRule(rule, 'low');
       else this.#rules.add(rule);
     }
     if (this.#timer === undefined) this.#enqueue();
-    limits.recount();
+    rules.limits.recount();
   }
 
   #enqueue(): void {

@@ -13,7 +13,6 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../../mirrors/api.ts';
 import { createMirrorStore } from '../../mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../mirrors/rules/rule-set.ts';
-import { RuleLimits } from '../rules/rule-limits.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 import { reachOf } from './reach.ts';
 
@@ -47,11 +46,10 @@ class Scene {
       mirrors.put(mirror);
       this.namespaces.keep([key]);
     }
-    const limits = new RuleLimits({ namespaces: () => this.namespaces.size, onChange: () => undefined });
     const rules = new MirrorRules({
       mirrors,
       namespaces: this.namespaces,
-      limits,
+      onLimitChange: () => undefined,
       reach,
       patterns: new PatternCache('full'),
       secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
@@ -61,7 +59,7 @@ class Scene {
       slices: new Slices(this.clock),
       enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),
     };
-    const changes = new NamespaceChanges({ engine, clock: this.clock, rules, limits });
+    const changes = new NamespaceChanges({ engine, clock: this.clock, rules });
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
     this.namespaces.onChange((...change) => changes.add(...change));
   }

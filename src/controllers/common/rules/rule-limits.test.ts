@@ -10,12 +10,10 @@ import { asKey, asKeys } from '../../../../test/support/keys.ts';
 class World {
   readonly wanted = new Map<RuleKey, { namespace: string; rank: string; count: number }>();
   readonly admitted = new Set<RuleKey>();
-  namespaces = 10;
+  /** The number of namespaces. */
+  size = 10;
   readonly #changed = new Set<RuleKey>();
-  readonly ledger = new RuleLimits({
-    namespaces: () => this.namespaces,
-    onChange: (rule) => this.#changed.add(rule),
-  });
+  readonly ledger = new RuleLimits(this, (rule) => this.#changed.add(rule));
 
   set(rule: RuleKey, wanted: { namespace: string; rank: string; count: number } | undefined): void {
     if (wanted === undefined) this.wanted.delete(rule);
@@ -24,7 +22,7 @@ class World {
   }
 
   recount(namespaces: number): void {
-    this.namespaces = namespaces;
+    this.size = namespaces;
     this.ledger.recount();
     this.#settle();
   }
@@ -47,7 +45,7 @@ class World {
 }
 
 /** The admitted rules, computed from the present state only. */
-function expected({ wanted, namespaces }: World): Set<string> {
+function expected({ wanted, size: namespaces }: World): Set<string> {
   const limit = Math.max(MAX_TARGETS, 50 * namespaces);
   const sums = new Map<string, number>();
   const admitted = new Set<string>();
@@ -95,7 +93,7 @@ test('after any history the same rules are admitted as with requests in the orde
 
 test('50 sources can have targets in all of 5,000 namespaces', () => {
   const world = new World();
-  world.namespaces = 5000;
+  world.size = 5000;
   for (let index = 0; index < 60; index += 1)
     world.set(asKey(`r${index}`), { namespace: 'a', rank: String(index + 100), count: 5000 });
   assert.equal(world.admitted.size, 50);
@@ -103,7 +101,7 @@ test('50 sources can have targets in all of 5,000 namespaces', () => {
 
 test('of rules that are evaluated at the same time, those that do not fit together are evaluated again', () => {
   const changed: RuleKey[] = [];
-  const limits = new RuleLimits({ namespaces: () => 1, onChange: (rule) => changed.push(rule) });
+  const limits = new RuleLimits({ size: 1 }, (rule) => changed.push(rule));
   const [older, younger] = [asKey<RuleKey>('older'), asKey<RuleKey>('younger')];
   const demands = [limits.demand(younger, 'a', '2', 7000), limits.demand(older, 'a', '1', 7000)];
   assert.deepEqual(

@@ -30,25 +30,24 @@ interface Request extends Demand {
   readonly rule: RuleKey;
 }
 
-export interface RuleLimitsOptions {
-  /** The number of namespaces in the cluster. */
-  readonly namespaces: () => number;
-  /** The rule may now be admitted or refused: it has to be evaluated again. */
-  readonly onChange: (rule: RuleKey) => void;
-}
-
 export class RuleLimits {
-  readonly #options: RuleLimitsOptions;
+  readonly #namespaces: { readonly size: number };
+  readonly #onChange: (rule: RuleKey) => unknown;
   readonly #accounts = new Map<string, Account>();
   readonly #requests = new Map<RuleKey, Request>();
 
-  constructor(options: RuleLimitsOptions) {
-    this.#options = options;
+  /**
+   * @param namespaces of the cluster
+   * @param onChange the rule may now be admitted or refused: it has to be evaluated again
+   */
+  constructor(namespaces: { readonly size: number }, onChange: (rule: RuleKey) => unknown) {
+    this.#namespaces = namespaces;
+    this.#onChange = onChange;
   }
 
   /** Maximum number of targets of all rules in one namespace. */
   get limit(): number {
-    return Math.max(MAX_TARGETS, TARGETS_PER_NAMESPACE * this.#options.namespaces());
+    return Math.max(MAX_TARGETS, TARGETS_PER_NAMESPACE * this.#namespaces.size);
   }
 
   /** A demand for `count` targets, and whether the limit allows them. It counts when it is recorded. */
@@ -97,7 +96,7 @@ export class RuleLimits {
       const fits = sum + count <= limit;
       if (fits) sum += count;
       else account.isCrowded = true;
-      if (fits !== isAdmitted) this.#options.onChange(rule);
+      if (fits !== isAdmitted) this.#onChange(rule);
     }
   }
 

@@ -55,7 +55,7 @@ export class RuleStore<Rule extends KubeObject> {
     return this.#rules;
   }
 
-  /** The version of an object as the server has it; `undefined` if it is not a rule. */
+  /** The version that an object from the server has as a rule. `undefined`: the object is not a rule. */
   versionOf(object: KubeObject): string | undefined {
     const { toRule, versionOf } = this.#options;
     const rule = toRule(object);
@@ -63,8 +63,8 @@ export class RuleStore<Rule extends KubeObject> {
   }
 
   /**
-   * Stores the response to our own write, unless the object was deleted or replaced meanwhile, or the watch was faster: a response may have the
-   * status as it was sent, and the watch has it as it was stored.
+   * Stores the response to our own write, unless the object was deleted or replaced meanwhile. If the watch has brought the same version
+   * already, that one stays: its status is the one that the server stored, and a response may have the status as it was sent.
    */
   storeResponse(object: KubeObject): void {
     const { uid, resourceVersion } = this.#rules.get(this.#keyOf(object))?.metadata ?? {};

@@ -8,7 +8,6 @@ import { type Claim, type Outcome, PENDING } from '../../../copy/model/claim.ts'
 import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from '../api.ts';
 import { createMirrorStore } from '../rules/mirror-store.ts';
@@ -70,7 +69,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
         patterns: new PatternCache('full'),
         secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
         viewOf: unused,
-        limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+        onLimitChange: () => undefined,
         reach: new Reach(),
       }),
       viewOf: unused,

@@ -6,7 +6,6 @@ import { Reach } from '../../common/namespaces/reach.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { resourceKey } from '../../../copy/model/keys.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore } from '../rules/mirror-store.ts';
 import { MirrorRules } from '../rules/rule-set.ts';
@@ -24,11 +23,17 @@ test('the entries of a mirror are used until it is deleted, or gone', () => {
   const mirrors = createMirrorStore();
   const namespaces = new Namespaces();
   const secretKey = (namespace: string, name: string) => resourceKey('c', 'Secret', namespace, name);
-  const limits = new RuleLimits({ namespaces: () => 1, onChange: () => undefined });
+  const onLimitChange = unused;
   const common = { mirrors, namespaces, viewOf: unused, vault };
   const reconciler = new MirrorReconciler({
     ...common,
-    rules: new MirrorRules({ ...common, patterns: new PatternCache('full'), secretKey, limits, reach: new Reach() }),
+    rules: new MirrorRules({
+      ...common,
+      patterns: new PatternCache('full'),
+      secretKey,
+      onLimitChange,
+      reach: new Reach(),
+    }),
     api: { cluster: 'c', request: unused, stream: unused },
     recordEvent: unused,
     onSynced: unused,

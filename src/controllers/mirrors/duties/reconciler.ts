@@ -1,8 +1,8 @@
 /**
- * What the operator does for SecretMirrors: it adds the finalizer and the defaults before anything is copied, registers the entries in Vault
- * that a mirror uses, writes status and events, and removes the finalizer of a deleted mirror. What a mirror means is in `rule-set.ts`.
+ * The duties of the operator for a SecretMirror; what a mirror means is in `rules/rule-set.ts`. Before anything is copied, the reconciler adds the
+ * finalizer and the defaults. After each evaluation it tells the Vault backend which entries the mirror uses. It writes the status, and records
+ * events. A deleted mirror keeps its finalizer until its copies and leases are done with:
  *
- * A mirror that is being deleted:
  *   waiting for its copies ──all deleted, or marked as retained──▶ revoking its leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
  */

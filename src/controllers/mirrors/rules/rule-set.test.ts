@@ -9,7 +9,6 @@ import { Claims } from '../../../copy/book/claims.ts';
 import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
@@ -51,7 +50,7 @@ function rules(
   return new MirrorRules({
     mirrors,
     namespaces,
-    limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+    onLimitChange: () => undefined,
     reach: new Reach(),
     patterns: new PatternCache('full'),
     secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),

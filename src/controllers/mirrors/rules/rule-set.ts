@@ -14,7 +14,7 @@ import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesSelecting, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
-import { MAX_TARGETS, type RuleLimits } from '../../common/rules/rule-limits.ts';
+import { MAX_TARGETS, RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRROR_DEFAULTS,
@@ -38,7 +38,8 @@ export interface MirrorRulesOptions {
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   /** Without it, mirrors from and to Vault make no claims on entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
-  readonly limits: RuleLimits;
+  /** The limits may now admit or refuse the rule: evaluate it again. */
+  readonly onLimitChange: (rule: RuleKey) => unknown;
   readonly reach: Reach;
 }
 
@@ -46,16 +47,14 @@ const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are 
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
+  readonly limits: RuleLimits;
   readonly #options: MirrorRulesOptions;
   #hasConfigMaps = false;
   readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
 
   constructor(options: MirrorRulesOptions) {
     this.#options = options;
-  }
-
-  get limits(): RuleLimits {
-    return this.#options.limits;
+    this.limits = new RuleLimits(options.namespaces, options.onLimitChange);
   }
 
   /** The effective spec, computed once for each version of a mirror: every change of a namespace needs those of all mirrors. */
@@ -96,7 +95,8 @@ export class MirrorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { mirrors, vault, limits, namespaces } = this.#options;
+    const { limits } = this;
+    const { mirrors, vault, namespaces } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;

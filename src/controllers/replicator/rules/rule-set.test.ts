@@ -11,7 +11,6 @@ import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { annotationNames } from './annotations.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
@@ -31,7 +30,7 @@ function rules(replicateTo: string): ReplicatorRules {
     },
     kinds: [SECRET],
     namespaces: new Namespaces(),
-    limits: new RuleLimits({ namespaces: () => 1, onChange: () => undefined }),
+    onLimitChange: () => undefined,
     reach: new Reach(),
     push: true,
     observed: () => source,

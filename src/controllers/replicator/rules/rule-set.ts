@@ -25,7 +25,7 @@ import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesSelecting, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
-import type { RuleLimits } from '../../common/rules/rule-limits.ts';
+import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
 import {
@@ -60,7 +60,8 @@ export interface ReplicatorRulesOptions {
   readonly served?: readonly string[] | undefined;
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
-  readonly limits: RuleLimits;
+  /** The limits may now admit or refuse the rule: evaluate it again. */
+  readonly onLimitChange: (rule: RuleKey) => unknown;
   readonly reach: Reach;
   /** Whether annotations can push copies. */
   readonly push: boolean;
@@ -68,6 +69,7 @@ export interface ReplicatorRulesOptions {
 
 export class ReplicatorRules implements RuleSet {
   readonly name = REPLICATOR_CONTROLLER;
+  readonly limits: RuleLimits;
   readonly #options: ReplicatorRulesOptions;
   readonly #kinds: ReadonlyMap<string, Kind>;
   /** The namespaces that the rules with copies select, as of their last evaluation. */
@@ -77,11 +79,8 @@ export class ReplicatorRules implements RuleSet {
 
   constructor(options: ReplicatorRulesOptions) {
     this.#options = options;
+    this.limits = new RuleLimits(options.namespaces, options.onLimitChange);
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
-  }
-
-  get limits(): RuleLimits {
-    return this.#options.limits;
   }
 
   /** The rules that a change of a namespace concerns. @see NamespaceChangesOptions */
@@ -177,7 +176,8 @@ export class ReplicatorRules implements RuleSet {
     { rank }: Owner,
     targets: Targets,
   ): Steps<Pick<Evaluation, 'outOfReach' | 'demand'> & { readonly found: ReadonlySet<string> | Refusal }> {
-    const { limits, namespaces: there, reach } = this.#options;
+    const { limits } = this;
+    const { namespaces: there, reach } = this.#options;
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
