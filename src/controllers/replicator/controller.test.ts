@@ -3,7 +3,7 @@ import { it } from 'node:test';
 
 import { replicatorHealth } from './controller.ts';
 
-it('responds as the original does, and with 503 if a worker is stuck', () => {
+it('/healthz responds as the original does, and with 503 if a worker is stuck', () => {
   const answer = (...args: Parameters<typeof replicatorHealth>): readonly [number, unknown] => {
     const { status, body } = replicatorHealth(...args);
     return [status, JSON.parse(body)];

@@ -22,7 +22,7 @@ const names = (...patterns: string[]): NamespaceLimit => ({ patterns });
 const byLabel = (selector: string): NamespaceLimit => ({ selector });
 
 describe('reach', () => {
-  it('is open without limits and without consent', () => {
+  it('without limits and consents, a rule reaches every namespace', () => {
     const reach = new Reach();
     assert.equal(reach.fromRefusal('a', undefined), undefined);
     assert.equal(reach.toRefusal('a', 'b', undefined), undefined);
@@ -30,7 +30,7 @@ describe('reach', () => {
     assert.deepEqual(reach.labelKeys, []);
   });
 
-  it('answers from limits and consent which namespaces a rule reaches', () => {
+  it('limits and consents decide which namespaces a rule reaches', () => {
     const none: NamespaceFacts = { labels: {} };
     const accepts = (acceptFrom: string): NamespaceFacts => ({ labels: {}, acceptFrom });
     const prod: NamespaceFacts = { labels: { tier: 'prod' } };
@@ -58,7 +58,7 @@ describe('reach', () => {
     }
   });
 
-  it('limits the namespaces that are copied from, and names the flag', () => {
+  it('a namespace that must not be copied from is refused with the name of the flag', () => {
     const reach = reachWith({ sourceNamespaces: names('platform') });
     assert.equal(reach.fromRefusal('platform', undefined), undefined);
     const refusal = reach.fromRefusal('team-a', undefined);
@@ -66,11 +66,11 @@ describe('reach', () => {
     assert.match(refusal?.message ?? '', /--source-namespaces/);
   });
 
-  it('lists the labels that its limits read', () => {
+  it('a reach knows the labels that its limits read', () => {
     assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
   });
 
-  it('names to the author only the namespaces that the rule names, and counts the others', () => {
+  it('the author learns the names of left out namespaces that the rule names, and the number of the others', () => {
     const reach = reachWith({ excludedNamespaces: names('kube-.*') });
     const there = ['a', 'closed', 'hidden-1', 'hidden-2', 'home', 'kube-system'];
     const facts = new Map(['closed', 'hidden-1', 'hidden-2'].map((name) => [name, { labels: {}, acceptFrom: '' }]));

@@ -73,7 +73,7 @@ async function onServer(): Promise<KubeObject> {
 }
 
 describe('a finalizer', () => {
-  it('is added with other changes in one request, and the response is stored', async () => {
+  it('a finalizer is added with other changes in one request, and the response is stored', async () => {
     const rule = await createRule(['example.com/other']);
     await client.addFinalizer(rule, 'example.com/a', { annotations: { 'example.com/note': 'n' } }, signal);
     assert.equal(requests.length, 1);
@@ -84,13 +84,13 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to change');
   });
 
-  it('is added in place of others', async () => {
+  it('a finalizer is added in place of others', async () => {
     const rule = await createRule(['example.com/old', 'example.com/other']);
     await client.addFinalizer(rule, 'example.com/a', { replaces: ['example.com/old'] }, signal);
     assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
   });
 
-  it('is not added to an object that has changed: the finalizer of another client would be lost', async () => {
+  it('a finalizer is not added to an object that has changed: that of another client would be lost', async () => {
     const rule = await createRule();
     await plane.api.patch(`${COLLECTION}/x`, { metadata: { finalizers: ['example.com/other'] } });
     await assert.rejects(client.addFinalizer(rule, 'example.com/a', {}, signal), isConflict);
@@ -101,7 +101,7 @@ describe('a finalizer', () => {
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
   });
 
-  it('is removed with others in one request, while those of other clients stay', async () => {
+  it('a finalizer is removed with others in one request, while those of other clients stay', async () => {
     const rule = await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
     const names = ['example.com/a', 'example.com/b', 'example.com/c'];
     await client.removeFinalizers(rule, names, {}, signal);
@@ -111,7 +111,7 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to remove');
   });
 
-  it('is the last one of a deleted object: the object is gone, and a second removal is no error', async () => {
+  it('after its last finalizer a deleted object is gone, and a second removal is no error', async () => {
     await createRule(['example.com/a']);
     await plane.api.delete(`${COLLECTION}/x`);
     store.put(await onServer());
@@ -164,7 +164,7 @@ describe('the status of a rule', () => {
     await statuses.write(KEY, stored(), { status, events: reasons.map(warning) }, signal);
   };
 
-  it('is written only if it changes, also where the CRD drops a field of it', async () => {
+  it('a status is written only if it changes, also where the CRD drops a field of it', async () => {
     await createRule();
     for (const status of [{ phase: 'Synced' }, { phase: 'Synced', unknown: 'dropped' }]) {
       await write(status);
@@ -186,7 +186,7 @@ describe('the status of a rule', () => {
     return statuses.reported(KEY, before, stored());
   }
 
-  it('of somebody else is replaced, also where it was removed', async () => {
+  it('a status of somebody else is replaced, also where it was removed', async () => {
     await createRule();
     await write({ phase: 'Failed' });
     for (const other of [{ phase: 'Synced' }, null]) {
@@ -199,7 +199,7 @@ describe('the status of a rule', () => {
     assert.equal(await forged({ phase: 'Failed' }), false, 'the same status is no change');
   });
 
-  it('is not written again because the watch reports it in the form that the server gave it', async () => {
+  it('a status is not written again because the watch reports it in the form that the server gave it', async () => {
     await createRule();
     await write({ phase: 'Synced', unknown: 'dropped' });
     const before = requests.length;
@@ -214,7 +214,7 @@ describe('the status of a rule', () => {
     assert.equal(requests.length, before + 1, 'but that of somebody else is');
   });
 
-  it('that another client replaces without an end is written at growing intervals', async () => {
+  it('a status that another client replaces again and again is written at growing intervals', async () => {
     await createRule();
     await write({ phase: 'Failed' });
     const before = requests.length;
@@ -228,7 +228,7 @@ describe('the status of a rule', () => {
     assert.ok(writes >= 15 && writes <= 40, `${writes} writes in 10 minutes`);
   });
 
-  it('has its events recorded once, however often its write fails', async () => {
+  it('the events of a status are recorded once, however often its write fails', async () => {
     const rule = await createRule();
     const invalid = { phase: 1 as unknown as string };
     await assert.rejects(write(invalid, 'A'), isInvalid);

@@ -37,7 +37,7 @@ function storeWithChanges(): { readonly store: RuleStore<KubeObject>; readonly c
 const OTHER = { labels: { other: '' } };
 
 describe('a store of rules', () => {
-  it('reports an object that is added, changed or deleted, and no change of its status', () => {
+  it('a store reports an object that is added, changed or deleted, and no change of its status', () => {
     const { store, changes } = storeWithChanges();
     assert.equal(store.sink.upsert(object(1), true), true);
     assert.deepEqual(changes(), [`${KEY} initial: none → 1`]);
@@ -55,7 +55,7 @@ describe('a store of rules', () => {
     assert.equal(store.size, 0);
   });
 
-  it('takes the answer to a write of the object that it has, and no answer that the watch was faster than', () => {
+  it('a store takes the answer to a write of the object that it has, unless the watch was faster', () => {
     const { store } = storeWithChanges();
     const status = (): unknown => store.get(KEY);
     store.put(object(1));
@@ -68,13 +68,13 @@ describe('a store of rules', () => {
     assert.equal(status(), known);
   });
 
-  it('keeps only the part of an object that is read', () => {
+  it('a store keeps only the part of an object that is read', () => {
     const { store } = storeWithChanges();
     store.put(object(1, { annotations: { long: 'text' } }));
     assert.equal(store.get(KEY)?.metadata.annotations, undefined);
   });
 
-  it('drops an object that is no rule any more, and takes it again', () => {
+  it('a store drops an object that is no rule any more, and takes it again', () => {
     const { store, changes } = storeWithChanges();
     assert.equal(store.sink.upsert(object(1, OTHER), true), false);
     assert.deepEqual(changes(), []);
@@ -87,7 +87,7 @@ describe('a store of rules', () => {
     assert.equal(store.versionOf(object(5)), ruleVersion(object(4)));
   });
 
-  it('does not return to an older version', () => {
+  it('a store does not return to an older version', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(10, { generation: 2 }));
     assert.equal(store.sink.upsert(object(9), false), true);
@@ -96,7 +96,7 @@ describe('a store of rules', () => {
     assert.deepEqual(changes(), [`${KEY}: none → 2`]);
   });
 
-  it('takes the response to a write only while it has the same object', () => {
+  it('a store takes the response to a write only while it has the same object', () => {
     const { store, changes } = storeWithChanges();
     store.storeResponse(object(1));
     assert.equal(store.get(KEY), undefined);
@@ -107,7 +107,7 @@ describe('a store of rules', () => {
     assert.deepEqual(changes(), [`${KEY}: none → 1`, `${KEY}: 1 → 2`]);
   });
 
-  it('drops the objects that a list does not have', () => {
+  it('a store drops the objects that a list does not have', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(1));
     store.put(object(1, { name: 'y' }));
@@ -120,7 +120,7 @@ describe('a store of rules', () => {
     );
   });
 
-  it('keeps the objects of other namespaces where only one was listed', () => {
+  it('a store keeps the objects of other namespaces where only one was listed', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(1));
     store.sink.prune(new Set(), '2', 'other');

@@ -99,7 +99,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
   const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
   const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 
-  it('is removed if the deletion of all remaining copies was tried, with an event', async () => {
+  it('a deleted mirror is removed after the time limit if the deletion of all remaining copies was tried, with an event', async () => {
     for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
       assert.deepEqual(await report(going, { skewMs }), [true, ['DeletionTimeout']]);
       assert.deepEqual(await report(refused, { skewMs }), [true, ['DeletionTimeout']]);
@@ -109,7 +109,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     }
   });
 
-  it('stays if a deletion was not tried, or a retained copy is not marked', async () => {
+  it('a deleted mirror stays after the time limit if a deletion was not tried, or a retained copy is not marked', async () => {
     assert.deepEqual(await report(PENDING), [false, []]);
     assert.equal((await report(refused, { retain: true }))[0], false);
   });

@@ -46,12 +46,12 @@ function fold(
 const FIRST = fold(leased('admin/1'), ADMIN);
 
 describe('the leases of a status', () => {
-  it('are empty for a source without a lease', () => {
+  it('a status has no leases for a source without a lease', () => {
     assert.deepEqual(fold(NOTHING, RO), {});
     assert.deepEqual(fold({ state: 'present', version: '1', labels: {}, annotations: {} }, RO), {});
   });
 
-  it('contain the block of the grant', () => {
+  it('the record of a lease has the vault block from the time of the grant', () => {
     assert.deepEqual(FIRST, {
       vaultSource: { leaseID: 'admin/1', leaseDuration: 3600 },
       vaultLeases: [{ leaseID: 'admin/1', vault: ADMIN }],
@@ -59,12 +59,12 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('admin/1'), ADMIN, FIRST), FIRST);
   });
 
-  it('keep the present lease with its block while the source at another path is unknown', () => {
+  it('the present lease stays with its block while the source at another path is unknown', () => {
     assert.deepEqual(fold(NOTHING, RO, FIRST), FIRST);
     assert.deepEqual(fold({ state: 'failed', ...userCause('VaultError', '') }, RO, FIRST), FIRST);
   });
 
-  it('keep a replaced lease with its expiry, until it is revoked or expires', () => {
+  it('a replaced lease is recorded with its expiry, until it is revoked or expires', () => {
     const second = fold(leased('ro/1'), RO, FIRST);
     const old = { leaseID: 'admin/1', vault: ADMIN, expirationTime: '2026-11-21T11:00:00Z' };
     assert.deepEqual(second.vaultLeases, [{ leaseID: 'ro/1', vault: RO }, old]);
@@ -75,7 +75,7 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('ro/1'), RO, second, news(), NOW + 3_600_000).vaultLeases, left);
   });
 
-  it('keep a replaced lease also if the source no longer has a lease', () => {
+  it('a replaced lease is recorded also if the source has no lease any more', () => {
     const plain: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
     const { vaultSource, vaultLeases } = fold(plain, RO, FIRST);
     assert.equal(vaultSource, undefined);
@@ -85,7 +85,7 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('drop a lease that was replaced by one of its origin, and contain it again if its rule recalls it', () => {
+  it('a lease that was replaced by one of its origin needs no record, and gets one again if its rule recalls it', () => {
     const known = news({ expiresSoon: (id) => id === 'admin/1' });
     assert.deepEqual(fold(leased('admin/2'), ADMIN, FIRST, known).vaultLeases, [{ leaseID: 'admin/2', vault: ADMIN }]);
     const away = fold(leased('ro/1'), RO, FIRST);
@@ -99,13 +99,13 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('adopt the lease of a status without records', () => {
+  it('the lease of a status without records gets a record', () => {
     const previous = { vaultSource: { leaseID: 'ro/0' } };
     const { vaultLeases } = fold(leased('ro/1'), RO, previous);
     assert.deepEqual(vaultLeases?.[1], { leaseID: 'ro/0', vault: RO, expirationTime: '2026-12-23T10:00:00Z' });
   });
 
-  it('contain the version of the destination that holds the credentials', () => {
+  it('the record of a lease has the version of the destination that holds the credentials', () => {
     const written = fold(leased('ro/1'), RO, undefined, news({ destinationVersion: '3 t' }));
     assert.equal(written.vaultLeases?.[0]?.destinationVersion, '3 t');
     assert.deepEqual(fold(leased('ro/1'), RO, written), written);
@@ -114,7 +114,7 @@ describe('the leases of a status', () => {
     }
   });
 
-  it('are bounded, however often the path is edited', () => {
+  it('the number of recorded leases is bounded, however often the path is edited', () => {
     let status: LeaseStatus = {};
     for (let i = 0; i < 100; i++) status = fold(leased(`ro/${i}`), RO, status);
     assert.equal(status.vaultLeases?.length, 11);

@@ -42,13 +42,13 @@ const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string]
 
 describe('choices of a SecretMirror', () => {
   for (const [destination, from, to, words] of REFUSED) {
-    it(`refuse ${JSON.stringify(destination)} from ${from} to ${to}`, () => {
+    it(`choices are refused: ${JSON.stringify(destination)} from ${from} to ${to}`, () => {
       const { problems } = read(destination, from, to);
       assert.ok(problems[0]?.startsWith(words), problems.join('; '));
     });
   }
 
-  it('are one object where nothing is chosen', () => {
+  it('mirrors that choose nothing share one object', () => {
     const nothing = read({}).choices;
     assert.equal(nothing.id, undefined);
     assert.equal(read({ namespaces: ['a'], secretType: '' }).choices, nothing);
@@ -57,7 +57,7 @@ describe('choices of a SecretMirror', () => {
     assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'secret', 'vault').choices, nothing);
   });
 
-  it('have an id that differs with each of them', () => {
+  it('choices that differ in one field have different ids', () => {
     const different = [
       { keys: [{ from: 'a' }] },
       { keys: [{ from: 'a', to: 'b' }] },
@@ -70,7 +70,7 @@ describe('choices of a SecretMirror', () => {
     assert.equal(new Set(different).size, different.length);
   });
 
-  it('let a key travel if a pattern matches all of it, and never a mark', () => {
+  it('a label travels if a pattern matches its whole key, and a mark never travels', () => {
     const { choices } = read({ copyLabels: ['argocd\\..*', 'app', '.*/replicate-to', 'keyferry.*'] });
     const keys = ['app', 'apps', 'argocd.argoproj.io/secret-type', 'keyferry.dev/x', 'a/replicate-to'];
     assert.deepEqual(
@@ -80,7 +80,7 @@ describe('choices of a SecretMirror', () => {
     assert.equal(choices.copiesAnnotation, undefined);
   });
 
-  it('of keys from Vault make the type part of the choice', () => {
+  it('where keys of an entry in Vault are chosen, the type of the copies is part of the choice', () => {
     const keys = [{ from: 'a' }];
     assert.equal(read({ keys }, 'vault').choices.type, 'Opaque');
     assert.equal(read({ keys }).choices.type, undefined);

@@ -75,7 +75,8 @@ describe('a mark names its mirror', () => {
     ['not of three parts', { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE }, 'c:Secret/team/db', undefined],
   ];
   for (const [title, annotations, target, expected] of rows) {
-    it(title, () => assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
+    it(`a mark names its mirror: ${title}`, () =>
+      assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
   }
 });
 

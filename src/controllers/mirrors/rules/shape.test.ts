@@ -10,7 +10,7 @@ import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {
   for (const prefix of ['k8s-replicator', 'my.org', '']) {
-    it(`does not carry the replicator's annotations under the prefix ${JSON.stringify(prefix)}`, () => {
+    it(`a copy does not carry the replicator's annotations under the prefix ${JSON.stringify(prefix)}`, () => {
       const { prefix: _, ...names } = annotationNames(prefix);
       const annotations = Object.fromEntries(Object.values(names).map((name) => [name, 'true']));
       const shape = new MirrorShape({ owner: 'default/m', retain: false });
@@ -25,7 +25,7 @@ describe('a copy of a SecretMirror', () => {
     });
   }
 
-  it('has other annotations with such a prefix', () => {
+  it('a copy has other annotations with the prefix of the replicator', () => {
     for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
       assert.equal(isCopied(key), true, key);
     }
@@ -58,11 +58,11 @@ describe('a retained copy', () => {
   };
   const note = 'x'.repeat(256 * 1024 - 100);
 
-  it('is marked', () => {
+  it('a retained copy is marked', () => {
     assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
   });
 
-  it('loses the mark of its owner if there is no room for that mark, and only then', () => {
+  it('a retained copy loses the mark of its owner if there is no room to mark it as retained, and only then', () => {
     assert.deepEqual(desired({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
     assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
   });

@@ -28,11 +28,11 @@ describe('a vault block where no addresses are checked, as in `keyferry plan`', 
   };
   const other = { ...good, path: 'secret/data/b' };
 
-  it('has no problem', () => {
+  it('a valid vault block has no problem where no addresses are checked', () => {
     assert.deepEqual(problemsOf(good, other), []);
   });
 
-  it('names the field of an address, a namespace or a certificate that cannot be used', () => {
+  it('a problem names the field of an address, a namespace or a certificate that cannot be used', () => {
     assert.deepEqual(problemsOf({ ...good, addr: 'vault.example.com' }, other), [
       'spec.source.vault.addr: must be a URL that begins with http:// or https://, not "vault.example.com"',
     ]);

@@ -99,7 +99,7 @@ async function rowsOf(all: readonly Given[], copiedBy: MigrationContext['copiedB
 }
 
 describe('the objects of other copiers', () => {
-  it('are left over only if their source is gone, and no rule of any program makes, fills or uses them', async () => {
+  it('copies of other copiers are left over only if their source is gone, and no rule of any program makes, fills or uses them', async () => {
     let leftovers = 0;
     await check(
       asyncProperty(cluster, async (all) => {
@@ -127,7 +127,7 @@ describe('the objects of other copiers', () => {
     assert.ok(leftovers > 5, `${leftovers} were`);
   });
 
-  it('are never left over if their source may be in another cluster, whatever its name', async () => {
+  it('copies of other copiers are never left over if their source may be in another cluster, whatever its name', async () => {
     const none = { annotations: {} };
     const marks = (name: string, clusterName: Texts, uid: string): Marks => ({
       annotations: { [`${KUBED}origin`]: JSON.stringify({ namespace: 'home', name, uid }) },
@@ -146,7 +146,7 @@ describe('the objects of other copiers', () => {
     }
   });
 
-  it('are not left over if a name in their marks is not that of an object, or has spaces', async () => {
+  it('copies of other copiers are not left over if a name in their marks is not that of an object, or has spaces', async () => {
     const none = { annotations: {} };
     const marks = (source: string): Marks => ({
       annotations: { [`${REFLECTOR}reflects`]: source, [`${REFLECTOR}auto-reflects`]: 'True' },
@@ -174,7 +174,7 @@ describe('the objects of other copiers', () => {
     assert.match(done.text, /^SecretMirror home\/one copies it already; compare: .*namespaceSelector/);
   });
 
-  it('that are pushed on are no copies', async () => {
+  it('objects that other copiers push on are no copies', async () => {
     const sync = { annotations: { [`${KUBED}sync`]: '' } };
     const stamp = { labels: { [`${KUBED}origin.name`]: 'one', [`${KUBED}origin.namespace`]: 'home' } };
     const rows = await rowsOf([

@@ -9,7 +9,7 @@ import { namespaceList } from './requests.ts';
 const PATTERNS = new PatternCache('full');
 
 describe('lists of namespaces of other copiers', () => {
-  it('are read as regular expressions of the replicator', () => {
+  it('lists of other copiers are read as regular expressions of the replicator', () => {
     for (const [text, items] of [
       ['', []],
       ['a', ['a']],
@@ -24,14 +24,14 @@ describe('lists of namespaces of other copiers', () => {
     assert.ok(isListed(PATTERNS, namespaceList('team.', PATTERNS).items, 'team1'));
   });
 
-  it('name the items that RE2 refuses', () => {
+  it('of a list, the items that RE2 refuses are named', () => {
     const { items, invalid } = namespaceList('ok,(?!kube-).*', PATTERNS);
     assert.deepEqual(items, ['ok']);
     assert.equal(invalid.length, 1);
     assert.match(invalid[0] ?? '', /^"\(\?!kube-\)\.\*" is not a valid RE2 expression: /);
   });
 
-  it('match whole names', () => {
+  it('items of a list match whole names', () => {
     const cases: readonly (readonly [readonly string[], string, boolean])[] = [
       [['a'], 'a', true],
       [['a'], 'ab', false],
@@ -47,7 +47,7 @@ describe('lists of namespaces of other copiers', () => {
 });
 
 describe('the namespaces in two lists', () => {
-  it('are a list where names decide', () => {
+  it('the namespaces in two lists are a list where names decide', () => {
     for (const [one, other, both] of [
       [['.*'], ['a', 'b'], ['a', 'b']],
       [['a', 'b'], ['b', 'c'], ['b']],
@@ -64,11 +64,11 @@ describe('the namespaces in two lists', () => {
     }
   });
 
-  it('are no list where two expressions differ', () => {
+  it('the namespaces in two lists are no list where two expressions differ', () => {
     assert.equal(common(PATTERNS, ['team-.*'], ['.*-a']), undefined);
   });
 
-  it('never have a namespace that only one of the lists has', () => {
+  it('the namespaces in two lists never have one that only one of the lists has', () => {
     const item = constantFrom('a', 'b', 'team-a', 'team-b', 'team-.*', 't.*', '.*', '[ab]');
     const name = constantFrom('a', 'b', 'c', 'team-a', 'team-b', 'team-c', 'tx');
     check(

@@ -50,7 +50,7 @@ describe('a source in another namespace', () => {
     ['is a copy without permission to pass it on', { [names.allowed]: 'true', [names.from]: 'a/b' }],
   ];
   for (const [title, annotations] of closed) {
-    it(`gets the same message if it ${title} as if it does not exist`, () => {
+    it(`a source in another namespace that ${title} gets the same message as one that does not exist`, () => {
       for (const filled of [false, true]) {
         const existing = desiredState(present(annotations), 'victim/x', filled);
         assert.deepEqual(existing, desiredState(MISSING, 'victim/x', filled));
@@ -68,7 +68,7 @@ describe('a source in another namespace', () => {
     ['a list that is too long', { [names.allowedNamespaces]: 'a,'.repeat(20_000) }],
   ];
   for (const [title, annotations] of odd) {
-    it(`gets the same message if it has ${title}, which only its own namespace can see`, () => {
+    it(`a source in another namespace with ${title}, which only its own namespace can see, gets the same message`, () => {
       const source = present(
         observe({ name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '', annotations }).annotations,
       );
@@ -78,7 +78,7 @@ describe('a source in another namespace', () => {
     });
   }
 
-  it('reports problems of the source to the namespaces it allows', () => {
+  it('problems of a source are reported to the namespaces that it allows', () => {
     const allowed = { [names.allowed]: 'true' };
     assert.match(
       JSON.stringify(desiredState(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
@@ -98,7 +98,7 @@ describe('a source in another namespace', () => {
     assert.match(JSON.stringify(desiredState(present(loop), 'victim/x', false)), /Loop/u);
   });
 
-  it('in the same namespace is reported exactly', () => {
+  it('a source in the same namespace is reported exactly', () => {
     assert.match(JSON.stringify(desiredState(MISSING, 'me/y', false)), /NoSecret/u);
     assert.match(JSON.stringify(desiredState(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
   });

@@ -22,20 +22,20 @@ function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>)
 type Row = Parameters<typeof annotations>[0];
 
 describe('annotations', () => {
-  it('have a prefix with or without the slash, or none', () => {
+  it('annotations have a prefix with or without the slash, or none', () => {
     assert.equal(annotationNames('p').from, 'p/replicate-from');
     assert.deepEqual(annotationNames('p/'), annotationNames('p'));
     assert.equal(annotationNames('').from, 'replicate-from');
   });
 
-  it('that are unknown are found, except with bare names', () => {
+  it('unknown annotations are found, except with bare names', () => {
     const values = { 'k8s-replicator/replicate-too': '', 'k8s-replicator/x': '', 'other/x': '', [names.from]: '' };
     assert.deepEqual(unknownAnnotations(names, values), ['k8s-replicator/replicate-too', 'k8s-replicator/x']);
     assert.deepEqual(unknownAnnotations(annotationNames(''), values), []);
     assert.deepEqual(unknownAnnotations(names, { [names.version]: '', [names.once]: '' }), []);
   });
 
-  it('decide whether an object has annotations of the replicator', () => {
+  it('an object has annotations of the replicator if one has the prefix, or a bare name', () => {
     assert.equal(isAnnotated(names, { 'k8s-replicator/anything': '' }), true);
     assert.equal(isAnnotated(names, { 'k8s-replicator2/replicate-to': '' }), false);
     assert.equal(isAnnotated(names, undefined), false);
@@ -189,7 +189,7 @@ describe('lists of the maximum length', () => {
   const quick = <T>(work: () => T): T => withinCpu(1000, 'a long list', work);
   const from = 'o/o';
 
-  it('are intersected within a time limit: a copy passes on less, never more', () => {
+  it('lists of the maximum length are intersected within a time limit: a copy passes on less, never more', () => {
     const own = many(20_000, (index) => `a${index}`);
     for (const inherited of [many(20_000, (index) => `b${index}`), many(20_000, (index) => `a${index}.*`)]) {
       const row = annotations({ from, allowedNamespaces: `${own},both`, inherited: `both,${inherited}` });
@@ -200,7 +200,7 @@ describe('lists of the maximum length', () => {
     }
   });
 
-  it('of patterns are rejected', () => {
+  it('a list of the maximum length of patterns is rejected', () => {
     const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const place = { namespace: 'a', name: 'a' };
     const answer = quick(() => permission(rules(false), place, place, row));
@@ -210,7 +210,7 @@ describe('lists of the maximum length', () => {
     assert.equal(quick(() => readRule(settings, place, pushing))?.kind, 'broken');
   });
 
-  it('of allowed namespace names work', () => {
+  it('a list of the maximum length of allowed names works', () => {
     const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
     const place = { namespace: 'a', name: 'a' };
     assert.equal(
@@ -219,7 +219,7 @@ describe('lists of the maximum length', () => {
     );
   });
 
-  it('of targets are counted before their product is made', () => {
+  it('targets are counted before the product of names and namespaces is made', () => {
     const home = { namespace: 'a', name: 'a' };
     const read = (row: Row): ReturnType<typeof readTargets> =>
       quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));
@@ -244,7 +244,7 @@ describe('lists of the maximum length', () => {
     assert.ok(most !== undefined && 'named' in most && most.named === 10_000);
   });
 
-  it('of patterns with too many targets are refused before the targets are made', () => {
+  it('patterns with too many targets are refused before the targets are made', () => {
     const home = { namespace: 'a', name: 'a' };
     const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
     const namespaces = { names: () => there, has: (name: string) => there.includes(name), factsOf: () => undefined };
@@ -360,7 +360,7 @@ describe('targets of my-ns/me', () => {
     });
   }
 
-  it('are refused if their patterns are too complex together', () => {
+  it('targets are refused if their patterns are too complex together', () => {
     const read = readTargets(
       names,
       new PatternCache('full'),
