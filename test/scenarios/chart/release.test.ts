@@ -16,7 +16,7 @@ let folder: string;
 before(async () => (folder = await Reaper.shared().temporaryFolder('keyferry-release-')));
 after(async () => await Reaper.shared().removeFolder(folder));
 
-it('has the image of the release as the default of the chart and in the manifest', async () => {
+it('a release has its image as the default of the chart and in the manifest', async () => {
   const release = path.join(folder, 'release');
   writeReleaseFiles({ tag: `v${version}`, image: IMAGE }, release);
   const packaged = await helm(['package', path.join(release, 'chart'), `--destination=${folder}`]);
@@ -34,7 +34,7 @@ it('has the image of the release as the default of the chart and in the manifest
   assert.doesNotMatch(manifest, /CustomResourceDefinition/);
 });
 
-it('refuses a tag of another version, and a name that no registry accepts', () => {
+it('a release refuses a tag of another version, and a name that no registry accepts', () => {
   assert.throws(() => writeReleaseFiles({ tag: 'v999.0.0', image: IMAGE }, folder), /the version in package\.json is/);
   for (const image of ['ghcr.io/Acme/keyferry', 'keyferry', `${IMAGE}:1.0.0`, `x/y"\nz: "`]) {
     assert.throws(() => writeReleaseFiles({ tag: `v${version}`, image }, folder), /is not the name of an image/);

@@ -32,15 +32,16 @@ before(async () => {
 after(() => scene.close());
 
 let count = 0;
-/** One test for each order and pace. `steps` and `check` get the name of all its objects. */
+/** One test of `what` for each order and pace. `steps` and `check` get the name of all its objects. */
 function each(
+  what: string,
   list: readonly string[][],
   steps: (name: string) => Readonly<Record<string, Step>>,
   check: (name: string) => Promise<void>,
 ): void {
   for (const order of list) {
     for (const [pace, pauseMs] of Object.entries(PAUSES)) {
-      it(`${order.join(', ')}: ${pace}`, async () => {
+      it(`${what}, in the order ${order.join(', ')}, ${pace}`, async () => {
         const name = `order-${(count += 1)}`;
         const all = steps(name);
         for (const step of order) {
@@ -62,6 +63,7 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
     metadata: { labels: { [COPY_LABEL]: 'mirrors' }, annotations: { [OWNED_BY]: `${HOME}/${name}` } },
   });
   each(
+    'a mirror, and a copy that is restored from a backup',
     orders(['namespace', 'source', 'mirror', 'target']),
     (name) => ({
       namespace: () => namespace(name),
@@ -81,6 +83,7 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
 describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
   const theirs = new Map<string, Json>();
   each(
+    'a mirror, and an object of a user',
     // If this step came last, a copy would exist already.
     orders(['namespace', 'target', 'source', 'mirror']).filter((order) => order.at(-1) !== 'target'),
     (name) => ({
@@ -103,6 +106,7 @@ describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
 
 describe('a push', { concurrency: 8 }, () => {
   each(
+    'a push',
     orders(['namespace', 'source', 'target']),
     (name) => ({
       namespace: () => namespace(name),
@@ -126,6 +130,7 @@ describe('a push', { concurrency: 8 }, () => {
 
 describe('a pull', { concurrency: 8 }, () => {
   each(
+    'a pull',
     orders(['namespace', 'source', 'target', 'permission']),
     (name) => ({
       namespace: () => namespace(name),

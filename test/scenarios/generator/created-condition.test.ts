@@ -62,7 +62,7 @@ it('ESO is frozen by a condition Created, and works when Keyferry has removed it
   assert.deepEqual((await scene.entry(`secret/data/app/${name}`)).data, { password: 'by hand' });
 });
 
-it('neither does Keyferry write the condition, nor leave one that comes later', async () => {
+it('Keyferry neither writes the condition Created, nor leaves one that comes later', async () => {
   const name = 'later';
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   const { 'key-0': value } = await scene.synced(name);

@@ -30,7 +30,7 @@ async function secret(name: string, data: Readonly<Record<string, string>>, kind
   await scene.api.create({ apiVersion: 'v1', kind, metadata: { name, namespace: HOME }, data: content });
 }
 
-it('an AppRole whose ids are in the store, in one Secret, or in two', async () => {
+it('the generator logs in by an AppRole whose ids are in the store, in one Secret, or in two', async () => {
   const { vault } = scene;
   await vault.request('POST', 'sys/auth/team', { type: 'approle' });
   await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
@@ -49,7 +49,7 @@ it('an AppRole whose ids are in the store, in one Secret, or in two', async () =
   }
 });
 
-it('a ServiceAccount with an audience; without one its token is not sent', async () => {
+it('the generator logs in by a ServiceAccount with an audience; without one its token is not sent', async () => {
   const { vault, plane } = scene;
   await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } });
   await enableKubernetesAuth(vault, 'kubernetes', plane);
@@ -71,7 +71,7 @@ it('a ServiceAccount with an audience; without one its token is not sent', async
   assert.match(message, /serviceAccountRef\.audiences must be specified.*--vault-addresses/);
 });
 
-it('a certificate of an own authority: in the store, in a Secret, or in a ConfigMap', async () => {
+it('the generator accepts a certificate of an own authority: in the store, in a Secret, or in a ConfigMap', async () => {
   await using vault: VaultServer = await startVault({ tls: true });
   await scene.token(HOME, vault.rootToken, 'tls-token');
   await secret('ca', { 'ca.crt': vault.caPem });

@@ -45,7 +45,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-it('makes the values of its namespace with $VAULT_TOKEN, and says once what it may not do', async () => {
+it('the generator in the role of the Bash controller makes the values of its namespace with $VAULT_TOKEN, and says once what it may not do', async () => {
   await scene.token(NAMESPACE, scene.vault.rootToken);
   await scene.store('own', {}, { namespace: NAMESPACE });
   const item = { key: 'secret/apps/postgres', property: 'password' };
@@ -63,7 +63,7 @@ it('makes the values of its namespace with $VAULT_TOKEN, and says once what it m
   }
 });
 
-it('names what is wrong with a key without the mount, or outside of the policy of the token', async () => {
+it('the generator in the role of the Bash controller names what is wrong with a key without the mount, or outside of the policy of the token', async () => {
   const wrong = { key: 'apps/no-mount', property: 'password' };
   await scene.externalSecret('no-mount', [wrong], { namespace: NAMESPACE, store: 'own' });
   await scene.says('no-mount', 'ErrorCreating', /Vault does not say what is mounted at "apps\/no-mount"/, NAMESPACE);

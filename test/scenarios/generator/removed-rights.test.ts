@@ -67,7 +67,7 @@ async function logs(text: string): Promise<void> {
   await waitFor(() => trial.program.output.includes(text), { message: () => `${text}\n${scene.tail()}` });
 }
 
-it('at the start: what cannot be listed is logged with the permission, and the Lease is waited for', async () => {
+it('missing permissions of the generator, at the start: what cannot be listed is logged with the permission, and the Lease is waited for', async () => {
   let missing = await trial.take(own, 'leases get');
   await start(['--leader-elect']);
   await missing.isNamed();
@@ -101,7 +101,7 @@ it('at the start: what cannot be listed is logged with the permission, and the L
   await missing.giveBack();
 });
 
-it('watches: it is not ready, and the log names the permission', async () => {
+it('missing permissions of the generator, watches: it is not ready, and the log names the permission', async () => {
   await trial.program.stop();
   const lost = [];
   for (const resource of ['externalsecrets', 'secretstores', 'clustersecretstores', 'customresourcedefinitions']) {
@@ -114,7 +114,7 @@ it('watches: it is not ready, and the log names the permission', async () => {
   await trial.program.ready();
 });
 
-it('externalsecrets patch: the value is made, and cannot be reported', async () => {
+it('missing permissions of the generator, externalsecrets patch: the value is made, and cannot be reported', async () => {
   const use = async (): Promise<void> => {
     await fails('unpatched');
     await waitFor(() => scene.entry('secret/data/app/unpatched'), { message: 'the entry' });
@@ -123,7 +123,7 @@ it('externalsecrets patch: the value is made, and cannot be reported', async () 
   assert.equal((await scene.entry('secret/data/app/unpatched')).metadata.version, 1);
 });
 
-it('events create: the event is missing', async () => {
+it('missing permissions of the generator, events create: the event is missing', async () => {
   const missing = await trial.take(role, 'events create');
   await fails('unseen');
   await says('unseen', 'Success');
@@ -131,7 +131,7 @@ it('events create: the event is missing', async () => {
   await missing.giveBack();
 });
 
-it('namespaces get: a store that selects namespaces by labels is not used', async () => {
+it('missing permissions of the generator, namespaces get: a store that selects namespaces by labels is not used', async () => {
   const tokenSecretRef = { name: 'vault-token', namespace: APPS, key: 'vault-token' };
   const conditions = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': APPS } } }];
   await scene.store('labels', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
@@ -142,7 +142,7 @@ it('namespaces get: a store that selects namespaces by labels is not used', asyn
   await says('labels', 'Success');
 });
 
-it('secrets watch, secrets get, and serviceaccounts/token create: the author reads it', async () => {
+it('missing permissions of the generator, secrets watch, secrets get, and serviceaccounts/token create: the author reads it', async () => {
   for (const verb of ['watch', 'get'] as const) {
     await trial.program.kill9();
     const missing = await trial.take(credentials, `secrets ${verb}`);
@@ -160,7 +160,7 @@ it('secrets watch, secrets get, and serviceaccounts/token create: the author rea
   await missing.giveBack();
 });
 
-it('configmaps get: the author reads it', async () => {
+it('missing permissions of the generator, configmaps get: the author reads it', async () => {
   const caProvider = { type: 'ConfigMap', name: 'vault-ca', key: 'ca.crt' };
   await scene.store('ca', { caProvider }, { namespace: APPS });
   const missing = await trial.take(credentials, 'configmaps get');

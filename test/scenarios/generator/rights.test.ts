@@ -79,11 +79,11 @@ async function makes(name: string, options: Json = {}): Promise<void> {
   await scene.says(name, 'Success', undefined, options.namespace ?? APPS);
 }
 
-it('the manifests grant these permissions and no other', () => {
+it('the manifests of the generator grant these permissions and no other', () => {
   for (const [file, golden] of Object.entries(GOLDEN)) assert.deepEqual(rolesIn(manifest(file)), golden);
 });
 
-it('with these permissions a value is made, and nothing is refused', async () => {
+it('with the permissions of its manifests the generator makes a value, and nothing is refused', async () => {
   await makes('story');
   const requests = readAuditLog(scene.plane, USER);
   const refused = requests.filter(({ code }) => code === 403);

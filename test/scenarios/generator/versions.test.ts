@@ -25,7 +25,7 @@ async function makes(name: string): Promise<void> {
   assert.equal((await scene.entry(`secret/data/app/${name}`)).metadata.version, 1);
 }
 
-it('a process that names the generator is not ready without them and says why, beside another controller too', async () => {
+it('a process that names the generator is not ready without the CRDs of ESO and says why, beside another controller too', async () => {
   const missing = 'externalsecrets: the API external-secrets.io is not installed; install External Secrets Operator';
   const alone = scene.operator;
   const start = (...args: readonly string[]): Promise<Keyferry> =>
@@ -70,7 +70,7 @@ it('v1 takes the place of v1beta1: values are made without a restart, and old on
   assert.ok(scene.operator.running);
 });
 
-it('and v1beta1 that of v1, as after a downgrade', async () => {
+it('v1beta1 takes the place of v1, as after a downgrade', async () => {
   await scene.installCrds(onlyV1beta1, 'v1beta1');
   await makes('again');
 });

@@ -54,14 +54,14 @@ function assertRefused(error: ApiError, refusal: ApiRefusal, fault: 'user' | 'op
   assert.equal(failureOf(error).fault, fault);
 }
 
-it('a missing permission is that of the operator', async () => {
+it('a missing permission is the fault of the operator', async () => {
   const kubeconfigPath = await plane.writeKubeconfig({ token: plane.tokenFor('nobody') });
   await using client = await kubeApi(kubeconfigPath);
   const error = await refusalOf('free', { metadata: { annotations: { words: WORDS } } }, client);
   assertRefused(error, { by: 'permission', verb: 'create', resource: 'secrets' }, 'operator');
 });
 
-it('a quota is that of the user, before its use is counted and when it is used up', async () => {
+it('a quota is the fault of the user, before its use is counted and when it is used up', async () => {
   const path = '/api/v1/namespaces/full/resourcequotas/none';
   const hard = { 'count/secrets': '0' };
   await plane.api.create({
@@ -85,14 +85,14 @@ it('a quota is that of the user, before its use is counted and when it is used u
   assertRefused(await refused(/exceeded quota/), { by: 'quota' }, 'user');
 });
 
-it('a policy is that of the user, whatever its words are', async () => {
+it('a refusal by a policy is the fault of the user, whatever its words are', async () => {
   const words = `'${WORDS}'`;
   await using resources = new AsyncDisposableStack();
   resources.use(await refuse(plane.api, 'strict', { when: `request.name == 'refused'`, words }));
   assertRefused(await refusalOf('free', { metadata: { name: 'refused' } }), { by: 'admission' }, 'user');
 });
 
-it('an object that is not valid is that of the user, with the words of another refusal in it', async () => {
+it('an object that is not valid is the fault of the user, with the words of another refusal in it', async () => {
   assertRefused(await refusalOf('free', { data: { [WORDS]: '' } }), { by: 'validation' }, 'user');
   const named = await refusalOf('free', { metadata: { name: `a" is forbidden: exceeded quota: q` } });
   assertRefused(named, { by: 'validation' }, 'user');
@@ -100,7 +100,7 @@ it('an object that is not valid is that of the user, with the words of another r
   assertRefused(await refusalOf('free', { data: { [policy]: '' } }), { by: 'validation' }, 'user');
 });
 
-it('an object that is too large for a request is that of the user', async () => {
+it('an object that is too large for a request is the fault of the user', async () => {
   const error = await refusalOf('free', { stringData: { a: 'x'.repeat(4 * 1024 * 1024) } });
   assertRefused(error, { by: 'size' }, 'user');
 });

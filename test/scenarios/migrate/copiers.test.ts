@@ -265,7 +265,7 @@ describe('config-syncer', () => {
   });
 });
 
-it('shows all programs together, as text', async () => {
+it('migrate shows all programs together, as text', async () => {
   const { code, stdout } = await runProgram(['migrate', `--kubeconfig=${plane.kubeconfigPath}`]);
   assert.equal(code, 3);
   assert.match(stdout, /^reflector: \d+ objects request copies, \d+ copies$/m);

@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('reports the refusal and delays no other mirror, until the permissions are there', async () => {
+it('a mirror of a ConfigMap without permissions for ConfigMaps reports the refusal and delays no other mirror, until the permissions are there', async () => {
   const { api, plane } = scene;
   await scene.namespaces('team-a');
   await scene.secret(HOME, 'plain', { a: '1' });

@@ -132,7 +132,7 @@ it('a mirror stored as v1alpha1 shows its pattern through v1alpha1 after the web
   await installHelmCrd();
 });
 
-it('every way works after the webhook is removed, and a running operator continues by itself', async () => {
+it('every way to install our CRD works after the webhook is removed, and a running operator continues by itself', async () => {
   await using keyferry = await Keyferry.start({ kubeconfig });
   await waitFor(() => keyferry.logs().some(({ advice }) => advice !== undefined), { message: () => keyferry.output });
   for (const [way, apply] of Object.entries(WAYS)) {

@@ -31,7 +31,7 @@ let folder: string;
 before(async () => (folder = await Reaper.shared().temporaryFolder('keyferry-dockerfile-')));
 after(async () => await Reaper.shared().removeFolder(folder));
 
-it('starts as the image of `npm run image` does, as the same user, with the same labels', () => {
+it('the Dockerfile starts as the image of `npm run image` does, as the same user, with the same labels', () => {
   const source = { version: MANIFEST.version, revision: COMMIT };
   assert.deepEqual(
     {
@@ -46,7 +46,7 @@ it('starts as the image of `npm run image` does, as the same user, with the same
   assert.deepEqual(all('CMD'), []);
 });
 
-it('has the Node and the release of Debian of `npm run image`', () => {
+it('the Dockerfile has the Node and the release of Debian of `npm run image`', () => {
   for (const version of Object.values(MANIFEST.optionalDependencies)) {
     assert.equal(version, nodePin('amd64').version);
     const bases = stages.slice(0, -1).map(({ base }) => base);
@@ -57,7 +57,7 @@ it('has the Node and the release of Debian of `npm run image`', () => {
   assert.ok(all('COPY').some(({ text, flags }) => text === `${NODE_PATH} ${NODE_PATH}` && flags['from'] === 'node'));
 });
 
-it('runs commands only on the machine that builds, so that it needs no emulation', () => {
+it('the Dockerfile runs commands only on the machine that builds, so that it needs no emulation', () => {
   for (const { platform, instructions } of stages) {
     if (platform === '$BUILDPLATFORM') continue;
     assert.deepEqual(
@@ -68,7 +68,7 @@ it('runs commands only on the machine that builds, so that it needs no emulation
   assert.equal(stages[0]?.platform, '$BUILDPLATFORM');
 });
 
-it('makes the files of the program from what .dockerignore lets through', async () => {
+it('the Dockerfile makes the files of the program from what .dockerignore lets through', async () => {
   const [context, image] = ['context', 'image'].map((name) => path.join(folder, name)) as [string, string];
   for (const file of await contextFiles()) cpSync(path.join(ROOT, file), path.join(context, file));
   symlinkSync(path.join(ROOT, 'node_modules'), path.join(context, 'node_modules'));

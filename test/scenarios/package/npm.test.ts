@@ -38,7 +38,7 @@ before(async () => {
 });
 after(async () => await Reaper.shared().removeFolder(folder));
 
-it('contains the program and its manifests, and nothing else', () => {
+it('the npm package contains the program and its manifests, and nothing else', () => {
   assert.deepEqual(
     packed.filter((file) => !CONTENT.test(file)),
     [],
@@ -48,11 +48,11 @@ it('contains the program and its manifests, and nothing else', () => {
   }
 });
 
-it('installs without a warning', () => {
+it('the npm package installs without a warning', () => {
   assert.equal(warnings, '');
 });
 
-it('has a bundle when it is packed for publishing, and nothing to run when it is installed', async () => {
+it('the npm package has a bundle when it is packed for publishing, and nothing to run when it is installed', async () => {
   const { scripts } = JSON.parse(await readFile(path.join(ROOT, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };
@@ -62,7 +62,7 @@ it('has a bundle when it is packed for publishing, and nothing to run when it is
   for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) assert.equal(scripts[name], undefined, name);
 });
 
-it('installs no other package', async () => {
+it('the npm package installs no other package', async () => {
   const installed = await readdir(path.join(folder, 'node_modules'));
   assert.deepEqual(
     installed.filter((name) => !name.startsWith('.')),
@@ -70,13 +70,13 @@ it('installs no other package', async () => {
   );
 });
 
-it('runs from another folder', async () => {
+it('the npm package runs from another folder', async () => {
   const { stdout } = await run('keyferry', ['version', '-o', 'json']);
   assert.equal((JSON.parse(stdout) as { node: string }).node, process.versions.node);
   assert.equal((await run('keyferry', ['crds'])).stdout, readCrds());
 });
 
-it('is a plugin of kubectl', async () => {
+it('the npm package is a plugin of kubectl', async () => {
   const { stdout } = await run('kubectl-keyferry', ['status', '--help']);
   assert.match(stdout, /^Usage: keyferry status/);
 });

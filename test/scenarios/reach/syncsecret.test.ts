@@ -26,7 +26,7 @@ async function failed(api: TestApi, { metadata }: Json, message: RegExp): Promis
   );
 }
 
-it('nothing is made beyond them, what was made stays, and the status names the flag', async () => {
+it('beyond the limits no SyncSecret is served, what was made stays, and the status names the flag', async () => {
   const tenant = await scene.tenant();
   await scene.namespaces('apps', 'other');
   const manager = await scene.manager();

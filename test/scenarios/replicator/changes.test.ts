@@ -42,7 +42,7 @@ for (const kind of KINDS) {
       });
     }
 
-    it('another replicate-from brings the data of that source, and clears if that is missing or does not permit it', async () => {
+    it('another value of replicate-from brings the data of that source, and clears if that is missing or does not permit it', async () => {
       await users.create('source/one', { a: 'one' }, ALLOWED);
       await users.create('source/two', { b: 'two' }, ALLOWED);
       await users.create('source/closed', { c: 'closed' });

@@ -59,7 +59,7 @@ it(`${BACKLOG} SyncSecrets of one tenant without a finalizer do not delay the fi
   );
 });
 
-it('while the finalizer cannot be written, the Secret stays as it is and no other is made; then all is done', async () => {
+it('while the finalizer of a SyncSecret cannot be written, its Secret stays as it is and no other is made; then all is done', async () => {
   const { managementApi: api } = scene;
   await api.createNamespaces(['held', 'other']);
   const first = await scene.manager();

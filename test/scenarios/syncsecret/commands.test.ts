@@ -39,7 +39,7 @@ async function addresses(): Promise<{
   };
 }
 
-it('both commands take the flags and environment of KubeLB, listen on their addresses, and hold its Leases', async () => {
+it('syncsecret-ccm and syncsecret-manager take the flags and environment of KubeLB, listen on their addresses, and hold its Leases', async () => {
   const { tenantApi, managementApi } = scene;
   const [ofCcm, ofManager] = [await addresses(), await addresses()];
   const tenant = await scene.tenant();

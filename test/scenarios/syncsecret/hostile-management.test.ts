@@ -20,7 +20,7 @@ function essence(object: Json): Json {
 const LONG = 'x'.repeat(32_000);
 const CONTROL = '\u001B[2J\u001B]0;owned\u0007\u009B\u200E\u202E\u2066\u2028\uFEFF';
 
-it('changes nothing in the tenant’s cluster but phase and a clipped condition', async () => {
+it('a hostile user of the management cluster changes nothing in the tenant’s cluster but phase and a clipped condition', async () => {
   const { tenantPlane, ccmUser } = scene.clusters;
   const admin = scene.managementApi;
   const victim = await scene.tenant();

@@ -114,7 +114,7 @@ async function callsIn(...files: readonly string[]): Promise<Set<string>> {
   return callsOf(manifests.flatMap((manifest) => Object.values(rolesIn(manifest)).flat()));
 }
 
-it('CCM and manager need these permissions, and the CCM requests no Secrets in either cluster', async () => {
+it('CCM and manager need the permissions of their manifests, and the CCM requests no Secrets in either cluster', async () => {
   const { tenantPlane, managementPlane, ccmUser, managerUser } = scene.clusters;
   const tenant = await scene.tenant();
   const [ccm, manager] = await Promise.all([

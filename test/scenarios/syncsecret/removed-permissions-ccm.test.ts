@@ -73,7 +73,7 @@ async function orphan(name: string): Promise<Json> {
   return await scene.create(tenant.namespace, name, { a: '1' }, { metadata: { annotations } }, scene.managementApi);
 }
 
-it('at the start: it waits for lists and the Lease, and keeps orphans if it does not know the cluster', async () => {
+it('missing permissions of the CCM, at the start: it waits for lists and the Lease, and keeps orphans if it does not know the cluster', async () => {
   const { tenantApi, managementApi, clusters } = scene;
   for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.rule(NO_STREAMED_LISTS);
   one = await create('one');
@@ -121,7 +121,7 @@ it('at the start: it waits for lists and the Lease, and keeps orphans if it does
   await scene.phase(one, 'Synced');
 });
 
-it('namespaces get in the management cluster: only SyncSecrets in namespaces tenant-* wait', async () => {
+it('missing permissions of the CCM, namespaces get in the management cluster: only SyncSecrets in namespaces tenant-* wait', async () => {
   await scene.namespaces('tenant-named');
   await trial.program.stop();
   const missing = await trial.take(roles.identity, 'namespaces get');
@@ -134,7 +134,7 @@ it('namespaces get in the management cluster: only SyncSecrets in namespaces ten
   await scene.arrived(tenant, object, { a: '1' });
 });
 
-it('syncsecrets patch: no copy is made without the finalizer', async () => {
+it('missing permissions of the CCM, syncsecrets patch: no copy is made without the finalizer', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     object = await create('unprepared');
@@ -144,7 +144,7 @@ it('syncsecrets patch: no copy is made without the finalizer', async () => {
   await trial.without(roles.role, 'syncsecrets patch', use, () => scene.arrived(tenant, object, { a: '1' }));
 });
 
-it('syncsecrets/status patch: the status is missing', async () => {
+it('missing permissions of the CCM, syncsecrets/status patch: the status is missing', async () => {
   const missing = await trial.take(roles.role, 'syncsecrets/status patch');
   const object = await create('unseen');
   await scene.arrived(tenant, object, { a: '1' });
@@ -154,7 +154,7 @@ it('syncsecrets/status patch: the status is missing', async () => {
   await scene.phase(object, 'Synced');
 });
 
-it('syncsecrets get: an orphan stays', async () => {
+it('missing permissions of the CCM, syncsecrets get: an orphan stays', async () => {
   let left: Json;
   const use = async (): Promise<void> => {
     left = await orphan('left');
@@ -162,7 +162,7 @@ it('syncsecrets get: an orphan stays', async () => {
   await trial.without(roles.role, 'syncsecrets get', use, () => scene.gone(scene.managementApi, left));
 });
 
-it('syncsecrets watch: changes are not seen, and it is not ready', async () => {
+it('missing permissions of the CCM, syncsecrets watch: changes are not seen, and it is not ready', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     scene.clusters.tenantProxy.cutAll({ isWatch: true });
@@ -174,14 +174,14 @@ it('syncsecrets watch: changes are not seen, and it is not ready', async () => {
   await trial.program.ready();
 });
 
-it('events create, events patch: an event is missing, or its count', async () => {
+it('missing permissions of the CCM, events create, events patch: an event is missing, or its count', async () => {
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');
   await withoutEvents(trial, roles.role, scene, object, tenantApi);
 });
 
-it('in the management cluster: the tenant reads which one', async () => {
+it('missing permissions of the CCM, in the management cluster: the tenant reads which one', async () => {
   const { tenantApi, clusters } = scene;
   const { remote } = roles;
   let object: Json;
@@ -215,7 +215,7 @@ it('in the management cluster: the tenant reads which one', async () => {
   await trial.without(remote, 'syncsecrets delete', remove, () => scene.gone(tenantApi, object));
 });
 
-it('of the synchronizer: Secrets do not become SyncSecrets, do not follow, or keep the finalizer of KubeLB', async () => {
+it('missing permissions of the CCM, of the synchronizer: Secrets do not become SyncSecrets, do not follow, or keep the finalizer of KubeLB', async () => {
   const { tenantApi, clusters } = scene;
   const { synchronizer } = roles;
   let secret: Json;

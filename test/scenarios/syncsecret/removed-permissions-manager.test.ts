@@ -33,7 +33,7 @@ async function create(name: string): Promise<Json> {
   return await scene.create('default', name, { a: '1' }, {}, scene.managementApi);
 }
 
-it('at the start: it waits for lists and the Lease', async () => {
+it('missing permissions of the manager, at the start: it waits for lists and the Lease', async () => {
   const { managementApi: api, clusters } = scene;
   const start = async (): Promise<Keyferry> =>
     await clusters.manager({ args: ['--enable-leader-election=true', `--namespace=${HOME}`] });
@@ -65,7 +65,7 @@ it('at the start: it waits for lists and the Lease', async () => {
   await scene.phase(one, 'Synced', { api });
 });
 
-it('syncsecrets patch: no Secret is made without the finalizer', async () => {
+it('missing permissions of the manager, syncsecrets patch: no Secret is made without the finalizer', async () => {
   const { managementApi: api } = scene;
   let object: Json;
   const use = async (): Promise<void> => {
@@ -76,7 +76,7 @@ it('syncsecrets patch: no Secret is made without the finalizer', async () => {
   await trial.without(role, 'syncsecrets patch', use, () => scene.made(object, { a: '1' }));
 });
 
-it('syncsecrets/status patch: the status is missing', async () => {
+it('missing permissions of the manager, syncsecrets/status patch: the status is missing', async () => {
   const { managementApi: api } = scene;
   const missing = await trial.take(role, 'syncsecrets/status patch');
   const object = await create('unseen');
@@ -87,7 +87,7 @@ it('syncsecrets/status patch: the status is missing', async () => {
   await scene.phase(object, 'Synced', { api });
 });
 
-it('syncsecrets get: an orphan stays', async () => {
+it('missing permissions of the manager, syncsecrets get: an orphan stays', async () => {
   const { managementApi: api } = scene;
   const metadata = {
     namespace: 'default',
@@ -102,7 +102,7 @@ it('syncsecrets get: an orphan stays', async () => {
   await trial.without(role, 'syncsecrets get', use, () => scene.gone(api, orphan));
 });
 
-it('secrets create: Failed', async () => {
+it('missing permissions of the manager, secrets create: Failed', async () => {
   const { managementApi: api } = scene;
   const message = /^failed to create Secret: .* no permission to create secrets$/;
   let object: Json;
@@ -113,7 +113,7 @@ it('secrets create: Failed', async () => {
   await trial.without(role, 'secrets create', use, () => scene.made(object, { a: '1' }));
 });
 
-it('secrets patch: Failed', async () => {
+it('missing permissions of the manager, secrets patch: Failed', async () => {
   const { managementApi: api } = scene;
   const use = async (): Promise<void> => {
     await scene.change(api, one, { a: '3' });
@@ -125,7 +125,7 @@ it('secrets patch: Failed', async () => {
   await trial.without(role, 'secrets patch', use, () => scene.made(one, { a: '3' }));
 });
 
-it('secrets get: a Secret that was edited stays so', async () => {
+it('missing permissions of the manager, secrets get: a Secret that was edited stays so', async () => {
   const { managementApi: api } = scene;
   const edit = async (): Promise<void> => {
     await scene.change(api, await scene.findSecret(one), { a: 'edited' });
@@ -133,7 +133,7 @@ it('secrets get: a Secret that was edited stays so', async () => {
   await trial.without(role, 'secrets get', edit, () => scene.made(one, { a: '3' }));
 });
 
-it('secrets delete: the SyncSecret stays until its Secret can go', async () => {
+it('missing permissions of the manager, secrets delete: the SyncSecret stays until its Secret can go', async () => {
   const { managementApi: api } = scene;
   const object = await create('deleted');
   await scene.made(object, { a: '1' });
@@ -144,13 +144,13 @@ it('secrets delete: the SyncSecret stays until its Secret can go', async () => {
   await trial.without(role, 'secrets delete', use, () => scene.gone(api, object));
 });
 
-it('events create, events patch: an event is missing, or its count', async () => {
+it('missing permissions of the manager, events create, events patch: an event is missing, or its count', async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
   await withoutEvents(trial, role, scene, object, api);
 });
 
-it('watches: changes are not seen, and it is not ready', async () => {
+it('missing permissions of the manager, watches: changes are not seen, and it is not ready', async () => {
   const { managementApi: api, clusters } = scene;
   let object: Json;
   const createUnseen = async (): Promise<void> => {

@@ -67,7 +67,7 @@ async function assertNotDelayed(make: (namespace: string, name: string) => Promi
   }
 }
 
-it('of SyncSecrets', async () => {
+it('a webhook of 9 s for the Secrets of one namespace does not delay SyncSecrets of other namespaces', async () => {
   await assertNotDelayed(async (namespace, name) => {
     const { metadata }: Json = await scene.create(namespace, name, { a: '1' }, {}, api);
     return secretPath(namespace, metadata.uid);
@@ -80,7 +80,7 @@ async function source(name: string, annotations: Record<string, string> = {}): P
   await api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: '1' }) });
 }
 
-it('of SecretMirrors in one namespace', async () => {
+it('a webhook of 9 s for the Secrets of one namespace does not delay the copies of SecretMirrors in other namespaces', async () => {
   await assertNotDelayed(async (namespace, name) => {
     await source(name);
     await api.create({
@@ -93,7 +93,7 @@ it('of SecretMirrors in one namespace', async () => {
   });
 });
 
-it('of annotated Secrets in one namespace', async () => {
+it('a webhook of 9 s for the Secrets of one namespace does not delay the copies of annotated Secrets in other namespaces', async () => {
   await assertNotDelayed(async (namespace, name) => {
     await source(name, { 'k8s-replicator/replicate-to': `${namespace}/${name}` });
     return secretPath(namespace, name);

@@ -486,7 +486,7 @@ describe('the Secrets of a tenant', () => {
   });
 });
 
-it('nothing is written or read in a settled state, with changes of other Secrets, and at a restart', async () => {
+it('the synchronizer writes and reads nothing in a settled state, with changes of other Secrets, and at a restart', async () => {
   const { tenant, ccm } = await running();
   const specimens: Readonly<Record<string, Json>> = {
     plain: {},
