@@ -2,6 +2,8 @@
  * What the settings of a small cluster allow, written down a second time and as plainly as possible: the oracle for tests of the real rules.
  * Patterns are for whole names.
  */
+import type { SecretMirrorDestination } from '../../src/controllers/mirrors/api.ts';
+
 export interface NamespaceState {
   readonly labels: Readonly<Record<string, string>>;
   /** The value of `keyferry.dev/accept-from`. */
@@ -32,6 +34,20 @@ export interface RuleState {
   readonly namespaces: readonly string[];
   readonly selector?: SelectorState | undefined;
   readonly excluded?: readonly string[] | undefined;
+}
+
+/** What a rule of this state says in a SecretMirror. */
+export function destinationOf({ name, namespaces, selector, excluded }: Partial<RuleState>): SecretMirrorDestination {
+  const { key = '', values, not = false } = selector ?? {};
+  const withValues = { key, operator: not ? ('NotIn' as const) : ('In' as const), values: values ?? [] };
+  const without = { key, operator: not ? ('DoesNotExist' as const) : ('Exists' as const) };
+  const matchExpressions = [values === undefined ? without : withValues];
+  return {
+    ...(namespaces && { namespaces }),
+    ...(name !== undefined && { name }),
+    ...(selector && { namespaceSelector: { matchExpressions } }),
+    ...(excluded && { excludedNamespaces: excluded }),
+  };
 }
 
 /** The copies that a rule may have, as `<namespace>/<name>`. */

@@ -184,6 +184,26 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
   });
 
+  it('dynamic credentials of chosen keys are requested again at a restart; the old ones work until the copies have the new ones, and end then', async () => {
+    const { mirrors } = scene;
+    const keys = [{ from: 'username' }, { from: 'username', to: 'user' }, { from: 'password' }];
+    await scene.fromVault('chosen', block('mongodb/creds/somedb'), ['default', 'lease-.+'], { destination: { keys } });
+    const first = await credentials('default', 'chosen');
+    await mirrors.ready('chosen', 'Synced');
+    const uid = async (): Promise<string> => (await mirrors.find('default', 'chosen')).metadata.uid;
+    const before = await uid();
+    await operator.kill9();
+    operator = await mirrors.operator();
+    const second = await worksUntil('chosen', async ({ leaseId }) => await Promise.resolve(leaseId !== first.leaseId));
+    await worksUntil('chosen', async () => !(await works(first)));
+    await mirrors.ready('chosen', 'Synced');
+    assert.deepEqual(await credentials('lease-one', 'chosen'), second);
+    const copy = await mirrors.find('default', 'chosen');
+    assert.deepEqual(Object.keys(copy.data).sort(), ['password', 'user', 'username']);
+    assert.equal(copy.data.user, copy.data.username);
+    assert.equal(await uid(), before, 'the copy was written, not made again');
+  });
+
   it('dynamic credentials do not block the deletion of their mirror when Vault is down', async () => {
     const { mirrors, vault } = scene;
     await mirrors.ready('orphaned', 'Synced');

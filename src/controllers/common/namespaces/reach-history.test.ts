@@ -9,6 +9,7 @@ import * as fc from 'fast-check';
 
 import {
   allowedCopies,
+  destinationOf,
   type LimitsState,
   type NamespaceState,
   type RuleState,
@@ -133,22 +134,9 @@ function missing(wanted: readonly ObjectKey[], there: ReadonlySet<ObjectKey>): O
 }
 
 function mirrorSpec(path: string, { spec, isSuspended }: Rule): SecretMirrorSpec {
-  const { name, namespaces, selector, excluded } = spec;
-  const { key = '', values, not = false } = selector ?? {};
-  const operator = values === undefined ? (not ? 'DoesNotExist' : 'Exists') : not ? 'NotIn' : 'In';
-  return {
-    source: { name: path.split('/')[1] ?? '' },
-    destination: {
-      namespaces,
-      ...(name === undefined ? {} : { name }),
-      ...(selector === undefined
-        ? {}
-        : { namespaceSelector: { matchExpressions: [{ key, operator, ...(values && { values }) }] } }),
-      ...(excluded === undefined ? {} : { excludedNamespaces: excluded }),
-    },
-    deletePolicy: path === RETAINING ? 'retain' : 'delete',
-    suspend: isSuspended,
-  };
+  const destination = destinationOf(spec);
+  const deletePolicy = path === RETAINING ? 'retain' : 'delete';
+  return { source: { name: path.split('/')[1] ?? '' }, destination, deletePolicy, suspend: isSuspended };
 }
 
 function pushAnnotations({ spec, isSuspended }: Rule): Record<string, string> {
