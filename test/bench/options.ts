@@ -28,7 +28,7 @@ Measures a controller that copies 20 sources into 50 namespaces, on a real contr
   --system NAME        mirrors (default), replicator, syncsecret, generator or vault
   --scale N            unrelated Secrets in the cluster (default 10000)
   --quick              the same as --scale 1000
-  --rows a,b           only these rows; the row "wide" takes as long as all others and is left out where it is not named:
+  --rows a,b           only these rows; wide, labels and labels-many take as long as all others and are left out where they are not named:
 ROWS
   --controller "CMD"   measures another program on the same work; {kubeconfig} becomes the path of its kubeconfig
   --timeout SECONDS    how long one row may take (default 300)

@@ -1,11 +1,12 @@
 /**
- * The content of the cluster: unrelated Secrets in 200 namespaces, and 20 sources to be copied into 50 of these. The row
- * `wide` adds 1,000 namespaces, and 20 sources to be copied into all of them.
+ * The content of the cluster: unrelated Secrets in 200 namespaces, and 20 sources to be copied into 50 of these. The rows
+ * `wide` and `labels` add 1,000 namespaces each, and 20 sources to be copied into all of them. The row `labels-many` adds 10,000.
  *
  * Random numbers have a fixed seed, so that two runs measure the same. A source has its generation as a data key,
  * which shows a watch the version of the content in a copy, for any controller.
  */
 import type { Json, TestApi } from '../support/api.ts';
+import { Random } from '../support/random.ts';
 
 export const SOURCE_NAMESPACE = 'bench-sources';
 const TARGET_PATTERN = 'bench-target-.*';
@@ -13,18 +14,8 @@ const SOURCES = 20;
 const TARGET_NAMESPACES = 50;
 const OTHER_NAMESPACES = 150;
 const WIDE_NAMESPACES = 1000;
+const MANY_NAMESPACES = 10_000;
 const GENERATION_KEY = 'generation';
-
-/** 64-bit constants would need BigInt; this generator (mulberry32) is good enough for padding. */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 const numbered = (prefix: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(3, '0')}`);
@@ -33,6 +24,8 @@ export const sourceNames = (): string[] => numbered('bench-source-', SOURCES);
 export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET_NAMESPACES);
 export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
 export const wideNamespaces = (): string[] => numbered('bench-wide-', WIDE_NAMESPACES);
+export const labelNamespaces = (): string[] => numbered('bench-label-', WIDE_NAMESPACES);
+export const manyNamespaces = (): string[] => numbered('bench-many-', MANY_NAMESPACES);
 
 /** The namespace of the sources, and the namespaces of their copies. */
 export interface Fleet {
@@ -62,17 +55,18 @@ export function copyKeys(
 }
 
 export class Payloads {
-  readonly #random = seededRandom(20_26);
+  readonly #random = new Random(20_26);
   readonly #noise: Buffer;
 
   constructor() {
     this.#noise = Buffer.alloc(1024 * 1024);
-    for (let at = 0; at < this.#noise.length; at += 4) this.#noise.writeUInt32LE((this.#random() * 2 ** 32) >>> 0, at);
+    for (let at = 0; at < this.#noise.length; at += 4)
+      this.#noise.writeUInt32LE((this.#random.next() * 2 ** 32) >>> 0, at);
   }
 
   /** Base64 of this many bytes that do not compress. */
   base64(bytes: number): string {
-    const start = Math.floor(this.#random() * (this.#noise.length - bytes));
+    const start = Math.floor(this.#random.next() * (this.#noise.length - bytes));
     return this.#noise.subarray(start, start + bytes).toString('base64');
   }
 
@@ -80,7 +74,7 @@ export class Payloads {
   sizeOf(index: number): number {
     if (index % 500 === 499) return 400_000;
     if (index % 20 === 7) return 24_000;
-    return 900 + Math.floor(this.#random() * 3100);
+    return 900 + Math.floor(this.#random.next() * 3100);
   }
 }
 
@@ -109,9 +103,9 @@ export function namespaceObject(name: string): Json {
 /** Data of a source: about 1.5 kB, and its generation. */
 export function sourceData(name: string, generation: string): Record<string, string> {
   const seed = Number(name.slice(-3));
-  const random = seededRandom(seed);
+  const random = new Random(seed);
   const value = (bytes: number): string =>
-    Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))).toString('base64');
+    Buffer.from(Array.from({ length: bytes }, () => Math.floor(random.next() * 256))).toString('base64');
   return { [GENERATION_KEY]: encode(generation), username: value(24), password: value(48), certificate: value(1400) };
 }
 

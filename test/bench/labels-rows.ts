@@ -1,0 +1,169 @@
+/** The rows with SecretMirrors that select namespaces by labels. They begin without the copies of the other rows. */
+import type { Json } from '../support/api.ts';
+import { bareCreateInto } from './bare-calls.ts';
+import type { BareCall } from './bare-client.ts';
+import { Latencies } from './copy-tracker.ts';
+import type { Environment } from './environment.ts';
+import { callsIn } from './request-log.ts';
+import { type Figure, removed, type Row, seconds } from './rows.ts';
+import {
+  copyKeys,
+  labelNamespaces,
+  manyNamespaces,
+  namespaceObject,
+  sourceNames,
+  sourceSecret,
+  wideBareNames,
+  wideBareNamespaces,
+} from './workload.ts';
+
+const HOME = 'bench-sources-labels';
+const KEY = 'bench';
+/** Namespaces that get the label one after the other. */
+const SINGLE = 10;
+/** Mirrors that select by a key of their own each, which no namespace has. */
+const IDLE = 480;
+const BYSTANDER = 'bench-bystander';
+/** Connections that label 10,000 namespaces. One of the client's 16 is left for the bystander. */
+const LABELLERS = 15;
+
+export const LABELS_ROW: Row = { id: 'labels', onlyIfNamed: true, measure: labels };
+export const MANY_LABELS_ROW: Row = { id: 'labels-many', onlyIfNamed: true, measure: manyLabels };
+
+const namespacePath = (name: string): string => `/api/v1/namespaces/${name}`;
+const labelPatch = (value: string): Json => ({ metadata: { labels: { [KEY]: value } } });
+
+function mirror(name: string, destination: Json): Json {
+  const metadata = { name, namespace: HOME };
+  const spec = { source: { name }, destination };
+  return { apiVersion: 'mirrors.kts.studio/v1alpha2', kind: 'SecretMirror', metadata, spec };
+}
+
+const selecting = (key: string): Json => ({ namespaceSelector: { matchLabels: { [key]: 'yes' } } });
+
+/** The namespaces, the sources, and a mirror for each that selects by the label `KEY`. Nothing has the label yet. */
+async function prepare(
+  environment: Environment,
+  before: readonly Figure[],
+  namespaces: readonly string[],
+): Promise<void> {
+  const { api } = environment.plane;
+  if (!before.some(({ id }) => id === 'removed.time')) await removed(environment);
+  await environment.stop();
+  await api.createMany(namespaces.map(namespaceObject), 32);
+  if ((await api.find(namespacePath(HOME))) !== undefined) return;
+  await api.create(namespaceObject(HOME));
+  await api.createMany(sourceNames().map((name) => sourceSecret(name, HOME, '1')));
+  await api.createMany(sourceNames().map((name) => mirror(name, selecting(KEY))));
+}
+
+async function started(environment: Environment): Promise<void> {
+  const subject = await environment.start();
+  await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
+}
+
+async function labels(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
+  const { tracker, options, plane, bare } = environment;
+  const namespaces = labelNamespaces();
+  await prepare(environment, before, [...namespaces, ...wideBareNamespaces().map(bareName)]);
+  const bareOne = await bare.run(bareCreateInto([bareName(wideBareNamespaces()[0] ?? '')], sourceNames()));
+  const creates = bareCreateInto(wideBareNamespaces().map(bareName), wideBareNames().map(bareName));
+  // The same calls: those who label send some of them, and Keyferry the others.
+  const patches = namespaces.map((name): BareCall => {
+    return { method: 'PATCH', path: namespacePath(name), body: JSON.stringify(labelPatch('no')) };
+  });
+  const bareAll = await bare.run(mixed(patches, creates));
+  await started(environment);
+  const label = async (name: string): Promise<unknown> => await plane.api.patch(namespacePath(name), labelPatch('yes'));
+  const lasts: number[] = [];
+  for (const name of namespaces.slice(0, SINGLE)) {
+    const latencies = await tracker.expect(copyKeys([name]), '1', options.timeoutMs, () => label(name));
+    lasts.push(latencies.last);
+    await environment.settled();
+  }
+  const rest = namespaces.slice(SINGLE);
+  const cpuBefore = environment.subject.meter.cpuSeconds();
+  const latencies = await tracker.expect(copyKeys(rest), '1', options.timeoutMs, () => Promise.all(rest.map(label)));
+  await environment.settled();
+  const cpuSeconds = environment.subject.meter.cpuSeconds() - cpuBefore;
+  const one = new Latencies(lasts);
+  return [
+    {
+      id: 'labels.one',
+      title: 'a label on one namespace → its 20 copies',
+      value: seconds(one.quantile(0.5)),
+      unit: 's',
+      bare: seconds(bareOne.ms),
+      note: `slowest of ${SINGLE}: ${Math.round(one.last)} ms`,
+    },
+    {
+      id: 'labels.time',
+      title: 'labels on 1,000 namespaces → 20,000 copies',
+      value: seconds(latencies.last),
+      unit: 's',
+      bare: seconds(bareAll.ms),
+    },
+    { id: 'labels.cpu', title: '… CPU', value: cpuSeconds, unit: 's', bare: bareAll.cpuSeconds },
+  ];
+}
+
+const bareName = (name: string): string => `${name}-labels`;
+
+/** The calls of both lists, spread evenly. */
+function mixed(few: readonly BareCall[], many: readonly BareCall[]): BareCall[] {
+  const each = Math.ceil(many.length / few.length);
+  return few.flatMap((call, index) => [call, ...many.slice(index * each, (index + 1) * each)]);
+}
+
+/** A label changes that 20 mirrors select by, with another value: no copy comes of it. 480 more mirrors select by other labels. */
+async function manyLabels(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
+  const { api } = plane;
+  const namespaces = manyNamespaces();
+  await prepare(environment, before, [...namespaces, BYSTANDER]);
+  await api.createMany(Array.from({ length: IDLE }, (_, index) => mirror(`idle-${index}`, selecting(`idle-${index}`))));
+  await api.create(sourceSecret(BYSTANDER, HOME, '1'));
+  await started(environment);
+  environment.requests.reset();
+  const cpuBefore = environment.subject.meter.cpuSeconds();
+  const from = performance.now();
+  const waiting = namespaces.values();
+  const labelSome = async (): Promise<void> => {
+    for (const name of waiting) await api.patch(namespacePath(name), labelPatch('no'));
+  };
+  const labelled = Promise.all(Array.from({ length: LABELLERS }, labelSome));
+  const latencies = await tracker.expect(copyKeys([BYSTANDER], [BYSTANDER]), '1', options.timeoutMs, async () => {
+    await api.create(mirror(BYSTANDER, { namespaces: [BYSTANDER] }));
+  });
+  await labelled;
+  const labelledMs = performance.now() - from;
+  await environment.settled();
+  return [
+    {
+      id: 'labels-many.requests',
+      title: '10,000 namespaces change a label, 500 mirrors select: requests',
+      value: callsIn(environment.requests.counts()),
+      unit: '',
+      note: `labelled in ${seconds(labelledMs).toFixed(1)} s`,
+    },
+    {
+      id: 'labels-many.cpu',
+      title: '… CPU',
+      value: environment.subject.meter.cpuSeconds() - cpuBefore,
+      unit: 's',
+    },
+    {
+      id: 'labels-many.bystander',
+      title: '… another mirror, made meanwhile → its copy',
+      value: seconds(latencies.last),
+      unit: 's',
+    },
+    {
+      id: 'labels-many.private',
+      title: '… peak private memory',
+      value: environment.subject.meter.peak().privateMiB,
+      unit: 'MiB',
+    },
+  ];
+}
