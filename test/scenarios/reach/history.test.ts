@@ -264,7 +264,7 @@ describe('the copies after a random history', () => {
   });
 
   for (const seed of SEEDS) {
-    it(`with the seed ${seed} are those that its settings allow, and none that was always allowed was made again`, async () => {
+    it(`a random history with the seed ${seed} ends with the copies that its settings allow, and none that was always allowed was made again`, async () => {
       const history = new History(scene, seed);
       await history.begin();
       await history.run();

@@ -12,6 +12,11 @@ const SELECTING = 20;
 /** Mirrors with selectors that match nothing, each with a key of its own. */
 const IDLE = 480;
 const NAMESPACES = Array.from({ length: 200 }, (_, index) => `many-${index}`);
+const SINGLE_NAMESPACE = 'single';
+const CROWD = Array.from({ length: 1500 }, (_, index) => `crowd-${index}`);
+const LAST = 'crowd-1499';
+/** A copy, the status and an event of its mirror, and another status that brings nothing new. */
+const REQUESTS_PER_COPY = 4;
 /** Longest time from one label to its copies, ms on an idle machine. */
 const ONE_LABEL_MS = 1000;
 /** Longest time from all labels to their copies, ms on an idle machine. */
@@ -30,7 +35,7 @@ describe('under load', () => {
 
   before(async () => {
     scene = await MirrorScene.open({ controllerManager: false });
-    await scene.namespaces(...NAMESPACES, 'single', 'bystander');
+    await scene.namespaces(...NAMESPACES, SINGLE_NAMESPACE, 'bystander');
     const mirror = (name: string, key: string): object => ({
       apiVersion: 'mirrors.kts.studio/v1alpha2',
       kind: 'SecretMirror',
@@ -52,7 +57,7 @@ describe('under load', () => {
 
   it('a label on one namespace brings the copies of all its rules at once', async () => {
     await within(ONE_LABEL_MS, 'the copies of one namespace', async () => {
-      await label('single', 'prod');
+      await label(SINGLE_NAMESPACE, 'prod');
       await waitFor(async () => (await copies()) === SELECTING, { message: 'the copies of one namespace' });
     });
   });
@@ -73,7 +78,27 @@ describe('under load', () => {
     assert.equal((await scene.status('bystander')).mirrorStatus, 'Active');
   });
 
+  it('a label that changes on 1,500 namespaces and concerns no copy costs no request, and those that follow are seen', async () => {
+    await scene.api.createMany(CROWD.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    const [operator] = scene.operators;
+    const requests = async (): Promise<number> =>
+      (await operator?.metric('keyferry_kube_requests_total')) ?? Number.NaN;
+    const [before, copiesBefore] = [await requests(), await copies()];
+    const waiting = CROWD.values();
+    const labelSome = async (): Promise<void> => {
+      for (const namespace of waiting) await label(namespace, 'test');
+    };
+    await Promise.all(Array.from({ length: 15 }, labelSome));
+    await label(LAST, 'prod');
+    await waitFor(async () => (await copies()) === copiesBefore + SELECTING, { message: 'the copies of the last one' });
+    const made = (await requests()) - before;
+    assert.ok(made >= SELECTING && made <= SELECTING * REQUESTS_PER_COPY, `${made} requests`);
+  });
+
   it('a selector whose key was never used before does not evaluate the others again', async () => {
+    // Of the copies before. A status that is written later is no evaluation.
+    const copiesBefore = NAMESPACES.length + [SINGLE_NAMESPACE, LAST].length;
+    await scene.ready('selected-0', 'Synced', new RegExp(`^${copiesBefore} copies are up to date$`));
     const version = (await scene.api.get(mirrorPath('selected-0'))).metadata.resourceVersion;
     const namespaceSelector = { matchExpressions: [{ key: 'fresh', operator: 'DoesNotExist' }] };
     await scene.mirror('fresh', ['bystander'], { source: { name: 'selected-0' }, destination: { namespaceSelector } });
