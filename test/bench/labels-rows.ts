@@ -20,7 +20,7 @@ import {
 const HOME = 'bench-sources-labels';
 const KEY = 'bench';
 /** Namespaces that get the label one after the other. */
-const SINGLE = 10;
+const SINGLE = 5;
 /** Mirrors that select by a key of their own each, which no namespace has. */
 const IDLE = 480;
 const BYSTANDER = 'bench-bystander';

@@ -188,7 +188,7 @@ export class ReachProcess {
       push: true,
     });
     this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => {
-      return new NamespaceChanges({ engine, clock: this.#clock, rules });
+      return new NamespaceChanges({ engine, clock: this.#clock, rules, namespaces: this.namespaces });
     });
     engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
     engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));

@@ -87,7 +87,7 @@ function create(context: ControllerContext): Controller {
     onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
     reach: context.reach,
   });
-  const changes = new NamespaceChanges({ engine, clock, rules });
+  const changes = new NamespaceChanges({ engine, clock, rules, namespaces });
   const copies = new WatchedCopies(cluster);
   const reconciler = new MirrorReconciler({
     ...common,

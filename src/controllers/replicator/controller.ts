@@ -64,7 +64,7 @@ function create({ engine, cluster, clock, config, extraKinds, reach, ...context 
     reach,
     push: config.limits.replicatorPush,
   });
-  const changes = new NamespaceChanges({ engine, clock, rules });
+  const changes = new NamespaceChanges({ engine, clock, rules, namespaces: cluster.namespaces });
   const reconciler = new ReplicatorReconciler({
     api: cluster.api,
     rules,

@@ -10,6 +10,7 @@ import { NamespaceChanges } from './namespace-changes.ts';
 class Scene {
   readonly clock = new ManualClock();
   readonly enqueued: string[] = [];
+  readonly namespaces = { size: 10 };
   /** What has changed of the namespaces that were searched for. */
   readonly searched: string[] = [];
   counts = 0;
@@ -19,6 +20,7 @@ class Scene {
       enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
     },
     clock: this.clock,
+    namespaces: this.namespaces,
     rules: {
       rulesFor: (namespace, changed) => this.#rulesFor(namespace, changed),
       limits: {
@@ -73,6 +75,23 @@ test('the rules of a single namespace are enqueued at once, and those of a burst
   await scene.clock.advance(1000);
   await scene.add('f');
   assert.deepEqual(scene.take(), []);
+});
+
+test('many rules in a cluster of many namespaces wait longer, up to a second', async () => {
+  const scene = new Scene();
+  for (const [size, waitMs] of [
+    [5000, 500],
+    [1_000_000, 1000],
+  ] as const) {
+    scene.namespaces.size = size;
+    await scene.add('ab', 'cd');
+    assert.deepEqual(scene.take(), ['a normal', 'b normal'], 'the first at once');
+    await scene.clock.advance(waitMs - 1);
+    assert.deepEqual(scene.take(), []);
+    await scene.clock.advance(1);
+    assert.deepEqual(scene.take(), ['c normal', 'd normal']);
+    await scene.clock.advance(waitMs);
+  }
 });
 
 test('a rule is pending from the event of its namespace until the rule is enqueued', async () => {

@@ -17,8 +17,10 @@ import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 
-/** How long the rules wait for more namespaces, ms. */
-const BATCH_MS = 250;
+/** How long the rules wait for more namespaces, ms: longer for many rules and namespaces, so that a burst of changes is no burst of evaluations. */
+const BATCH_MS = { least: 250, most: 1000 };
+/** For each rule and namespace: five times the evaluation of both, which takes 2 to 10 µs. */
+const BATCH_MS_EACH = 0.05;
 /** How long further changes of the same namespace wait, ms. */
 const FLIP_MS = 1000;
 
@@ -31,6 +33,7 @@ export interface NamespaceChangesOptions {
     /** They depend on the number of namespaces. */
     readonly limits: { readonly recount: () => void };
   };
+  readonly namespaces: { readonly size: number };
 }
 
 export class NamespaceChanges {
@@ -113,7 +116,9 @@ export class NamespaceChanges {
   #enqueue(): void {
     this.#timer = undefined;
     if (this.#rules.size === 0) return;
-    this.#timer = this.#options.clock.setTimeout(() => this.#enqueue(), BATCH_MS, { unref: true });
+    const { clock, namespaces } = this.#options;
+    const waitMs = Math.max(BATCH_MS.least, this.#rules.size * namespaces.size * BATCH_MS_EACH);
+    this.#timer = clock.setTimeout(() => this.#enqueue(), Math.min(waitMs, BATCH_MS.most), { unref: true });
     for (const rule of this.#rules) this.#options.engine.enqueueRule(rule);
     this.#rules.clear();
   }

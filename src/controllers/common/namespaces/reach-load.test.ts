@@ -20,8 +20,8 @@ const NAMESPACES = 10_000;
 /** Mirrors that select by the label which changes, and others with a key of their own each. */
 const SELECTING = 20;
 const IDLE = 480;
-/** Rules wait so long for more namespaces, ms. */
-const BATCH_MS = 250;
+/** Rules wait so long for more namespaces at most, ms. */
+const BATCH_MS = 1000;
 
 class Scene {
   readonly clock = new ManualClock();
@@ -59,7 +59,7 @@ class Scene {
       slices: new Slices(this.clock),
       enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),
     };
-    const changes = new NamespaceChanges({ engine, clock: this.clock, rules });
+    const changes = new NamespaceChanges({ engine, clock: this.clock, rules, namespaces: this.namespaces });
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
     this.namespaces.onChange((...change) => changes.add(...change));
   }
@@ -71,7 +71,7 @@ class Scene {
 
   /** Lets the search end, which works in slices. */
   async searched(): Promise<void> {
-    for (let seen = -1; seen !== this.#total; await this.clock.advance(4 * BATCH_MS)) seen = this.#total;
+    for (let seen = -1; seen !== this.#total; await this.clock.advance(BATCH_MS)) seen = this.#total;
   }
 
   get #total(): number {
@@ -111,7 +111,7 @@ test('a change of consent, or of a label that a limit reads, concerns all rules'
   assert.equal(scene.enqueued.size, SELECTING + IDLE);
 });
 
-test('for a label that flips 50 times a second, a rule is enqueued once a second', async () => {
+test('for a label that flips 50 times a second, a rule is enqueued once a second at most', async () => {
   const scene = new Scene();
   const seconds = 5;
   for (let flip = 0; flip < 50 * seconds; flip += 1) {
@@ -119,7 +119,7 @@ test('for a label that flips 50 times a second, a rule is enqueued once a second
     await scene.clock.advance(20);
   }
   await scene.searched();
-  assert.deepEqual(scene.result, [`selecting ${seconds + 1}`]);
+  assert.match(scene.result.join(), new RegExp(`^selecting [2-${seconds + 1}]$`));
 });
 
 test('a namespace with labels takes at most half a kilobyte more than one without', () => {

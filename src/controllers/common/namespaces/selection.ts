@@ -54,13 +54,20 @@ export function selectsNow(selection: NamespaceSelection, namespace: string, the
   return selection.labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false;
 }
 
-/** The existing namespaces of the selection. One step for each name or namespace, because there may be thousands. */
+/** Namespaces in one step, if no pattern has to be matched: a tenth of a millisecond. */
+const STEP = 32;
+
+/** The existing namespaces of the selection, in steps, because there may be thousands. */
 export function* selectedIn(selection: NamespaceSelection, there: There): Steps<readonly string[]> {
-  const candidates = selection.patterns.length === 0 ? selection.names : there.names();
+  const { names, patterns, excluded = [] } = selection;
+  const candidates = patterns.length === 0 ? names : there.names();
+  const isCheap = patterns.length <= 1 && [...patterns, ...excluded].every(({ size }) => size === 1);
   const selected: string[] = [];
+  let tried = 0;
   for (const namespace of candidates) {
     if (selectsNow(selection, namespace, there)) selected.push(namespace);
-    yield;
+    tried += 1;
+    if (!isCheap || tried % STEP === 0) yield;
   }
   return selected;
 }
