@@ -5,6 +5,7 @@ export const PROGRAM_EXAMPLES = ['keyferry run', 'keyferry status --failed', 'ke
 /** The flags of every command that reads a cluster, to be added to its first example. */
 export const READING_EXAMPLES = [
   '--namespaces=team-a,team-b --mirrors-regex=search',
+  '--namespace-selector=team=a',
   '--source-namespaces=platform --destination-namespaces=selector:tier=prod',
   '--excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   '--replicator-allow-all --replicator-run-replicators=secret',

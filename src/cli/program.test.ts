@@ -251,7 +251,14 @@ describe('the argument of the actions', () => {
       requireConsent: false,
       replicatorPush: true,
     };
-    const config = { namespaces: [], limits, mirrors: { regexMode: 'full' }, replicator, syncsecret };
+    const config = {
+      namespaces: [],
+      namespaceSelector: undefined,
+      limits,
+      mirrors: { regexMode: 'full' },
+      replicator,
+      syncsecret,
+    };
     const search = { ...config, mirrors: { regexMode: 'search' } };
     const everything = { namespace: undefined, failed: false, watch: false };
     const plain = { recursive: false, all: false };

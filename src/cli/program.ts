@@ -134,7 +134,7 @@ function addShortCommands(
     const isGiven = READING_FLAGS.some(({ name }) => target.getOptionValueSource(attributeOf(name)) === 'cli');
     const found = withFlags(options, target);
     if (operator === undefined || isGiven) return found;
-    return { ...found, config: { ...operator, namespaces: operator.kube.namespaces } };
+    return { ...found, config: { ...operator, ...operator.kube } };
   };
   /** An action without a cluster. */
   const print = async (text: string): Promise<void> => {

@@ -1,5 +1,5 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
-import { type CommonValues, leaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
+import { type CommonValues, leaderElectConfig, namespacesFlag, oneScope } from './flags/common-flags.ts';
 import { type Config, type ControllerName, deepFreeze } from './config.ts';
 import { generatorFlags, mirrorsFlags, replicatorFlags, vaultConfig, vaultFlags } from './flags/controller-flags.ts';
 import {
@@ -83,7 +83,7 @@ export function base(
     metricsAddress: undefined,
     healthAddress: undefined,
     leaderElect: leaderElectConfig(election, processInfo),
-    kube: { ...kube, namespaces: scope.namespaces },
+    kube: { ...kube, ...oneScope(scope) },
     limits: limitsConfig(limits, scope.namespaces),
     vault:
       vault === undefined

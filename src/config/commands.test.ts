@@ -13,7 +13,7 @@ const VAULT = {
   timeoutMs: 60_000,
   environment: { ...NO_VAULT_ENVIRONMENT, tokenFile: '/home/a/.vault-token' },
 };
-type CommandName = 'run' | 'mirrors' | 'replicator';
+type CommandName = 'run' | 'mirrors' | 'replicator' | 'generator' | 'syncsecret-manager';
 
 const processInfo: ProcessInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
@@ -69,10 +69,21 @@ describe('every command', () => {
         [['--status-address=127.0.0.1:0'], { statusAddress: at('status-address', 0, '127.0.0.1') }],
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
-        [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [] } }],
+        [
+          ['--kube-max-concurrent-writes=3'],
+          { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [], namespaceSelector: undefined } },
+        ],
         [['--deletion-timeout=5s'], { deletionTimeoutMs: 5000 }],
-        [['--namespaces=a,b'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: ['a', 'b'] } }],
-        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000, namespaces: [] } }],
+        [
+          ['--namespaces=a,b'],
+          {
+            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: ['a', 'b'], namespaceSelector: undefined },
+          },
+        ],
+        [
+          ['--watch-idle-timeout=2m'],
+          { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000, namespaces: [], namespaceSelector: undefined } },
+        ],
         [
           [],
           {
@@ -80,11 +91,43 @@ describe('every command', () => {
             context: undefined,
             logLevel: 'info',
             deletionTimeoutMs: 60_000,
-            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [] },
+            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [], namespaceSelector: undefined },
           },
         ],
       ]);
     }
+  });
+
+  it('every command serves the namespaces that a label selects, by flag or environment, and never every namespace by mistake', () => {
+    const variable = 'KEYFERRY_NAMESPACE_SELECTOR';
+    const selector = '--namespace-selector';
+    const bad = (name: CommandName, argv: readonly string[], message: RegExp, env = {}): void =>
+      assert.throws(() => configure(name, argv, env), { name: 'UsageError', message });
+    for (const name of ['run', 'mirrors', 'replicator', 'generator'] as const) {
+      const selectorOf = (argv: readonly string[], env = {}) => configure(name, argv, env).kube.namespaceSelector;
+      assert.equal(selectorOf([]), undefined);
+      assert.equal(selectorOf([`${selector}=team in (a,b),!old`]), 'team in (a,b),!old');
+      assert.equal(selectorOf([], { [variable]: 'team=a' }), 'team=a');
+      assert.equal(selectorOf([`${selector}=team=b`], { [variable]: 'team=a' }), 'team=b');
+      bad(name, [`${selector}=`], /--namespace-selector: bad value "": must have at least one requirement/);
+      bad(name, [`${selector}=a>1`], /--namespace-selector: bad value "a>1": "a>1" is not a requirement/);
+      bad(name, ['--namespaces=a', `${selector}=team=a`], /--namespaces and --namespace-selector cannot/);
+      bad(name, ['--namespaces=a'], /cannot be combined/, { [variable]: 'team=a' });
+      bad(name, [], /\$KEYFERRY_NAMESPACE_SELECTOR: bad value "="/, { [variable]: '=' });
+    }
+    bad(
+      'run',
+      ['--controllers=syncsecret-manager', `${selector}=a`],
+      /--namespace-selector: syncsecret-manager serves/,
+    );
+    bad('syncsecret-manager', [`${selector}=a`], /unknown flag --namespace-selector/);
+    assert.equal(configure('syncsecret-manager', [], { [variable]: 'team=a' }).kube.namespaceSelector, undefined);
+  });
+
+  it('every command reads labels and consents of the namespaces that a label selects', () => {
+    const flags = ['--namespace-selector=team=a', '--require-consent', '--source-namespaces=selector:b'];
+    const { limits } = configure('run', flags);
+    assert.deepEqual([limits.requireConsent, limits.sourceNamespaces], [true, { selector: 'b' }]);
   });
 
   it('every command reads the settings of leader election and rejects durations that do not fit together', () => {

@@ -4,7 +4,9 @@ import {
   commonFlags,
   type CommonValues,
   namespacesFlag,
+  oneScope,
   originalAddresses,
+  selectorFlag,
   zapFlags,
   zapLevel,
   zapNotes,
@@ -99,7 +101,7 @@ function runCommand(): ControllerCommand {
     sections,
     toConfig: ({ values, given, rest }, processInfo) => {
       refuseRest(rest);
-      const { namespaces } = values.scope;
+      const { namespaces, namespaceSelector } = values.scope;
       const controllersNamed = values.run.controllers.length > 0;
       const named = controllersNamed
         ? CONTROLLERS.filter((name) => values.run.controllers.includes(name))
@@ -110,8 +112,9 @@ function runCommand(): ControllerCommand {
       const controllers = withSynchronizer(named, hasCcm && values.ccm.enableSecretSynchronizer);
       const wide = controllers.find((name) => name.startsWith(SYNC_SECRET_PREFIX));
       if (wide === undefined) refuseFlags(sections.travel, given, 'a controller of SyncSecrets');
-      if (namespaces.length > 0 && wide !== undefined) {
-        throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
+      if ((namespaces.length > 0 || namespaceSelector !== undefined) && wide !== undefined) {
+        const name = namespaces.length > 0 ? 'namespaces' : 'namespace-selector';
+        throw new UsageError(`--${name}: ${wide} serves every namespace, because tenants come and go`);
       }
       const { vault: _, ...others } = values;
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
@@ -256,7 +259,12 @@ function managerCommand(): ControllerCommand {
 }
 
 function generatorCommand(): ControllerCommand {
-  const sections = { ...commonFlags(':8080', GENERATOR_LEASE), generator: generatorFlags, vault: vaultFlags };
+  const sections = {
+    ...commonFlags(':8080', GENERATOR_LEASE),
+    scope: selectorFlag,
+    generator: generatorFlags,
+    vault: vaultFlags,
+  };
   return controllerCommand({
     name: 'generator',
     summary:
@@ -268,8 +276,10 @@ function generatorCommand(): ControllerCommand {
     toConfig: ({ values, given, rest }, processInfo) => {
       refuseRest(rest);
       const { env } = processInfo;
+      const scope = { namespaces: [], ...values.scope };
+      oneScope({ ...scope, namespaces: values.generator.namespaces });
       return {
-        ...base(values, given, processInfo),
+        ...base({ ...values, scope }, given, processInfo),
         controllers: ['generator'],
         // As in the original: any text that is not empty.
         logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,

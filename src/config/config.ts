@@ -63,6 +63,8 @@ export interface KubeLimits {
   readonly watchIdleMs: number;
   /** The only namespaces of the home cluster that are read and written; empty for all. */
   readonly namespaces: readonly string[];
+  /** A label selector in place of the list; `undefined`: none. */
+  readonly namespaceSelector: string | undefined;
 }
 
 /** What no rule can go beyond, in any system. */

@@ -22,6 +22,7 @@ import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
 import { EventRecorder } from '../kube/event-recorder.ts';
+import { ServedNamespaces } from '../kube/watch/served-namespaces.ts';
 import { watchName } from '../kube/watch/watch-target.ts';
 import type { Reply } from '../observe/routes.ts';
 import type { Log } from '../observe/log.ts';
@@ -175,12 +176,12 @@ export class Operator {
     const { config, log, metrics, onRollback } = this.#options;
     const { cluster } = api;
     const isHome = api === this.#options.api;
-    const { namespaces, maxConcurrentWrites, watchIdleMs } = config.kube;
+    const { namespaces, namespaceSelector, maxConcurrentWrites, watchIdleMs } = config.kube;
     const { engine } = this.manager;
     const backend = new Cluster({
       api,
       isHome,
-      served: isHome && namespaces.length > 0 ? namespaces : undefined,
+      served: isHome ? ServedNamespaces.of(namespaces, namespaceSelector) : undefined,
       engine,
       kinds,
       concurrency: maxConcurrentWrites,

@@ -19,6 +19,10 @@ export function getOrCreate<K, V>(map: MapLike<K, V>, key: K, make: () => V): V 
 export class SetMap<K, V> {
   readonly #sets = new Map<K, V | Set<V>>();
 
+  keys(): Iterable<K> {
+    return this.#sets.keys();
+  }
+
   get(key: K): Iterable<V> {
     const values = this.#sets.get(key);
     if (values instanceof Set) return values;

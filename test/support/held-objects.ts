@@ -7,8 +7,9 @@ export class HeldObjects implements WatchSink {
   readonly objects = new Map<string, string>();
   readonly log: string[] = [];
 
-  upsert({ metadata }: KubeObject, initial: boolean): boolean {
-    this.objects.set(`${metadata.namespace}/${metadata.name}`, metadata.resourceVersion);
+  upsert(object: KubeObject, initial: boolean): boolean {
+    const { metadata } = object;
+    this.objects.set(objectKey(object), metadata.resourceVersion);
     this.log.push(`${initial ? 'list' : 'put'} ${metadata.name}@${metadata.resourceVersion}`);
     return true;
   }
@@ -18,8 +19,11 @@ export class HeldObjects implements WatchSink {
     this.log.push(`remove ${gone.metadata.name}`);
   }
 
-  prune(keys: ReadonlySet<string>, resourceVersion: string): void {
-    for (const key of this.objects.keys()) if (!keys.has(key)) this.objects.delete(key);
+  prune(keys: ReadonlySet<string>, resourceVersion: string, namespace?: string): void {
+    for (const key of this.objects.keys()) {
+      const isListed = namespace === undefined || key.startsWith(`${namespace}/`);
+      if (isListed && !keys.has(key)) this.objects.delete(key);
+    }
     this.log.push(`prune ${[...keys].join(',')}@${resourceVersion}`);
   }
 }

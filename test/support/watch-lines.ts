@@ -1,11 +1,16 @@
 /** Lines of a watch as an API server sends them. */
 import type { KubeObject } from '../../src/kube/api.ts';
 
-/** An object in the namespace `n`. */
-export function object(name: string, resourceVersion: number, annotations?: Record<string, string>): KubeObject {
+/** An object, by default in the namespace `n`. */
+export function object(
+  name: string,
+  resourceVersion: number,
+  annotations?: Record<string, string>,
+  namespace = 'n',
+): KubeObject {
   return {
     metadata: {
-      namespace: 'n',
+      namespace,
       name,
       uid: `uid-${name}`,
       resourceVersion: String(resourceVersion),
@@ -16,7 +21,8 @@ export function object(name: string, resourceVersion: number, annotations?: Reco
 }
 
 export const line = (type: string, body: unknown): string => `${JSON.stringify({ type, object: body })}\n`;
-export const added = (name: string, version: number): string => line('ADDED', object(name, version));
+export const added = (name: string, version: number, namespace?: string): string =>
+  line('ADDED', object(name, version, undefined, namespace));
 export const bookmark = (version: number): string => line('BOOKMARK', object('', version));
 export const listEnd = (version: number): string =>
   line('BOOKMARK', object('', version, { 'k8s.io/initial-events-end': 'true' }));

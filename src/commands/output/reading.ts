@@ -46,14 +46,17 @@ export async function readSnapshot(
 
 /** Which parts of a cluster could not be listed with the permissions of the caller. */
 export function coverageNotes({ inventory: { coverage, served }, readers }: Snapshot): string[] {
-  const notes = served ? [`Only the namespaces that Keyferry serves are included: ${served.join(', ')}`] : [];
+  const notes = served ? [`Only the namespaces that Keyferry serves are included: ${served.names.join(', ')}`] : [];
   const partly: string[] = [];
   // Where no rules are annotated objects, no ConfigMap is a rule or a copy.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
   for (const [kind, found] of coverage) {
     const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
     if (found.extent === 'namespace') partly.push(plural);
-    else if (found.extent === 'refused' && kind !== 'Namespace' && (kind !== CONFIG_MAP.kind || hasAnnotated)) {
+    const { without = [] } = found;
+    if (without.length > 0)
+      notes.push(`${plural} in ${without.join(', ')} are not included: no permission to list them`);
+    if (found.extent === 'refused' && kind !== 'Namespace' && (kind !== CONFIG_MAP.kind || hasAnnotated)) {
       const lost = kind === SECRET.kind ? ', so neither copies nor problems of single copies are shown' : '';
       notes.push(`${plural} are not included${lost}: ${found.message}`);
     }

@@ -1,6 +1,7 @@
 /** The flags of every command that runs controllers, and those that several commands have. */
 import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
+import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import {
   flag,
@@ -107,13 +108,39 @@ function leaseNameFlag(initial: string): Flag<string> {
 
 export type CommonValues = SectionValues<ReturnType<typeof commonFlags>>;
 
+/** Of the same controllers, and of the generator alone, whose list of namespaces is a flag of its own. */
+export const selectorFlag = {
+  namespaceSelector: {
+    ...flag.text(
+      'namespace-selector',
+      'selector',
+      'label selector of the only namespaces to read and write, which come and go with their labels; needs the right to list and watch namespaces, and a Role in each of these (default: all)',
+    ),
+    // A text that is empty by mistake must not give Keyferry every namespace.
+    parse: (text: string): string => {
+      if (parseSelector(text).keys.length > 0) return text;
+      throw new RangeError('must have at least one requirement; omit the flag for all namespaces');
+    },
+    variable: 'KEYFERRY_NAMESPACE_SELECTOR',
+  },
+} satisfies FlagTable;
+
 /** Of controllers that can do without rights to the whole cluster. */
 export const namespacesFlag = {
   namespaces: namespaceListFlag(
     'namespaces',
     'comma-separated list of the only namespaces to read and write, with Roles there instead of a ClusterRole (default: all)',
   ),
+  ...selectorFlag,
 } satisfies FlagTable;
+
+/** The served namespaces. @throws UsageError for a list together with a selector */
+export function oneScope<Scope extends FlagValues<typeof namespacesFlag>>(scope: Scope): Scope {
+  if (scope.namespaces.length === 0 || scope.namespaceSelector === undefined) return scope;
+  throw new UsageError(
+    '--namespaces and --namespace-selector cannot be combined: each says which namespaces are served',
+  );
+}
 
 export type LeaderElectConfig = CommonValues['election'] & {
   /** Unique for each process, also after a restart in the same container. */

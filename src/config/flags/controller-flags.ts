@@ -2,7 +2,7 @@
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
-import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
+import { namespaceListFlag, namespacesFlag, oneScope, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, pushFlag } from './limit-flags.ts';
 import {
   flag,
@@ -160,9 +160,9 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
   return mapValues(table, (one) => ({ ...one, help: `same as for the ${runner}: ${one.help}` })) as Table;
 }
 
-/** @param valueOf the value of a flag, by its name */
+/** @param valueOf the value of a flag, by its name @throws UsageError for flags that exclude each other */
 export function readingConfig(valueOf: (name: string) => unknown) {
   const values = mapValues(readingFlags, (table: FlagTable) => mapValues(table, ({ name }) => valueOf(name)));
   const { scope, ...parts } = values as SectionValues<typeof readingFlags>;
-  return { ...scope, ...parts };
+  return { ...oneScope(scope), ...parts };
 }

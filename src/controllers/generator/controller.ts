@@ -8,6 +8,7 @@ import { PENDING } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey, ruleOfLogin } from '../../copy/model/keys.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
+import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { apiInstalled } from '../common/crd-diagnosis.ts';
@@ -165,7 +166,7 @@ function create(context: ControllerContext): Controller {
       },
     });
   };
-  const watch = (plural: string, sink: WatchSink, namespaces?: readonly string[]): void => {
+  const watch = (plural: string, sink: WatchSink, namespaces?: ServedNamespaces): void => {
     const target = {
       collection: plural,
       get path() {

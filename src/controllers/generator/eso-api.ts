@@ -5,6 +5,7 @@
 import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
@@ -92,7 +93,7 @@ export class ServedVersion {
 
 export interface EsoRights {
   /** `undefined`: all. */
-  readonly namespaces: readonly string[] | undefined;
+  readonly namespaces: ServedNamespaces | undefined;
   readonly stores: boolean;
   readonly clusterStores: boolean;
   /** The CRD of ExternalSecrets can be read. */
@@ -105,7 +106,7 @@ export interface EsoRights {
  * @returns `undefined` if no ExternalSecret can be listed @throws ApiError, ConnectionError
  */
 export async function rightsOf(
-  { cluster: { api }, config: { generator: config }, namespace: ownNamespace, log }: ControllerContext,
+  { cluster: { api, served }, config: { generator: config }, namespace: ownNamespace, log }: ControllerContext,
   groupPath: string,
   signal: AbortSignal,
 ): Promise<EsoRights | undefined> {
@@ -120,22 +121,24 @@ export async function rightsOf(
       return false;
     }
   };
-  const listed = config.namespaces.length > 0 ? config.namespaces : undefined;
+  const listed = ServedNamespaces.of(config.namespaces, undefined) ?? served;
   const mayListAll = listed === undefined && (await mayList(`${groupPath}/${EXTERNAL_SECRETS}`));
-  const namespaces = mayListAll ? undefined : (listed ?? [ownNamespace]);
+  const namespaces = mayListAll ? undefined : (listed ?? new ServedNamespaces([ownNamespace]));
   if (listed === undefined && !mayListAll) {
     if (!(await mayList(`${groupPath}/namespaces/${ownNamespace}/${EXTERNAL_SECRETS}`))) return undefined;
     const advice = 'to serve all, permit to list and watch externalsecrets in all namespaces';
     log.warn('cannot list ExternalSecrets in all namespaces, serving one', { namespace: ownNamespace, advice });
   }
-  const first = namespaces?.[0];
+  const [first] = namespaces?.names ?? [];
   const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
   const stores =
     config.credentials === 'stores' &&
-    (await mayList(`${storesPath}/secretstores`, {
-      text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all',
-      advice: 'to use the stores, permit to list and watch secretstores',
-    }));
+    // Each namespace that a label selects has a Role of its own, perhaps later.
+    (namespaces?.selector !== undefined ||
+      (await mayList(`${storesPath}/secretstores`, {
+        text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all',
+        advice: 'to use the stores, permit to list and watch secretstores',
+      })));
   const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`, {
     text: 'cannot read the CRD of ExternalSecrets, neither writing nor removing the condition Created',
     advice: `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`,

@@ -131,7 +131,9 @@ function watchMirrors({ cluster, config }: ControllerContext, sink: WatchSink): 
     advice: MIRRORS_CRD_ADVICE,
     isOptional: !config.controllersNamed,
     isAlone: config.controllers.length === 1,
-    namespace: served?.[0],
+    get namespace() {
+      return served?.names[0];
+    },
   });
   const path = `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`;
   return cluster.watch({ collection: SECRET_MIRROR_PLURAL, path, metadataOnly: false }, sink, diagnosis, served);

@@ -18,11 +18,11 @@ export const replicator: ControllerEntry = {
     return (annotation) => annotation === SUSPEND_ANNOTATION || isReplicatorAnnotation(names, annotation);
   },
   create,
-  // A kind is ready when the first lists of its objects and of the namespaces are complete.
+  // A kind is ready when the first lists of its objects and of the namespaces are complete. Where only some namespaces are served, all kinds are together.
   healthz: ({ cluster, config }, stuck) => {
     const synced = new Set(cluster.watches.filter((watch) => watch.synced).map(({ name }) => name));
     const unsynced = config.replicator.runReplicators.filter((kind) => {
-      return !synced.has('namespaces') || !synced.has(`${kind}s/all`);
+      return !cluster.isListed && (!synced.has('namespaces') || !synced.has(`${kind}s/all`));
     });
     return replicatorHealth(unsynced, stuck);
   },

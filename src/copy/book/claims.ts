@@ -111,6 +111,11 @@ export class Claims {
     return this.#owned.get(rule);
   }
 
+  /** The rules whose marks are on objects in their places. A rule need not exist. */
+  get owners(): Iterable<RuleKey> {
+    return this.#owned.keys();
+  }
+
   /** The rule whose mark on the object counts, of any controller. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     return ownerByMark(this.#ruleSets.values(), this.book, observed, target);

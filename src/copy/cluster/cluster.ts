@@ -7,11 +7,12 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
 import { watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
-import { pathIn, WatchGroup } from '../../kube/watch/watch-group.ts';
-import type { WatcherOptions, WatchSink } from '../../kube/watch/watcher.ts';
+import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
+import { pathIn, WatchGroup, type WatchGroupOptions } from '../../kube/watch/watch-group.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { Backend, BackendWatch, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
-import { kindOf, type ObjectKey } from '../model/keys.ts';
+import { kindOf, namespaceOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
 import { KubeStore } from './objects/store.ts';
@@ -34,7 +35,7 @@ export interface ClusterOptions {
   /** @see ObserveOptions.isRead */
   readonly isRead: IsRead;
   /** The only namespaces that are read and written; `undefined`: all. */
-  readonly served?: readonly string[] | undefined;
+  readonly served?: ServedNamespaces | undefined;
   readonly onTrouble: (trouble: WatchTrouble) => void;
   /** The server's etcd was restored from a backup, so the caches are wrong. `what`: the watch or object that showed it. */
   readonly onRollback: (what: string) => void;
@@ -106,9 +107,10 @@ export class Cluster implements Backend {
   /** Watches of the stores that `synced` waits for. */
   readonly #wide: WatchGroup[] = [];
   #watchesNamespaces = false;
+  #isListed = false;
 
   constructor(options: ClusterOptions) {
-    const { api, clock, concurrency, engine, isHome } = options;
+    const { api, clock, concurrency, engine, isHome, served } = options;
     this.api = api;
     this.name = api.cluster;
     this.#options = options;
@@ -118,6 +120,9 @@ export class Cluster implements Backend {
       watches: () => this.watches,
       retry: (target) => engine.retryTarget(target),
       report: (target, wait) => this.targetsOf(target).report(target, wait),
+    });
+    served?.onChange((namespace, isServed) => {
+      if (isServed) engine.rulesReturned(namespace);
     });
     this.queueing = {
       name: isHome ? 'targets' : `targets ${this.name}`,
@@ -133,7 +138,7 @@ export class Cluster implements Backend {
   }
 
   /** The only namespaces that are read and written; `undefined`: all. */
-  get served(): readonly string[] | undefined {
+  get served(): ServedNamespaces | undefined {
     return this.#options.served;
   }
 
@@ -159,14 +164,17 @@ export class Cluster implements Backend {
   }
 
   #openTargets(store: KubeStore): TargetReconciler {
-    const { engine, onWrite, clock, isHome } = this.#options;
+    const { engine, onWrite, clock, isHome, served } = this.#options;
     return new TargetReconciler({
       store,
       reachability: isHome ? undefined : this.reachability,
       claims: engine.claims,
       sources: engine.backends,
       hasNamespace: (name) => this.hasNamespace(name),
-      orphanActionOf: engine.orphanActionOf,
+      isServed: (namespace) => served?.has(namespace) !== false,
+      // Nothing is known of the rules of a namespace that is not served, and nothing is read there.
+      orphanActionOf: async (owner, ...orphan) =>
+        served?.has(namespaceOf(owner)) === false ? 'keep' : await engine.orphanActionOf(owner, ...orphan),
       onOutcome: (...change) => engine.outcomeChanged(...change),
       onWrite,
       now: () => clock.now(),
@@ -201,7 +209,8 @@ export class Cluster implements Backend {
    * Opens a watch that stays open until `stop`.
    * @param namespaces a watch for each of these, of a collection with namespaces; `undefined`: the target as it is
    */
-  watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis, namespaces?: readonly string[]): WatchGroup {
+  watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis, namespaces?: ServedNamespaces): WatchGroup {
+    if (namespaces?.selector !== undefined) this.#openNamespaces();
     const options = this.#watcherOptions(target, diagnosis);
     const watcher = new WatchGroup({ ...options, api: this.api, target, sink }, namespaces).start();
     this.#watches.push({ collection: target.collection, watcher, diagnosis });
@@ -258,19 +267,29 @@ export class Cluster implements Backend {
   }
 
   /**
-   * Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. Where only some namespaces are
-   * served, they count as existing: a Role gives no right to read the objects of namespaces.
+   * Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. Where a label selects the served
+   * namespaces, the others do not exist here. Where a list names them, they count as existing: a Role gives no right to read the objects of namespaces.
    */
   watchNamespaces(onChange: OnNamespace): void {
     this.namespaces.onChange(onChange);
+    this.#openNamespaces();
+  }
+
+  #openNamespaces(): void {
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
     const { served } = this.#options;
-    if (served === undefined) {
-      this.watch({ collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
+    const { selector } = served ?? {};
+    if (served === undefined || selector !== undefined) {
+      const { sink } = this.namespaces;
+      const target = { collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
+      this.watch(
+        selector === undefined ? target : { ...target, labelSelector: selector },
+        served?.sinkBefore(sink) ?? sink,
+      );
       return;
     }
-    for (const name of served) {
+    for (const name of served.names) {
       const unread = { name, uid: '', resourceVersion: '', creationTimestamp: '' };
       this.namespaces.sink.upsert({ metadata: unread }, true);
     }
@@ -287,12 +306,18 @@ export class Cluster implements Backend {
       await (diagnosis?.found === undefined ? watcher.synced : Promise.race([watcher.synced, diagnosis.found]));
     });
     await Promise.all([...listed, ...this.#wide.map(async (watcher) => await watcher.synced)]);
+    this.#isListed = true;
+  }
+
+  /** `synced` has settled once. */
+  get isListed(): boolean {
+    return this.#isListed;
   }
 
   get watches(): readonly BackendWatch[] {
     const opened = this.#watches.flatMap(({ watcher, diagnosis }) => {
       const excuse = { advice: diagnosis?.advice, isExcused: diagnosis?.isExcused ?? false };
-      return watcher.health.map((health) => ({ ...health, ...excuse }));
+      return watcher.health.map((health) => ({ ...excuse, ...health }));
     });
     return [...opened, ...[...this.#stores.values()].flatMap((store) => store.watches.health)];
   }
@@ -304,6 +329,7 @@ export class Cluster implements Backend {
 
   async stop(): Promise<void> {
     this.reachability.stop();
+    this.served?.stop();
     const watchers = this.#watches.map(({ watcher }) => watcher);
     await Promise.all([...watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
@@ -319,12 +345,12 @@ export class Cluster implements Backend {
   #watcherOptions(
     watch: WatchTrouble['watch'],
     diagnosis?: WatchDiagnosis,
-  ): Pick<WatcherOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
+  ): Pick<WatchGroupOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
     const { onTrouble, onRollback, idleLimitMs } = this.#options;
     return {
-      onTrouble: (error, retryInMs) => {
-        const isKnown = diagnosis?.failed(error) ?? false;
-        onTrouble({ watch, error, retryInMs, advice: diagnosis?.advice, isKnown });
+      onTrouble: (error, retryInMs, missing) => {
+        const isKnown = missing?.isKnown ?? diagnosis?.failed(error) ?? false;
+        onTrouble({ watch, error, retryInMs, advice: missing?.advice ?? diagnosis?.advice, isKnown });
         this.reachability.watchFailed();
       },
       onRollback: () => onRollback(`the watch of ${watchName(watch)}`),

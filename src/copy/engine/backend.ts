@@ -102,9 +102,4 @@ export interface QueueFigures {
 }
 
 /** The state of a watch. */
-export interface BackendWatch extends WatchHealth {
-  /** How the user can fix its failure. */
-  readonly advice?: string | undefined;
-  /** The process is ready without this watch: its API is not installed, or it concerns only rules that report the failure. */
-  readonly isExcused?: boolean;
-}
+export type BackendWatch = WatchHealth;

@@ -157,6 +157,13 @@ export class Engine implements ObjectEvents {
     this.#rules.add(rule, priority);
   }
 
+  /** The rules of a namespace are watched again. Some may be gone since, so their copies are decided on. */
+  rulesReturned(namespace: string): void {
+    for (const rule of this.claims.owners) {
+      if (namespaceOf(rule) === namespace) this.#enqueueTargets(this.claims.ownedBy(rule), 'low');
+    }
+  }
+
   /**
    * A target may differ from its desired state.
    * @param unclaimedMs delay if no rule claims it, ms

@@ -1,42 +1,73 @@
 /**
  * The watches of one collection: one for the whole cluster, or one for each namespace that the process serves. They share a sink. The list of
  * one namespace says nothing about the objects of the others, so `prune` gets its namespace.
+ *
+ * Where the served namespaces come and go, their watches do, too. The objects of one that is no longer served leave the sink at once, as if its
+ * list had none. A namespace whose permissions are missing (403) is reported, tried again, and delays nobody.
  */
+import { isForbidden } from '../errors.ts';
+import type { ServedNamespaces } from './served-namespaces.ts';
 import { Watcher, type WatcherOptions, type WatchHealth } from './watcher.ts';
 import type { WatchTarget } from './watch-target.ts';
 
 interface Member {
-  /** `undefined`: all. */
-  readonly namespace: string | undefined;
   readonly watcher: Watcher;
+  /** Settles when the first list is complete, or when it is not waited for. */
+  readonly listed: Promise<void>;
+  readonly giveUp: () => void;
 }
 
-export class WatchGroup {
-  readonly #members: readonly Member[];
+export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
+  /** @see WatcherOptions.onTrouble @param missing the permissions do not cover this selected namespace. `isKnown`: they did not before */
+  readonly onTrouble?: (error: unknown, retryInMs: number, missing?: MissingRole) => void;
+}
 
-  /** @param namespaces `undefined`: the target is watched as it is */
-  constructor({ target, ...options }: WatcherOptions, namespaces: readonly string[] | undefined) {
-    this.#members = (namespaces ?? [undefined]).map((namespace) => {
-      const own = namespace === undefined ? target : targetIn(target, namespace);
-      return { namespace, watcher: new Watcher({ ...options, target: own }) };
-    });
+type MissingRole = { readonly namespace: string; readonly advice: string; readonly isKnown: boolean };
+
+/** Above every resourceVersion, which are numbers of 64 bits: an answer that is under way is older. */
+const AFTER_ALL = '9'.repeat(20);
+
+export class WatchGroup {
+  readonly #options: WatchGroupOptions;
+  readonly #served: ServedNamespaces | undefined;
+  /** By namespace; `undefined`: all. */
+  readonly #members = new Map<string | undefined, Member>();
+  /** Watches that were closed and have not ended. */
+  readonly #ending = new Set<Promise<void>>();
+  #unfollow: (() => void) | undefined;
+  #synced: Promise<void> | undefined;
+
+  /** @param served `undefined`: the target is watched as it is */
+  constructor(options: WatchGroupOptions, served: ServedNamespaces | undefined) {
+    this.#options = options;
+    this.#served = served;
   }
 
   start(): this {
-    for (const { watcher } of this.#members) watcher.start();
+    for (const namespace of this.#served?.names ?? [undefined]) this.#open(namespace);
+    this.#unfollow = this.#served?.onChange((namespace, isServed) => {
+      if (isServed) this.#open(namespace);
+      else this.#close(namespace);
+    });
     return this;
   }
 
-  /** Settles when every first list is complete; rejects when the group is stopped before. */
+  /**
+   * Settles when every first list is complete; rejects when the group is stopped before. Of namespaces that come and go, those are waited for that
+   * are there first and that the permissions cover.
+   */
   get synced(): Promise<void> {
-    const [first, ...others] = this.#members.map(({ watcher }) => watcher.synced);
-    if (first === undefined) return Promise.resolve();
-    return others.length === 0 ? first : Promise.all([first, ...others]).then(() => undefined);
+    return this.#members.get(undefined)?.watcher.synced ?? (this.#synced ??= this.#sync());
+  }
+
+  async #sync(): Promise<void> {
+    if (this.#served?.selector !== undefined) await this.#served.listed;
+    await Promise.all(Array.from(this.#members.values(), ({ listed }) => listed));
   }
 
   /** Every first list has been complete. */
   get isSynced(): boolean {
-    return this.#members.every(({ watcher }) => watcher.health.synced);
+    return [...this.#members.values()].every(({ watcher }) => watcher.health.synced);
   }
 
   /** The first list of the watch that covers a namespace has been complete. */
@@ -50,20 +81,68 @@ export class WatchGroup {
   }
 
   get health(): readonly WatchHealth[] {
-    return this.#members.map(({ watcher }) => watcher.health);
+    return Array.from(this.#members, ([namespace, { watcher }]) => {
+      const { health } = watcher;
+      const advice = health.connected ? undefined : this.#adviceAfter(health.cause, namespace);
+      return advice === undefined ? health : { ...health, advice, isExcused: true };
+    });
   }
 
   /** @see Watcher.reopenIfSilent */
   reopenIfSilent(silentMs: number): void {
-    for (const { watcher } of this.#members) watcher.reopenIfSilent(silentMs);
+    for (const { watcher } of this.#members.values()) watcher.reopenIfSilent(silentMs);
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#members.map(async ({ watcher }) => await watcher.stop()));
+    this.#unfollow?.();
+    await Promise.all([...Array.from(this.#members.values(), ({ watcher }) => watcher.stop()), ...this.#ending]);
+  }
+
+  #open(namespace: string | undefined): void {
+    if (this.#members.has(namespace)) return;
+    const { target, onTrouble, ...options } = this.#options;
+    const given = Promise.withResolvers<void>();
+    let isKnown = false;
+    const watcher = new Watcher({
+      ...options,
+      target: namespace === undefined ? target : targetIn(target, namespace),
+      isRefusalLasting: this.#served?.selector !== undefined,
+      onTrouble: (error, retryInMs) => {
+        const advice = this.#adviceAfter(error, namespace);
+        if (advice !== undefined) given.resolve();
+        onTrouble?.(
+          error,
+          retryInMs,
+          advice === undefined ? undefined : { namespace: namespace ?? '', advice, isKnown },
+        );
+        isKnown = advice !== undefined;
+      },
+    });
+    const listed = Promise.race([watcher.synced, given.promise]);
+    // Who waits for it gets the error of a stop. Perhaps nobody waits.
+    listed.catch(() => undefined);
+    this.#members.set(namespace, { watcher, listed, giveUp: given.resolve });
+    watcher.start();
+  }
+
+  #close(namespace: string): void {
+    const member = this.#members.get(namespace);
+    if (member === undefined) return;
+    this.#members.delete(namespace);
+    member.giveUp();
+    const ending = member.watcher.stop().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    this.#options.sink.prune(new Set(), AFTER_ALL, namespace);
+  }
+
+  #adviceAfter(error: unknown, namespace: string | undefined): string | undefined {
+    if (namespace === undefined || this.#served?.selector === undefined || !isForbidden(error)) return undefined;
+    const { collection } = this.#options.target;
+    return `--namespace-selector selects the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its ClusterRole there`;
   }
 
   #covering(namespace: string): Watcher | undefined {
-    return this.#members.find((member) => member.namespace === undefined || member.namespace === namespace)?.watcher;
+    return (this.#members.get(undefined) ?? this.#members.get(namespace))?.watcher;
   }
 }
 

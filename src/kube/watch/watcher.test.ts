@@ -11,6 +11,7 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { HttpKubeApi } from '../http.ts';
+import { ServedNamespaces } from './served-namespaces.ts';
 import { WatchGroup } from './watch-group.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 
@@ -319,7 +320,10 @@ test('a stream is closed after an ERROR event, although the server keeps it open
 test('a group of namespaces is synced when the list of each is complete', async () => {
   script = [open(listEnd(1)), open()];
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
-  const group = new WatchGroup({ api, target, sink: new HeldObjects(), reconnect: RECONNECT }, ['a', 'b']).start();
+  const group = new WatchGroup(
+    { api, target, sink: new HeldObjects(), reconnect: RECONNECT },
+    new ServedNamespaces(['a', 'b']),
+  ).start();
   try {
     const second = await call(1);
     await waitFor(() => group.isSyncedIn('a') || group.isSyncedIn('b'), { intervalMs: 2, message: 'one list' });
@@ -344,7 +348,7 @@ test('the list of one namespace of a group says so, so that the objects of the o
     remove: () => undefined,
     prune: (_keys: unknown, _version: string, namespace?: string) => void pruned.push(namespace),
   };
-  const group = new WatchGroup({ api, target, sink, reconnect: RECONNECT }, ['a', 'b']).start();
+  const group = new WatchGroup({ api, target, sink, reconnect: RECONNECT }, new ServedNamespaces(['a', 'b'])).start();
   try {
     await group.synced;
     assert.deepEqual(new Set(pruned), new Set(['a', 'b']));
@@ -358,7 +362,10 @@ test('after a 410 the list begins without a back-off; until it is complete its n
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
   const sink = new HeldObjects();
-  const group = new WatchGroup({ api, target, sink, reconnect, random: () => 0.9 }, ['a']).start();
+  const group = new WatchGroup(
+    { api, target, sink, reconnect, random: () => 0.9 },
+    new ServedNamespaces(['a']),
+  ).start();
   try {
     await group.synced;
     const second = await call(1);

@@ -23,6 +23,7 @@ import {
   ApiError,
   ConnectionError,
   isBadRequest,
+  isForbidden,
   isGatewayError,
   isGone,
   isInvalid,
@@ -61,6 +62,8 @@ export interface WatcherOptions {
   readonly idleLimitMs?: number;
   /** Called once per stream that failed (not for one that ended as planned). */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
+  /** The permission may be given at any time, or never: after each 403 the next try waits longer, up to 30 s. */
+  readonly isRefusalLasting?: boolean;
   /** Called when a list is older than one before: the server's etcd was restored from a backup. */
   readonly onRollback?: () => void;
 }
@@ -78,6 +81,10 @@ export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   readonly error?: string | undefined;
   /** The error itself. */
   readonly cause?: Error | undefined;
+  /** How the user can fix its failure. */
+  readonly advice?: string | undefined;
+  /** The process is ready without this watch: its API is not installed, or it concerns only what reports the failure. */
+  readonly isExcused?: boolean;
 }
 
 /** A stream that ends as planned, but within this many ms, counts as failed. */
@@ -96,6 +103,7 @@ export class Watcher {
   readonly #options: WatcherOptions;
   readonly #clock: Clock;
   readonly #backoff: Backoff;
+  readonly #refusals: Backoff;
   /** The last try had no answer. */
   #wasUnanswered = false;
   readonly #stop = new AbortController();
@@ -119,6 +127,7 @@ export class Watcher {
     const { random = Math.random, reconnect } = options;
     this.#inPages = options.target.inPages === true;
     this.#backoff = new Backoff({ ...RECONNECT, maxMs: LONGEST_WAIT_MS, random, clock: this.#clock, ...reconnect });
+    this.#refusals = new Backoff({ ...RECONNECT, random, clock: this.#clock, ...reconnect });
     this.#state = { at: 'unlisted', since: this.#clock.monotonic() };
     this.#synced.promise.catch(() => {
       // A stop before the first list is an error only for callers that wait for it.
@@ -157,6 +166,7 @@ export class Watcher {
     if (isConnected(state) && this.#clock.monotonic() - state.stream.lastByteAt >= silentMs) state.stream.close();
   }
 
+  /** The sink gets nothing any more, also of what has arrived. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -234,11 +244,13 @@ export class Watcher {
       signal,
     });
     this.#backoff.opened();
+    this.#refusals.reset();
     this.#hasBookmark = false;
     return new WatchStream(stream, { clock: this.#clock, hasBookmarks: () => this.#sendsBookmarks, idleLimitMs });
   }
 
   #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {
+    this.#stop.signal.throwIfAborted();
     const { api, target, sink } = this.#options;
     switch (type) {
       case 'ADDED':
@@ -272,11 +284,13 @@ export class Watcher {
   }
 
   #list(object: KubeObject, keys: Set<string>): void {
+    this.#stop.signal.throwIfAborted();
     if (this.#options.sink.upsert(object, true)) keys.add(objectKey(object));
   }
 
   #complete(newest: string | undefined, keys: ReadonlySet<string>, resourceVersion: string): void {
     const { sink, onRollback, target } = this.#options;
+    this.#stop.signal.throwIfAborted();
     if (newest !== undefined && isOlder(resourceVersion, newest)) onRollback?.();
     sink.prune(keys, resourceVersion, target.namespace);
     this.#hasSynced = true;
@@ -321,6 +335,7 @@ export class Watcher {
     // After an outage the waits begin short again, because a server that starts refuses some calls.
     const isOutageOver = this.#wasUnanswered && !isUnanswered;
     this.#wasUnanswered = isUnanswered;
+    if (this.#options.isRefusalLasting === true && isForbidden(error)) return this.#refusals.next(retryAfterMs(error));
     // The server accepted a stalled stream, and the idle time replaces the back-off.
     if (isOutageOver || error instanceof StalledWatchError) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));

@@ -15,7 +15,7 @@ import { type ControlPlane, startControlPlane } from '../../servers/control-plan
 import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { Keyferry } from '../../support/keyferry.ts';
-import { reviewRights, rolesIn } from '../../support/permissions.ts';
+import { bindingsIn, reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
@@ -140,6 +140,36 @@ describe('the chart', () => {
     assert.deepEqual(roles[`Role ${RELEASE}`]?.toSorted(), expected.toSorted());
     assert.ok(roles[`Role ${RELEASE}-generator`]);
     assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
+  });
+
+  it('the chart gives a ClusterRole for namespaces alone, and one to bind in each of them, where a label selects them', async () => {
+    const values = { ...BOTH, namespaceSelector: 'team in (a,b)', 'generator.enabled': true };
+    const text = await template(values);
+    const roles = rolesIn(text);
+    assert.deepEqual(roles[`ClusterRole ${RELEASE}`], ['core/namespaces: get list watch']);
+    const expected = [...COPIES, ...MIRRORS, ...CONFIG_MAPS].filter((right) => !right.startsWith('core/namespaces'));
+    const generator = [
+      'externalsecrets: list watch patch',
+      'externalsecrets/status: patch',
+      'secretstores: list watch',
+    ];
+    assert.deepEqual(
+      [...new Set(roles[`ClusterRole ${RELEASE}-namespace`])].toSorted(),
+      [...expected, ...generator.map((right) => `external-secrets.io/${right}`)].toSorted(),
+    );
+    assert.deepEqual(
+      bindingsIn(text).filter(({ text: bound }) => bound.endsWith('-namespace')),
+      [],
+    );
+    assert.ok(argsOf(one(objectsIn(text), 'Deployment')).includes('--namespace-selector=team in (a,b)'));
+    assert.match(
+      await refusal({ ...values, namespaces: ['a'] }),
+      /namespaces and namespaceSelector cannot be combined/,
+    );
+    assert.match(
+      await refusal({ ...values, 'syncSecret.manager.enabled': true }),
+      /namespaceSelector: SyncSecrets need/,
+    );
   });
 
   it('the chart accepts the values of the charts of the originals where they mean something', async () => {

@@ -85,6 +85,8 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
 {{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
 {{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
+{{- if and .Values.namespaceSelector (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaceSelector: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
+{{- if and .Values.namespaces .Values.namespaceSelector }}{{ fail "namespaces and namespaceSelector cannot be combined: each says which namespaces are served" }}{{ end }}
 {{- if and .Values.namespaces .Values.limits.requireConsent }}{{ fail "limits.requireConsent: with namespaces, Keyferry reads no annotations of namespaces" }}{{ end }}
 {{- if and $ccm.enabled (not $ccm.clusterName) }}{{ fail "syncSecret.ccm.clusterName must be the name of the tenant" }}{{ end }}
 {{- toJson (dict "controllers" $controllers "replicator" $replicator "ccm" $ccm) }}
@@ -123,6 +125,7 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
 {{- end }}
 {{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
+{{- with .Values.namespaceSelector }}{{ $args = append $args (printf "--namespace-selector=%s" .) }}{{ end }}
 {{- with .Values.limits }}
 {{- with .sourceNamespaces }}{{ $args = append $args (printf "--source-namespaces=%s" (join "," .)) }}{{ end }}
 {{- with .destinationNamespaces }}{{ $args = append $args (printf "--destination-namespaces=%s" (join "," .)) }}{{ end }}

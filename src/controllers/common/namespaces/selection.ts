@@ -8,6 +8,7 @@
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { clipped } from '../../../runtime/text/texts.ts';
@@ -126,15 +127,19 @@ export function suspectPattern(field: string, text: string, pattern: NamePattern
   return { message: `${field}: "${shown}" matches no namespace: ${advice}`, pattern };
 }
 
-/** @returns `undefined` if the pattern is no name, or the name of a namespace that is served */
+/** The namespaces that Keyferry serves, where it does not serve all. */
+export type Served = Pick<ServedNamespaces, 'flag' | 'selector' | 'has'>;
+
+/** @returns `undefined` if the pattern is no name, or a name in the list of those that are served */
 export function unservedNamespace(
   field: string,
   pattern: NamePattern,
-  served: readonly string[] | undefined,
+  served: Served | undefined,
 ): SuspectPattern | undefined {
   const { literal } = pattern;
-  if (literal === undefined || served === undefined || served.includes(literal)) return undefined;
-  const message = `${field}: "${literal}" is not one of the namespaces that Keyferry serves (--namespaces)`;
+  if (literal === undefined || served === undefined) return undefined;
+  if (served.selector === undefined && served.has(literal)) return undefined;
+  const message = `${field}: "${literal}" is not one of the namespaces that Keyferry serves (${served.flag})`;
   return { message, pattern };
 }
 
@@ -154,7 +159,9 @@ function adviceFor(literal: string, shown: string): string | undefined {
 export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces: Iterable<string>): string[] {
   if (suspects.length === 0) return [];
   const names = [...namespaces];
-  const misread = suspects.slice(0, MAX_TRIED).filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
+  const there = new Set(names);
+  const tried = suspects.filter(({ pattern }) => !there.has(pattern.literal ?? '')).slice(0, MAX_TRIED);
+  const misread = tried.filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
   const reported = misread.slice(0, MAX_REPORTED).map(({ message }) => message);
   const more = misread.length - reported.length;
   return more > 0 ? [...reported, `${more} more patterns look like globs or lists and match no namespace`] : reported;

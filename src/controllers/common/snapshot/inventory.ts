@@ -2,6 +2,8 @@
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../../kube/errors.ts';
 import { listEach, type Listed, type ListOptions } from '../../../kube/list-each.ts';
+import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { type SourceView, sourceView } from '../../../copy/model/claim.ts';
@@ -19,10 +21,10 @@ export interface Collection {
   readonly plural: string;
 }
 
-/** How much of a collection could be listed. */
+/** How much of a collection could be listed. `without`: of several namespaces, those that the caller may not list. */
 export type Coverage =
-  | { readonly extent: 'cluster' | 'namespace' | 'not installed' }
-  | { readonly extent: 'refused'; readonly message: string };
+  | { readonly extent: 'cluster' | 'namespace' | 'not installed'; readonly without?: readonly string[] }
+  | { readonly extent: 'refused'; readonly message: string; readonly without?: undefined };
 
 /** The namespace that is read where the caller may not read the whole cluster, or those that are read in its place. */
 export type Place = string | undefined | readonly string[];
@@ -42,7 +44,8 @@ export function listerOf(api: KubeApi): Lister {
 }
 
 /**
- * Tries the path of a collection in the whole cluster, and without the right to it, that in the given namespace. Of several namespaces, each is tried instead.
+ * Tries the path of a collection in the whole cluster, and without the right to it, that in the given namespace. Of several namespaces, each is tried
+ * instead, and it is enough to have the right in one.
  * @throws the errors of `attempt` except 403 and 404
  */
 export async function tryPermitted(
@@ -53,9 +56,17 @@ export async function tryPermitted(
   const { plural } = collection;
   const served = typeof namespace === 'object' ? namespace : undefined;
   const pathIn = (name: string): string => `${groupPath}/namespaces/${encodeURIComponent(name)}/${plural}`;
+  const without: string[] = [];
   try {
-    for (const path of served?.map(pathIn) ?? [`${groupPath}/${plural}`]) await attempt(path);
-    return { extent: 'cluster' };
+    if (served === undefined) await attempt(`${groupPath}/${plural}`);
+    for (const name of served ?? []) {
+      try {
+        await attempt(pathIn(name));
+      } catch (error) {
+        if (!isForbidden(error) || without.push(name) === served?.length) throw error;
+      }
+    }
+    return { extent: 'cluster', without };
   } catch (error) {
     const [next, ...others] = olderGroupPaths;
     if (isNotFound(error)) {
@@ -93,14 +104,14 @@ export class Inventory {
   /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
   readonly coverage = new Map<string, Coverage>();
   /** The only namespaces that Keyferry reads and writes, and so the only ones that are listed; `undefined`: all. */
-  readonly served: readonly string[] | undefined;
+  readonly served: ServedNamespaces | undefined;
   readonly #home: string | undefined;
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
 
-  /** @param home the namespace that is listed alone where the caller may not list the whole cluster @param served empty for all */
-  constructor(home: string | undefined, served: readonly string[] = []) {
+  /** @param home the namespace that is listed alone where the caller may not list the whole cluster */
+  constructor(home: string | undefined, served?: ServedNamespaces) {
     this.#home = home;
-    this.served = served.length > 0 ? served : undefined;
+    this.served = served;
   }
 
   /** Includes a collection of rules in the lists. @param put takes its objects */
@@ -115,10 +126,11 @@ export class Inventory {
    */
   async list(cluster: string, lister: Lister, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
     const metadata = { metadataOnly: true, signal };
+    const { served } = this;
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
       this.objects.set(resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind));
     };
-    const list = async (collection: Collection, take: (item: KubeObject) => void, options: ListOptions) => {
+    const list = async (collection: Collection, take: (item: KubeObject) => unknown, options: ListOptions) => {
       const { kind } = collection;
       const listed = new Set<ResourceKey>();
       const change = (item: Listed): void => {
@@ -128,18 +140,33 @@ export class Inventory {
       };
       // Before the answers, which come in any order.
       this.coverage.set(kind, { extent: 'cluster' });
-      const found = await lister(collection, this.served ?? this.#home, changes.size === 0 ? take : change, options);
+      const place = collection === NAMESPACES && served !== undefined ? undefined : (served?.names ?? this.#home);
+      const found = await lister(collection, place, changes.size === 0 ? take : change, options);
       this.coverage.set(kind, found);
       if (found.extent === 'refused') return;
+      for (const name of found.without ?? []) served?.leave(name);
       for (const [key, create] of changes) {
         const created = parseResourceKey(key).kind === kind && !listed.has(key) ? create(undefined) : undefined;
         if (created !== undefined) take(created);
       }
     };
-    for (const name of this.served ?? []) this.#assume(name);
-    if (this.served) this.coverage.set(NAMESPACES.kind, { extent: 'cluster' });
+    if (served?.selector !== undefined) {
+      const selected = served.sinkBefore(this.namespaces.sink);
+      const matcher = parseSelector(served.selector);
+      // Not by the server: a change may give a namespace the label, or take it away.
+      await list(
+        NAMESPACES,
+        (item) => matcher.matches(item.metadata.labels ?? {}) && selected.upsert(item, true),
+        metadata,
+      );
+      const found = this.coverage.get(NAMESPACES.kind);
+      if (found?.extent === 'refused') throw new Error(`${served.flag}: ${found.message}`);
+    } else if (served !== undefined) {
+      for (const name of served.names) this.#assume(name);
+      this.coverage.set(NAMESPACES.kind, { extent: 'cluster' });
+    }
     await Promise.all([
-      this.served === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
+      served === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
       ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal })),
       ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata)),
     ]);
@@ -165,7 +192,7 @@ export class Inventory {
 
   /** Whether all objects of a kind in a namespace are known. */
   isListed(kind: string, namespace: string): boolean {
-    if (this.served?.includes(namespace) === false) return false;
+    if (this.served?.has(namespace) === false) return false;
     return this.isWhole(kind) || (namespace === this.#home && !this.isRefused(kind));
   }
 

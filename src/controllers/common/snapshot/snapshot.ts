@@ -19,6 +19,7 @@ import { decide, type Decision, type FactSource, flowsIn, type TargetReader } fr
 import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { reachOf } from '../namespaces/reach.ts';
 import { Contents } from './contents.ts';
@@ -87,7 +88,8 @@ export class Snapshot {
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
-    const inventory = new Inventory(namespace, options.config.namespaces);
+    const { namespaces, namespaceSelector } = options.config;
+    const inventory = new Inventory(namespace, ServedNamespaces.of(namespaces, namespaceSelector));
     const outdated = new Set<RuleKey>();
     const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
     const reach = reachOf(options.config.limits);

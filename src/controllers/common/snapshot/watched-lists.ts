@@ -7,12 +7,15 @@ import type { Kind } from '../../../copy/model/kind.ts';
 import { type KubeApi, METADATA_ONLY } from '../../../kube/api.ts';
 import { isNotFound } from '../../../kube/errors.ts';
 import type { Listed } from '../../../kube/list-each.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { WatchGroup } from '../../../kube/watch/watch-group.ts';
 import { objectKey, type WatchSink } from '../../../kube/watch/watcher.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import { type Collection, type Lister, type Place, type Coverage, tryPermitted } from './inventory.ts';
 
 interface WatchedList {
+  /** Where the objects are. */
+  readonly place: Place;
   /** When the watch was opened. */
   readonly coverage: Coverage;
   /** By namespace and name. */
@@ -37,7 +40,13 @@ export class WatchedLists {
 
   readonly list: Lister = async (collection, namespace, take, { metadataOnly = false, signal } = {}) => {
     const { kind } = collection;
-    const list = this.#lists.get(kind) ?? (await this.#open(collection, namespace, metadataOnly, signal));
+    let list = this.#lists.get(kind);
+    // A label selects other namespaces now.
+    if (list !== undefined && String(list.place) !== String(namespace)) {
+      await list.watcher?.stop();
+      list = undefined;
+    }
+    list ??= await this.#open(collection, namespace, metadataOnly, signal);
     for (const item of list.items.values()) take(item);
     // The API may have been installed since.
     const isInstalled = list.coverage.extent === 'not installed' && list.watcher?.isSynced === true;
@@ -71,6 +80,7 @@ export class WatchedLists {
       await this.#api.request({ method: 'GET', path: tried, query: { limit: 1 }, accept, signal });
       path = served === undefined ? tried : tried.replace(/\/namespaces\/[^/]+/, '');
     });
+    const permitted = served?.filter((name) => coverage.without?.includes(name) !== true);
     const items = new Map<string, Listed>();
     const watcher =
       coverage.extent === 'refused'
@@ -86,9 +96,9 @@ export class WatchedLists {
                 if (!isNotFound(error)) this.#onChange();
               },
             },
-            served,
+            permitted && new ServedNamespaces(permitted),
           ).start();
-    const list = { coverage, items, watcher };
+    const list = { place: namespace, coverage, items, watcher };
     this.#lists.set(collection.kind, list);
     if (coverage.extent === 'cluster' || coverage.extent === 'namespace') {
       await orAborted(watcher?.synced ?? Promise.resolve(), signal, `the list of ${collection.kind}s`);

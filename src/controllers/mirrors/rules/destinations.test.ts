@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { selectedIn } from '../../common/namespaces/selection.ts';
@@ -16,7 +17,7 @@ const THERE: readonly (readonly [string, Record<string, string>])[] = [
 ];
 
 /** The namespaces that are selected, and the problems. */
-function read(destination: SecretMirrorDestination, served?: readonly string[]): readonly [string, readonly string[]] {
+function read(destination: SecretMirrorDestination, served?: ServedNamespaces): readonly [string, readonly string[]] {
   const namespaces = new Namespaces('all');
   for (const [name, labels] of THERE) {
     const metadata = { name, uid: name, resourceVersion: '1', creationTimestamp: '', labels };
@@ -57,7 +58,9 @@ test('with a mistake in an exclusion or a selector, nothing is selected', () => 
     assert.equal(selected, '');
     assert.match(problems.join('\n'), problem);
   }
-  assert.match(read({ namespaceSelector: {} }, ['plain'])[1].join(), /--namespaces/);
+  const labels = { namespaceSelector: { matchLabels: {} } };
+  assert.match(read(labels, new ServedNamespaces(['plain']))[1].join(), /--namespaces/);
+  assert.deepEqual(read(labels, new ServedNamespaces([], 'team=a'))[1], []);
 });
 
 test('the selection is shown as its author and the flags write it', () => {

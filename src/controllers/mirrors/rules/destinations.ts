@@ -4,6 +4,7 @@ import { type NamePattern, type PatternCache, RulePatterns } from '../../../runt
 import {
   type NamespaceSelection,
   selectionOf,
+  type Served,
   type SuspectPattern,
   suspectPattern,
   unservedNamespace,
@@ -28,7 +29,7 @@ const EVERY_NAME = '.*';
 export function readDestinations(
   { namespaces: list = [], namespaceSelector, excludedNamespaces = [] }: SecretMirrorDestination,
   cache: PatternCache,
-  served: readonly string[] | undefined,
+  served: Served | undefined,
   problems: string[],
 ): Destinations {
   if (list.length === 0 && namespaceSelector === undefined) {
@@ -67,13 +68,9 @@ export function readDestinations(
   return { namespaces: { ...selectionOf(matchers), excluded, labels }, suspects };
 }
 
-function readLabels(
-  selector: LabelSelector,
-  served: readonly string[] | undefined,
-  problems: string[],
-): LabelMatcher | undefined {
+function readLabels(selector: LabelSelector, served: Served | undefined, problems: string[]): LabelMatcher | undefined {
   const field = 'spec.destination.namespaceSelector';
-  if (served === undefined) return readSelector(selector, field, problems);
+  if (served === undefined || served.selector !== undefined) return readSelector(selector, field, problems);
   problems.push(
     `${field}: Keyferry does not read the labels of namespaces, because it serves only some (--namespaces)`,
   );

@@ -17,7 +17,12 @@ import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type Choices, choicesOf } from './choices.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { nameProblems } from '../../../runtime/text/dns-names.ts';
-import { type NamespaceSelection, selectionOf, type SuspectPattern } from '../../common/namespaces/selection.ts';
+import {
+  type NamespaceSelection,
+  selectionOf,
+  type Served,
+  type SuspectPattern,
+} from '../../common/namespaces/selection.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
 
@@ -58,7 +63,7 @@ export interface SpecOptions {
   /** Defaults of a `vault` block. */
   readonly vaultDefaults?: VaultDefaults;
   /** The only namespaces that copies can be in. Default: all. */
-  readonly served?: readonly string[] | undefined;
+  readonly served?: Served | undefined;
 }
 
 /** Why nothing is copied for a suspended mirror. */

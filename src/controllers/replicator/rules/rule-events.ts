@@ -3,7 +3,7 @@ import { someOf } from '../../../runtime/text/texts.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
-import { misreadPatterns, type There, unionOf } from '../../common/namespaces/selection.ts';
+import { misreadPatterns, type Served, type There, unionOf } from '../../common/namespaces/selection.ts';
 import { SUSPENDED } from './annotations.ts';
 import type { Targets } from './rule.ts';
 
@@ -44,13 +44,9 @@ export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): 
  * The events for targets in namespaces that are named but not served or do not exist, and for patterns that look like a glob or a list.
  * @param served the only namespaces that copies can be in; `undefined`: all
  */
-export function warningsOf(
-  { groups, suspects }: Targets,
-  there: There,
-  served: readonly string[] | undefined,
-): ReplicatorEvent[] {
+export function warningsOf({ groups, suspects }: Targets, there: There, served: Served | undefined): ReplicatorEvent[] {
   const { names } = unionOf(groups.map((group) => group.namespaces));
-  const others = served === undefined ? [] : [...names].filter((namespace) => !served.includes(namespace));
+  const others = served === undefined ? [] : [...names].filter((namespace) => !served.has(namespace));
   const patterns = misreadPatterns(suspects, there.names());
   const events = patterns.map((message) => warning({ reason: 'MisreadPattern', message }));
   const missing = [...names].filter((namespace) => !there.has(namespace) && !others.includes(namespace));
@@ -58,8 +54,8 @@ export function warningsOf(
     const message = about(missing, 'no such namespace; it gets its copy when it is created');
     events.unshift({ type: 'Normal', reason: 'NoNamespace', message });
   }
-  if (others.length === 0) return events;
-  const message = about(others, 'not among the namespaces that Keyferry serves (--namespaces)');
+  if (served === undefined || others.length === 0) return events;
+  const message = about(others, `not among the namespaces that Keyferry serves (${served.flag})`);
   return [warning({ reason: 'NotServed', message }), ...events];
 }
 

@@ -24,7 +24,13 @@ import type { EngineView, Evaluation, OutOfReach, RuleSet } from '../../../copy/
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, rulesSelecting, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
+import {
+  type NamespaceSelection,
+  rulesSelecting,
+  selectsNow,
+  type Served,
+  unionOf,
+} from '../../common/namespaces/selection.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
@@ -57,7 +63,7 @@ export interface ReplicatorRulesOptions {
   readonly kinds: readonly Kind[];
   readonly namespaces: Namespaces;
   /** The only namespaces that copies can be in; `undefined`: all. */
-  readonly served?: readonly string[] | undefined;
+  readonly served?: Served | undefined;
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   /** The limits may now admit or refuse the rule: evaluate it again. */

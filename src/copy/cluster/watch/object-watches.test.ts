@@ -9,6 +9,8 @@ import { requestToken } from '../../../../test/support/service-account.ts';
 import { loadKubeconfig } from '../../../kube/auth/kubeconfig.ts';
 import { HttpKubeApi } from '../../../kube/http.ts';
 import { ApiError, apiErrorOf, isForbidden } from '../../../kube/errors.ts';
+import { HeldObjects } from '../../../../test/support/held-objects.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { ObjectWatches } from './object-watches.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../../../kube/api.ts';
 import { SECRET } from '../../model/kind.ts';
@@ -286,3 +288,36 @@ test('a 404 that is not about the object does not mean that it was deleted', asy
     index.stop();
   }
 });
+
+for (const [kind, wide] of [
+  ['single', false],
+  ['wide', true],
+] as const) {
+  test(`with ${kind} watches, an object is refused while its namespace is not served, and known again when it is`, async () => {
+    const served = new ServedNamespaces([], 'team=a');
+    const namespaces = served.sinkBefore(new HeldObjects());
+    const home = { metadata: { name: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' } };
+    const index = new ObjectIndex('local', 'Secret', () => undefined);
+    const objectWatches = new ObjectWatches({ api, kind: SECRET, index, served, onKnown: () => undefined });
+    const n = wide ? 91 : 90;
+    const key: ObjectKey = asKey(`local:Secret/default/s${n}`);
+    const isThere = (): boolean => objectWatches.isKnown(key) && index.find(key) !== undefined;
+    try {
+      await create(n);
+      if (wide) objectWatches.watchAll(() => false);
+      objectWatches.follow(key);
+      assert.match(objectWatches.refusalOf(key) ?? '', /default is not one of those .* \(--namespace-selector\)/);
+      namespaces.upsert(home, true);
+      await waitFor(isThere, { message: 'it to be known' });
+      assert.equal(objectWatches.refusalOf(key), undefined);
+      namespaces.remove(home);
+      assert.deepEqual([objectWatches.isKnown(key), index.find(key)], [false, undefined]);
+      assert.match(objectWatches.refusalOf(key) ?? '', /default is not one of those/);
+      assert.deepEqual(objectWatches.health, []);
+      namespaces.upsert(home, true);
+      await waitFor(isThere, { message: 'it to be known again' });
+    } finally {
+      await objectWatches.stop();
+    }
+  });
+}

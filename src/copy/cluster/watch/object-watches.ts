@@ -6,7 +6,8 @@
  * so that an object can move from one watch to another. A Role that forbids the watch of the whole collection keeps single-object watches,
  * however many they are.
  * - An object is *known* when a list or GET that started after `follow` is complete.
- * - Where only some namespaces are served, the wide watch is one for each of them, and objects of other namespaces are refused without a request.
+ * - Where only some namespaces are served, the wide watch is one for each of them, and objects of other namespaces are refused without a request. A
+ *   namespace that is served later, or no longer, changes that for the objects in it.
  * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that are relevant for
  *   it are kept besides the followed ones.
  *
@@ -21,8 +22,9 @@ import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../../kube/api.
 import { isForbidden, retryAfterMs } from '../../../kube/errors.ts';
 import { sleep } from '../../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../../runtime/queue/backoff.ts';
-import { WatchGroup } from '../../../kube/watch/watch-group.ts';
-import { Watcher, type WatcherOptions } from '../../../kube/watch/watcher.ts';
+import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import { WatchGroup, type WatchGroupOptions } from '../../../kube/watch/watch-group.ts';
+import { Watcher } from '../../../kube/watch/watcher.ts';
 import type { BackendWatch } from '../../engine/backend.ts';
 import { collectionPath, type Kind } from '../../model/kind.ts';
 import { getObject } from '../objects/get-object.ts';
@@ -34,11 +36,11 @@ export interface ObjectWatchesOptions {
   readonly kind: Kind;
   readonly index: ObjectIndex;
   /** The only namespaces whose objects are read; `undefined`: all. */
-  readonly served?: readonly string[] | undefined;
+  readonly served?: ServedNamespaces | undefined;
   /** Most single-object watches. Each takes about 200 KiB of memory. Default 40. */
   readonly singlesLimit?: number;
   readonly watcher?:
-    | Pick<WatcherOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
+    | Pick<WatchGroupOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
   /** An object is now known to exist or not, or the server refuses to say (`refusalOf`). */
   readonly onKnown: (key: ObjectKey) => void;
@@ -73,6 +75,11 @@ export class ObjectWatches {
     this.#options = options;
     this.#limit = options.singlesLimit ?? 40;
     this.#feed = options.index.feed((meta) => this.#accepts(meta));
+    options.served?.onChange((namespace) => {
+      const keys = [...this.#followed.keys()].filter((key) => isIn(key, namespace));
+      for (const key of keys) this.#forget(key);
+      for (const key of keys) this.#begin(key);
+    });
   }
 
   /** Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`. */
@@ -85,11 +92,16 @@ export class ObjectWatches {
   follow(key: ObjectKey): void {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
-    if (users > 0 || this.#stopped) return;
+    if (users === 0) this.#begin(key);
+  }
+
+  /** Learns of a followed object. */
+  #begin(key: ObjectKey): void {
+    if (this.#stopped) return;
     const { namespace } = parseResourceKey(key);
     const { served } = this.#options;
-    if (served?.includes(namespace) === false) {
-      this.#refuse(key, `the namespace ${namespace} is not one of those that Keyferry serves (--namespaces)`);
+    if (served !== undefined && !this.#isServed(key)) {
+      this.#refuse(key, `the namespace ${namespace} is not one of those that Keyferry serves (${served.flag})`);
       return;
     }
     const isMany = this.#followed.size > this.#limit && !this.#isWideForbidden;
@@ -105,6 +117,11 @@ export class ObjectWatches {
       return;
     }
     if (!this.#followed.delete(key)) return;
+    this.#forget(key);
+    if (this.#isRelevant === undefined && this.#followed.size < this.#limit / 2) this.#closeWideWatch();
+  }
+
+  #forget(key: ObjectKey): void {
     this.#known.delete(key);
     this.#refusals.delete(key);
     this.#closeSingle(key);
@@ -112,7 +129,6 @@ export class ObjectWatches {
     const record = this.#options.index.find(key);
     const isKept = record !== undefined && this.#isRelevant?.(record) === true;
     if (!isKept) this.#feed.withdraw(namespace, name);
-    if (this.#isRelevant === undefined && this.#followed.size < this.#limit / 2) this.#closeWideWatch();
   }
 
   /** Whether an object that is not in the index does not exist. */
@@ -155,7 +171,8 @@ export class ObjectWatches {
         const keys = [...this.#followedNow];
         this.#followedNow.clear();
         if (this.#stopped || this.#wide !== undefined) return;
-        for (const one of keys) if (this.#followed.has(one) && !this.#singles.has(one)) this.#openSingle(one);
+        const isDue = (one: ObjectKey): boolean => this.#followed.has(one) && !this.#singles.has(one);
+        for (const one of keys) if (isDue(one) && this.#isServed(one)) this.#openSingle(one);
       });
     }
     this.#followedNow.add(key);
@@ -223,8 +240,13 @@ export class ObjectWatches {
     return resourceKey(index.cluster, kind.kind, namespace, name);
   }
 
+  #isServed(key: ObjectKey): boolean {
+    return this.#options.served?.has(parseResourceKey(key).namespace) !== false;
+  }
+
   /** Gets an object that the wide watch may have skipped. */
   #lookUp(key: ObjectKey): void {
+    if (!this.#isServed(key)) return;
     if (this.#options.index.find(key) !== undefined) {
       this.#markKnown(key);
       return;
@@ -248,7 +270,7 @@ export class ObjectWatches {
     const { signal } = this.#stop;
     const backoff = new Backoff({ ...RECONNECT, ...watcher?.reconnect });
     try {
-      for (;;) {
+      while (this.#isServed(key)) {
         lookUp.stale = false;
         try {
           const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
@@ -275,11 +297,13 @@ export class ObjectWatches {
   #openWideWatch(): WatchGroup {
     const { api, kind, watcher, served } = this.#options;
     const { sink } = this.#feed;
-    const options: WatcherOptions = {
+    const options: WatchGroupOptions = {
       ...watcher,
-      onTrouble: (error, retryInMs) => {
-        watcher?.onTrouble?.(error, retryInMs);
-        if (isForbidden(error) && this.#isRelevant === undefined) this.#keepSingles();
+      onTrouble: (error, retryInMs, missing) => {
+        watcher?.onTrouble?.(error, retryInMs, missing);
+        if (missing === undefined && isForbidden(error) && this.#isRelevant === undefined) this.#keepSingles();
+        for (const key of missing === undefined ? [] : this.#followed.keys())
+          if (isIn(key, missing?.namespace)) this.#noteRefusal(key, error);
       },
       api,
       target: {
@@ -297,7 +321,7 @@ export class ObjectWatches {
           sink.remove(object);
         },
         prune: (keys, resourceVersion, only) => {
-          const isListed = (key: ObjectKey): boolean => isIn(key, only ?? served);
+          const isListed = (key: ObjectKey): boolean => this.#isServed(key) && isIn(key, only);
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion, only);
           for (const key of this.#followed.keys()) if (!this.#known.has(key) && isListed(key)) this.#lookUp(key);
@@ -314,8 +338,7 @@ export class ObjectWatches {
     if (this.#wide === undefined) return;
     this.#close(this.#wide);
     this.#wide = undefined;
-    const { served } = this.#options;
-    for (const key of this.#followed.keys()) if (!this.#singles.has(key) && isIn(key, served)) this.#openSingle(key);
+    for (const key of this.#followed.keys()) if (!this.#singles.has(key) && this.#isServed(key)) this.#openSingle(key);
   }
 
   /** Later, because the wide watch is in the call that reports its failure. */
@@ -342,9 +365,7 @@ export class ObjectWatches {
   }
 }
 
-/** @param namespaces one or several; `undefined`: all */
-function isIn(key: ObjectKey, namespaces: string | readonly string[] | undefined): boolean {
-  if (namespaces === undefined) return true;
-  const { namespace } = parseResourceKey(key);
-  return typeof namespaces === 'string' ? namespace === namespaces : namespaces.includes(namespace);
+/** @param namespace `undefined`: all */
+function isIn(key: ObjectKey, namespace: string | undefined): boolean {
+  return namespace === undefined || parseResourceKey(key).namespace === namespace;
 }

@@ -38,6 +38,8 @@ export interface TargetReconcilerOptions extends FactSource {
   /** Of another cluster; `undefined`: the targets are in the cluster of this process. */
   readonly reachability: Reachability | undefined;
   readonly sources: Sources;
+  /** Whether objects in the namespace may be read and written. Default: in all. */
+  readonly isServed?: ((namespace: string) => boolean) | undefined;
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
   /** A claim's outcome has changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;

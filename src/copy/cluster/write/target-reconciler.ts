@@ -4,7 +4,7 @@
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
-import type { ObjectKey } from '../../model/keys.ts';
+import { namespaceOf, type ObjectKey } from '../../model/keys.ts';
 import type { Flows } from '../../book/cycles.ts';
 import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
 import type { Facts } from '../../plan/facts.ts';
@@ -53,6 +53,8 @@ export class TargetReconciler {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
         const decision = await decide(target, this.#options, run, signal);
+        // Otherwise its rules are about to drop their claims. They claim the target again when its namespace is served.
+        if (this.#options.isServed?.(namespaceOf(target)) === false) return undefined;
         const result = await this.#act(decision, run);
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;

@@ -1,0 +1,166 @@
+/** The watches of namespaces that come and go, against a scripted server on loopback. */
+import assert from 'node:assert/strict';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+
+import { HeldObjects } from '../../../test/support/held-objects.ts';
+import { staticCredentials } from '../../../test/support/static-credentials.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { added, listEnd, status } from '../../../test/support/watch-lines.ts';
+import type { KubeObject } from '../api.ts';
+import { HttpKubeApi } from '../http.ts';
+import { ServedNamespaces } from './served-namespaces.ts';
+import { WatchGroup } from './watch-group.ts';
+
+interface Stream {
+  readonly response: ServerResponse;
+  isOpen: boolean;
+}
+
+let server: Server;
+let api: HttpKubeApi;
+/** The requests for each namespace. */
+let streams: Map<string, Stream[]>;
+/** The namespaces in which nothing may be watched. */
+let forbidden: Set<string>;
+
+before(async () => {
+  server = createServer((request, response) => {
+    const namespace = /namespaces\/([^/]+)\//.exec(request.url ?? '')?.[1] ?? '';
+    const stream = { response, isOpen: true };
+    response.once('close', () => (stream.isOpen = false));
+    streams.set(namespace, [...(streams.get(namespace) ?? []), stream]);
+    if (forbidden.has(namespace)) {
+      response.writeHead(403, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(status(403, 'Forbidden')));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write(added(`of-${namespace}`, 5, namespace) + listEnd(6));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(`http://127.0.0.1:${port}`);
+  const credentials = staticCredentials({});
+  api = new HttpKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
+});
+
+beforeEach(() => {
+  streams = new Map();
+  forbidden = new Set();
+});
+
+afterEach(() => {
+  for (const { response } of [...streams.values()].flat()) response.destroy();
+});
+
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const openIn = (namespace: string): number => (streams.get(namespace) ?? []).filter(({ isOpen }) => isOpen).length;
+
+function scene() {
+  const served = new ServedNamespaces([], 'team=a');
+  const held = new HeldObjects();
+  const namespaces = served.sinkBefore(new HeldObjects());
+  const object = (name: string): KubeObject => {
+    return { metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } };
+  };
+  const troubles: string[] = [];
+  const group = new WatchGroup(
+    {
+      api,
+      target: { collection: 'things', path: '/api/v1/things', metadataOnly: true },
+      sink: held,
+      reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
+      onTrouble: (_error, _retryInMs, missing) => {
+        troubles.push(missing === undefined ? 'other' : `${missing.namespace} ${missing.isKnown}`);
+      },
+    },
+    served,
+  ).start();
+  return {
+    group,
+    held,
+    troubles,
+    come: (name: string) => namespaces.upsert(object(name), true),
+    leave: (name: string) => namespaces.remove(object(name)),
+    listed: (...names: string[]) => namespaces.prune(new Set(names), '1'),
+    [Symbol.asyncDispose]: async () => await group.stop(),
+  };
+}
+
+test('the group waits for the namespaces that are there first, and for no later one', async () => {
+  await using group = scene();
+  let isSynced = false;
+  void group.group.synced.then(() => (isSynced = true));
+  group.come('a');
+  await waitFor(() => group.group.isSyncedIn('a'), { message: 'the list of a' });
+  assert.equal(isSynced, false, 'more namespaces may come');
+  group.listed('a');
+  await group.group.synced;
+  group.come('b');
+  await group.group.synced;
+  await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
+});
+
+test('the objects of a namespace that leaves are gone at once, its stream ends, and what arrives then is ignored', async () => {
+  await using group = scene();
+  group.come('a');
+  group.come('b');
+  await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
+  const [stream] = streams.get('a') ?? [];
+  // It may be in the buffers of the client when the watch is closed.
+  stream?.response.write(added('late', 7, 'a'));
+  group.leave('a');
+  assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
+  assert.deepEqual(
+    group.group.health.map(({ name }) => name),
+    ['things/b'],
+  );
+  await waitFor(() => openIn('a') === 0, { message: 'the end of the stream' });
+  assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
+  group.come('a');
+  await waitFor(() => group.held.objects.has('a/of-a'), { message: 'the object after the return' });
+  assert.equal(openIn('a'), 1);
+});
+
+test('a namespace that comes and leaves many times leaves no stream open', async () => {
+  await using group = scene();
+  for (let flip = 0; flip < 20; flip += 1) {
+    group.come('a');
+    group.leave('a');
+  }
+  group.come('b');
+  await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
+  await waitFor(() => openIn('a') === 0, { message: 'the end of the streams' });
+  assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
+});
+
+test('a namespace without permissions delays nobody, is excused with an advice, and is read when it gets them', async () => {
+  forbidden.add('a');
+  await using group = scene();
+  group.come('a');
+  group.come('b');
+  group.listed('a', 'b');
+  await group.group.synced;
+  await waitFor(() => group.troubles.length > 1, { message: 'the second refusal' });
+  assert.deepEqual(group.troubles.slice(0, 2), ['a false', 'a true']);
+  const [health] = group.group.health;
+  assert.deepEqual([health?.connected, health?.isExcused], [false, true]);
+  assert.match(health?.advice ?? '', /--namespace-selector selects the namespace a, .* no permission/);
+  forbidden.clear();
+  await waitFor(() => group.held.objects.has('a/of-a'), { message: 'the object after the Role' });
+  assert.equal(group.group.health[0]?.isExcused, undefined);
+});
+
+test('a stopped group follows no namespace', async () => {
+  const group = scene();
+  await group.group.stop();
+  group.come('a');
+  assert.deepEqual([group.group.health, streams.size], [[], 0]);
+});

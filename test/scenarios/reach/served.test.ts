@@ -1,0 +1,296 @@
+/**
+ * `--namespace-selector`: the served namespaces come and go with their label. The operator has the rights that the chart gives it: it reads
+ * namespaces everywhere, and everything else only where an administrator has bound its ClusterRole.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+
+import { statusSchema } from '../../../scripts/reports/schemas.ts';
+import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { waitForRights } from '../../support/permissions.ts';
+import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { RunningProgram, runProgram } from '../cli/program.ts';
+import { FINALIZER, labels, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
+
+const NAME = 'keyferry';
+const USER = serviceAccountUser(NAME, NAME);
+const RBAC = 'rbac.authorization.k8s.io';
+const SELECTOR = '--namespace-selector=team=a';
+const RULES = new URL('../../../deploy/helm/keyferry/files/rules/', import.meta.url);
+
+describe('keyferry run --namespace-selector', () => {
+  let scene: MirrorScene;
+  let kubeconfig: string;
+  let operator: Keyferry;
+
+  const start = async (): Promise<void> => {
+    operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator', SELECTOR] });
+  };
+  const label = async (namespace: string, team: string | null): Promise<unknown> =>
+    await scene.api.patch(`/api/v1/namespaces/${namespace}`, labels({ team }));
+  /** What an administrator does: the RoleBinding of docs/install.md. */
+  const bind = async (namespace: string): Promise<void> => {
+    await scene.api.create({
+      apiVersion: `${RBAC}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: NAME, namespace },
+      roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: `${NAME}-namespace` },
+      subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: NAME }],
+    });
+    await waitForRights(scene.api, { user: USER, groups: [] }, namespace, ['core/secrets: list']);
+  };
+  /** A namespace that Keyferry may serve. */
+  const open = async (...namespaces: readonly string[]): Promise<void> => {
+    await scene.namespaces(...namespaces);
+    for (const namespace of namespaces) await bind(namespace);
+  };
+  const annotated = async (namespace: string, name: string, values: object): Promise<unknown> =>
+    await scene.secret(namespace, name, { password: 'x' }, { metadata: { annotations: values } });
+  const copyVersion = async (namespace: string, name: string): Promise<string> =>
+    (await scene.api.get(secretPath(namespace, name))).metadata.resourceVersion;
+  /** The watches in a namespace that are open, as the metrics show them. */
+  const watchesIn = async (namespace: string): Promise<number> => {
+    const text = await operator.metrics();
+    return text
+      .split('\n')
+      .filter((line) => line.startsWith('keyferry_watch_connected{') && line.includes(`/${namespace}"`)).length;
+  };
+  const requests = (namespace: string): string[] => {
+    const entries = readAuditLog(scene.plane, USER).filter((entry) => entry.uri.includes(`/namespaces/${namespace}/`));
+    return entries.map(({ verb, uri }) => `${verb} ${uri}`);
+  };
+
+  before(async () => {
+    scene = await MirrorScene.open({ controllerManager: false, audit: true });
+    const rules = ['copies', 'mirrors', 'replicator'].flatMap((file): Json[] =>
+      parse(readFileSync(new URL(`${file}.yaml`, RULES), 'utf8')),
+    );
+    const isOfNamespaces = ({ resources }: Json): boolean => resources.includes('namespaces');
+    const role = (name: string, some: Json[]): Json => {
+      return { apiVersion: `${RBAC}/v1`, kind: 'ClusterRole', metadata: { name }, rules: some };
+    };
+    await scene.namespaces(NAME, 'bare', 'other');
+    await scene.api.apply([
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace: NAME } },
+      role(NAME, rules.filter(isOfNamespaces)),
+      role(
+        `${NAME}-namespace`,
+        rules.filter((rule) => !isOfNamespaces(rule)),
+      ),
+      {
+        apiVersion: `${RBAC}/v1`,
+        kind: 'ClusterRoleBinding',
+        metadata: { name: NAME },
+        roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: NAME },
+        subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: NAME }],
+      },
+    ]);
+    await open('home', 'one');
+    await waitForRights(scene.api, { user: USER, groups: [] }, '', ['core/namespaces: list watch']);
+    kubeconfig = await scene.plane.writeKubeconfig({
+      token: await requestToken(scene.api, NAME, NAME),
+      namespace: NAME,
+    });
+    await label('home', 'a');
+    await label('bare', 'a');
+  });
+
+  after(async () => {
+    await scene.close();
+  });
+
+  it('a namespace without permissions delays neither the start nor the others; log and probe name it', async () => {
+    await scene.secret('home', 'db', { password: 'x' });
+    await scene.mirror('db', ['home', 'one', 'other'], { destination: { name: 'copy' } }, 'home');
+    await start();
+    await scene.copied('home', 'copy', { password: 'x' });
+    const { status, text } = await operator.probe('/readyz?verbose');
+    assert.equal(status, 200);
+    assert.match(text, /selects the namespace bare, where Keyferry has no permission/);
+    const warnings = operator.logs().filter(({ level, advice }) => level === 'warn' && /bare/.test(advice));
+    // One for each watch: the later tries are not worth a line.
+    assert.ok(warnings.length > 0 && warnings.length <= 4, JSON.stringify(warnings));
+    await scene.ready('db', 'Synced', /"one" is not one of .* Keyferry serves \(--namespace-selector\)/, 'home');
+    assert.equal(await scene.find('one', 'copy'), undefined);
+  });
+
+  it('the label brings the copies at once; without the label they stay as they are, and nothing is read or written', async () => {
+    await label('one', 'a');
+    await scene.copied('one', 'copy', { password: 'x' }, 2000);
+    await label('one', null);
+    await waitFor(async () => (await watchesIn('one')) === 0, { message: 'the watches in one to end' });
+    const before = await copyVersion('one', 'copy');
+    const made = requests('one').length;
+    await scene.change('home', 'db', { password: 'y' });
+    await scene.copied('home', 'copy', { password: 'y' });
+    await scene.ready('db', 'Synced', /"one" is not one of/, 'home');
+    assert.equal(await copyVersion('one', 'copy'), before);
+    assert.deepEqual(requests('one').slice(made), []);
+    await label('one', 'a');
+    await scene.copied('one', 'copy', { password: 'y' });
+  });
+
+  it('a mirror that is deleted leaves the copies where the label is gone, and takes them when it is back', async () => {
+    await scene.mirror('brief', ['home', 'one'], { source: { name: 'db' }, destination: { name: 'brief' } }, 'home');
+    await scene.copied('one', 'brief', { password: 'y' });
+    await label('one', null);
+    await waitFor(async () => (await watchesIn('one')) === 0, { message: 'the watches in one to end' });
+    await scene.api.delete(mirrorPath('brief', 'home'));
+    await scene.gone(mirrorPath('brief', 'home'), secretPath('home', 'brief'));
+    assert.ok(await scene.find('one', 'brief'));
+    await label('one', 'a');
+    await scene.gone(secretPath('one', 'brief'));
+  });
+
+  it('rules in a namespace without the label rest: their copies stay, also when a rule is gone, until the label is back', async () => {
+    await open('rules');
+    await label('rules', 'a');
+    await scene.secret('rules', 'from', { password: 'x' });
+    await scene.mirror('from', ['home'], {}, 'rules');
+    await annotated('rules', 'pushed', { 'k8s-replicator/replicate-to': 'home/pushed' });
+    await scene.copied('home', 'from', { password: 'x' });
+    await waitFor(async () => await scene.find('home', 'pushed'), { message: 'the pushed copy' });
+    await label('rules', null);
+    await waitFor(async () => (await watchesIn('rules')) === 0, { message: 'the watches in rules to end' });
+    const made = requests('rules').length;
+    const versions = [await copyVersion('home', 'from'), await copyVersion('home', 'pushed')];
+    await scene.api.delete(mirrorPath('from', 'rules'));
+    await scene.api.delete(secretPath('rules', 'pushed'));
+    // The operator decides on the copies again: one of them changes, and others after it are written.
+    await scene.api.patch(secretPath('home', 'pushed'), labels({ touched: 'yes' }));
+    await scene.change('home', 'db', { password: 'z' });
+    await scene.copied('home', 'copy', { password: 'z' });
+    assert.equal(await copyVersion('home', 'from'), versions[0]);
+    assert.ok(await scene.find('home', 'pushed'));
+    const { metadata } = await scene.api.get(mirrorPath('from', 'rules'));
+    assert.deepEqual(metadata.finalizers, [FINALIZER]);
+    assert.deepEqual(requests('rules').slice(made), []);
+    await label('rules', 'a');
+    await scene.gone(mirrorPath('from', 'rules'), secretPath('home', 'from'), secretPath('home', 'pushed'));
+  });
+
+  it('a source in a namespace without the label is refused by name, and its copy keeps the content', async () => {
+    await open('sources');
+    await label('sources', 'a');
+    await annotated('sources', 'wanted', { 'k8s-replicator/replication-allowed': 'true' });
+    await annotated('home', 'pulled', { 'k8s-replicator/replicate-from': 'sources/wanted' });
+    const data = async (): Promise<unknown> => (await scene.api.get(secretPath('home', 'pulled'))).data;
+    const content = scene.data({ password: 'x' });
+    await waitFor(
+      async () => {
+        const { metadata } = await scene.api.get(secretPath('home', 'pulled'));
+        return metadata.annotations['k8s-replicator/replicated-from-version'] !== undefined;
+      },
+      { message: 'the content' },
+    );
+    await label('sources', null);
+    const refused = async (): Promise<boolean> => {
+      const events = await scene.api.list('/api/v1/namespaces/home/events', {
+        fieldSelector: 'involvedObject.name=pulled',
+      });
+      return events.some(({ message }) =>
+        /sources is not one of those that Keyferry serves|no permission to read/.test(message),
+      );
+    };
+    await waitFor(refused, { message: 'the event' });
+    assert.deepEqual(await data(), content);
+    await scene.change('sources', 'wanted', { password: 'new' });
+    await label('sources', 'a');
+    await waitFor(async () => JSON.stringify(await data()) === JSON.stringify(scene.data({ password: 'new' })), {
+      message: 'the new content after the label is back',
+    });
+  });
+
+  it('a namespace gets its copies when its Role is there, without a restart', async () => {
+    await scene.secret('home', 'late', { password: 'x' });
+    await scene.mirror('late', ['bare'], {}, 'home');
+    await scene.ready('late', 'SyncError', /namespace bare: Forbidden/, 'home');
+    await bind('bare');
+    await scene.copied('bare', 'late', { password: 'x' });
+    await waitFor(async () => !/bare, where/.test((await operator.probe('/readyz?verbose')).text), {
+      timeoutMs: 60_000,
+      message: 'the probe to be silent about bare',
+    });
+  });
+
+  it('a label that flips leaves one watch for each collection, and the copies that it ends with', async () => {
+    await open('flips');
+    await scene.secret('home', 'flip', { password: 'x' });
+    await scene.mirror('flip', ['flips'], {}, 'home');
+    const steady = await watchesIn('home');
+    for (let flip = 0; flip < 25; flip += 1) {
+      await label('flips', 'a');
+      await label('flips', null);
+    }
+    await label('flips', 'a');
+    await scene.copied('flips', 'flip', { password: 'x' });
+    await waitFor(async () => (await watchesIn('flips')) === steady, { message: `${steady} watches` });
+    await label('flips', null);
+    await waitFor(async () => (await watchesIn('flips')) === 0, { message: 'no watch' });
+  });
+
+  it('status, plan and explain read the namespaces with the label; a list of names beside it is a usage error', async () => {
+    const flags = ['--kubeconfig', kubeconfig];
+    const { code, stdout, stderr } = await runProgram(['status', ...flags, SELECTOR, '-o', 'json']);
+    assert.equal(code, 0, stderr);
+    const seen = statusSchema.parse(JSON.parse(stdout));
+    const served = ['bare', 'home', 'one', 'rules', 'sources'];
+    assert.equal(seen.notes[0], `Only the namespaces that Keyferry serves are included: ${served.join(', ')}`);
+    assert.ok(seen.rules.some(({ name, state }) => name === 'db' && state === 'Active'));
+    const explained = await runProgram(['explain', 'secret', 'one/copy', ...flags, SELECTOR]);
+    assert.match(explained.stdout, /SecretMirror home\/db/, explained.stderr);
+    const manifest = JSON.stringify(await scene.api.get(mirrorPath('db', 'home')));
+    // `plan` needs the rights to all kinds of rules, as with `--namespaces`.
+    const planned = await runProgram(['plan', '--kubeconfig', scene.plane.kubeconfigPath, SELECTOR, '-'], manifest);
+    assert.equal(planned.code, 0, planned.stderr);
+    const both = await runProgram(['status', ...flags, SELECTOR, '--namespaces=home']);
+    assert.deepEqual([both.code, /--namespaces and --namespace-selector/.test(both.stderr)], [2, true], both.stderr);
+  });
+
+  it('status -w follows the namespaces with the label, and status notes those that the caller may not read', async () => {
+    await scene.namespaces('unread');
+    await label('unread', 'a');
+    await using watch = new RunningProgram(['status', '-w', '--kubeconfig', kubeconfig, SELECTOR]);
+    await watch.seen('stdout', /Secrets in unread are not included: no permission to list them/);
+    await scene.secret('flips', 'rule', { password: 'x' });
+    await scene.mirror('rule', ['home'], {}, 'flips');
+    await label('flips', 'a');
+    await watch.seen('stdout', /rule added {2}SecretMirror flips\/rule /);
+    assert.deepEqual(await watch.interrupt(), [0, null]);
+    await label('unread', null);
+  });
+
+  it('a restart serves the same namespaces, and leaves the copies in the others', async () => {
+    await label('one', null);
+    await waitFor(async () => (await watchesIn('one')) === 0, { message: 'the watches in one to end' });
+    const before = await copyVersion('one', 'copy');
+    await operator.kill9();
+    await scene.change('home', 'db', { password: 'again' });
+    await start();
+    await scene.copied('home', 'copy', { password: 'again' });
+    assert.equal(await copyVersion('one', 'copy'), before);
+    await label('one', 'a');
+    await scene.copied('one', 'copy', { password: 'again' });
+  });
+
+  it('the probe of a replicator alone, in the format of the original, is good where only some namespaces are served', async () => {
+    for (const flag of [SELECTOR, '--namespaces=home,one']) {
+      const alone = await scene.operator({ kubeconfig, args: ['--controllers=replicator', flag] });
+      await waitFor(async () => (await alone.probe('/healthz')).status === 200, { message: `/healthz with ${flag}` });
+      await alone.kill9();
+    }
+  });
+
+  it('never reads or writes in a namespace that never had the label', () => {
+    assert.deepEqual(requests('other'), []);
+    assert.deepEqual(
+      requests(NAME).filter((request) => /secrets|mirrors|configmaps/.test(request)),
+      [],
+    );
+  });
+});
