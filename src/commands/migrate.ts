@@ -151,6 +151,11 @@ class Migration {
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
     requireCoverage(snapshot, '', '; the command reads the whole cluster');
+    for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
+      // An unread object may use one that would be deleted.
+      if (without.length > 0)
+        throw new Error(`no permission to list ${kind}s in ${without.join(', ')}; the command reads all`);
+    }
     return snapshot;
   }
 

@@ -12,13 +12,14 @@ import { pathIn, WatchGroup, type WatchGroupOptions } from '../../kube/watch/wat
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { Backend, BackendWatch, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
-import { kindOf, namespaceOf, type ObjectKey } from '../model/keys.ts';
+import { kindOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
 import { KubeStore } from './objects/store.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
 import type { TargetReconcilerOptions } from './write/target-actions.ts';
+import { orphanActions } from './write/out-of-sight.ts';
 import { TargetReconciler } from './write/target-reconciler.ts';
 
 export interface ClusterOptions {
@@ -164,7 +165,7 @@ export class Cluster implements Backend {
   }
 
   #openTargets(store: KubeStore): TargetReconciler {
-    const { engine, onWrite, clock, isHome, served } = this.#options;
+    const { api, engine, onWrite, clock, isHome, served } = this.#options;
     return new TargetReconciler({
       store,
       reachability: isHome ? undefined : this.reachability,
@@ -172,9 +173,7 @@ export class Cluster implements Backend {
       sources: engine.backends,
       hasNamespace: (name) => this.hasNamespace(name),
       isServed: (namespace) => served?.has(namespace) !== false,
-      // Nothing is known of the rules of a namespace that is not served, and nothing is read there.
-      orphanActionOf: async (owner, ...orphan) =>
-        served?.has(namespaceOf(owner)) === false ? 'keep' : await engine.orphanActionOf(owner, ...orphan),
+      orphanActionOf: orphanActions(api, engine.claims, served, engine.orphanActionOf),
       onOutcome: (...change) => engine.outcomeChanged(...change),
       onWrite,
       now: () => clock.now(),

@@ -278,6 +278,22 @@ describe('keyferry run --namespace-selector', () => {
     await scene.copied('one', 'copy', { password: 'again' });
   });
 
+  it('a namespace that is deleted while nothing runs takes the copies of its rules elsewhere with it', async () => {
+    await open('doomed');
+    await label('doomed', 'a');
+    await annotated('doomed', 'last', { 'k8s-replicator/replicate-to': 'home/last' });
+    await waitFor(async () => await scene.find('home', 'last'), { message: 'the pushed copy' });
+    await operator.kill9();
+    await scene.api.delete(secretPath('doomed', 'last'));
+    const path = '/api/v1/namespaces/doomed';
+    await scene.api.delete(path);
+    // There is no controller manager that would do this.
+    await scene.api.replace(`${path}/finalize`, { ...(await scene.api.get(path)), spec: { finalizers: [] } });
+    await scene.gone(path);
+    await start();
+    await scene.gone(secretPath('home', 'last'));
+  });
+
   it('the probe of a replicator alone, in the format of the original, is good where only some namespaces are served', async () => {
     for (const flag of [SELECTOR, '--namespaces=home,one']) {
       const alone = await scene.operator({ kubeconfig, args: ['--controllers=replicator', flag] });

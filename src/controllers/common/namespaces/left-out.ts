@@ -49,25 +49,26 @@ export class LeftOut {
   readonly home: string;
   /** How many namespaces the rule copies into. */
   reached = 0;
-  readonly #groups = new Map<Refusal, { readonly named: string[]; others: number }>();
+  readonly #groups = new Map<Refusal, { readonly named: Set<string>; readonly others: Set<string> }>();
 
   constructor(home: string) {
     this.home = home;
   }
 
   add(refusal: Refusal, namespace: string, isNamed: boolean): void {
-    const group = getOrCreate(this.#groups, refusal, () => ({ named: [], others: 0 }));
-    if (isNamed) group.named.push(namespace);
-    else group.others += 1;
+    // A rule may have several targets in one namespace.
+    const { named, others } = getOrCreate(this.#groups, refusal, () => ({ named: new Set(), others: new Set() }));
+    (isNamed ? named : others).add(namespace);
   }
 
   /** `undefined`: none was left out. */
   get outOfReach(): OutOfReach | undefined {
-    const causes = Array.from(this.#groups, ([refusal, { named, others }]) => {
-      const parts = named.length === 0 ? [] : [`${plural(named.length)} ${someOf(named.toSorted(), NAMED)}`];
-      if (others > 0) parts.push(`${others} ${named.length > 0 ? 'other ' : ''}${plural(others)}`);
-      const cause = refusalCause(refusal, this.home, parts.join(' and '), named.length + others);
-      return { ...cause, isNamed: named.length > 0 || this.reached === 0 };
+    const causes = Array.from(this.#groups, ([refusal, { named, others: all }]) => {
+      const others = [...all].filter((namespace) => !named.has(namespace)).length;
+      const parts = named.size === 0 ? [] : [`${plural(named.size)} ${someOf([...named].toSorted(), NAMED)}`];
+      if (others > 0) parts.push(`${others} ${named.size > 0 ? 'other ' : ''}${plural(others)}`);
+      const cause = refusalCause(refusal, this.home, parts.join(' and '), named.size + others);
+      return { ...cause, isNamed: named.size > 0 || this.reached === 0 };
     });
     const named = causes.find(({ isNamed }) => isNamed);
     const reason = (named ?? causes[0])?.reason;

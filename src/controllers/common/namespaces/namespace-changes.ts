@@ -105,7 +105,9 @@ export class NamespaceChanges {
 
   *#searchFor(...[name, , initial, changed]: Parameters<OnNamespace>): Steps<void> {
     const { engine, rules } = this.#options;
-    for (const rule of yield* rules.rulesFor(name, changed)) {
+    const found = yield* rules.rulesFor(name, changed);
+    if (this.#isStopped) return;
+    for (const rule of found) {
       if (initial) engine.enqueueRule(rule, 'low');
       else this.#rules.add(rule);
     }

@@ -96,6 +96,9 @@ describe('reach', () => {
     for (const names of [['a'], ['closed']])
       finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => names }, parts));
     assert.equal(parts.outOfReach?.part, 'others', 'the first selection has reached a namespace');
+    const twice = new LeftOut('home');
+    for (let target = 0; target < 2; target += 1) twice.add('excluded', 'closed', true);
+    assert.match(twice.outOfReach?.message ?? '', /into namespace closed are/, 'two targets in one namespace');
     assert.equal(new LeftOut('home').outOfReach, undefined);
   });
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { Listed } from '../../../kube/list-each.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { Inventory, type Lister, type Coverage } from './inventory.ts';
 
 const namespace = (name: string): Listed => ({
@@ -35,4 +36,15 @@ test('a namespace may exist where the caller may not list namespaces', async () 
     ['home', 'other'].map((name) => inventory.hasNamespace(name)),
     [true, true],
   );
+});
+
+test('objects of a kind are not all known where the caller may not list them in one of the namespaces', async () => {
+  const served = new ServedNamespaces(['home', 'team']);
+  const inventory = new Inventory('home', served);
+  const without = ['team'];
+  await inventory.list('c', async ({ kind }) => {
+    return await Promise.resolve<Coverage>({ extent: 'cluster', ...(kind === 'Secret' && { without }) });
+  });
+  assert.deepEqual([inventory.isWhole('Secret'), inventory.isWhole('ConfigMap')], [false, true]);
+  assert.deepEqual([inventory.isListed('Secret', 'home'), inventory.isListed('Secret', 'team')], [true, false]);
 });

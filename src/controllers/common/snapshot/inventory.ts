@@ -179,8 +179,14 @@ export class Inventory {
     this.namespaces.sink.upsert({ metadata }, true);
   }
 
-  /** Whether all objects of a kind are known. */
+  /** Whether all objects of a kind are known, in every namespace that Keyferry serves. */
   isWhole(kind: string): boolean {
+    const { without = [] } = this.coverage.get(kind) ?? {};
+    return without.length === 0 && this.#isListed(kind);
+  }
+
+  /** Whether the objects of a kind were listed wherever the caller may. */
+  #isListed(kind: string): boolean {
     const extent = this.coverage.get(kind)?.extent;
     return extent === 'cluster' || extent === 'not installed';
   }
@@ -193,7 +199,7 @@ export class Inventory {
   /** Whether all objects of a kind in a namespace are known. */
   isListed(kind: string, namespace: string): boolean {
     if (this.served?.has(namespace) === false) return false;
-    return this.isWhole(kind) || (namespace === this.#home && !this.isRefused(kind));
+    return this.#isListed(kind) || (namespace === this.#home && !this.isRefused(kind));
   }
 
   /** Whether a namespace exists, or may exist without being listed. */

@@ -28,18 +28,27 @@ export function labelReader(api: KubeApi, namespaces: Namespaces): LabelsKnown {
   };
 }
 
-/** One read at a time of each namespace. Create one for each cluster. */
 export function currencyReader(api: KubeApi, namespaces: Namespaces): IsCurrent {
+  return namespaceReader(api, (item) => namespaces.isKnown(item));
+}
+
+/** Whether a namespace exists on the server, also while it is being deleted. */
+export function existenceReader(api: KubeApi): (namespace: string, signal: AbortSignal) => Promise<boolean> {
+  return namespaceReader(api, () => true);
+}
+
+/** One read at a time of each namespace. Create one for each cluster. @param test answers for a namespace that exists */
+function namespaceReader(api: KubeApi, test: (item: KubeObject) => boolean): IsCurrent {
   const reads = new SingleFlight<boolean>();
   const read = async (name: string, signal: AbortSignal): Promise<boolean> => {
-    let isCurrent = false;
+    let answer = false;
     const take = (item: KubeObject): void => {
-      isCurrent = namespaces.isKnown(item);
+      answer = test(item);
     };
     // A list, because there is no right to get a namespace.
     const options = { fieldSelector: `metadata.name=${name}`, metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS, signal };
     await listEach(api, PATH, take, options);
-    return isCurrent;
+    return answer;
   };
   return async (name, signal) => await reads.run(name, async (shared) => await read(name, shared), signal);
 }

@@ -50,11 +50,12 @@ export class TargetReconciler {
 
   async #run(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const run = new TargetRun(target, signal, this.#options.store, this.#memory);
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    // A namespace may leave during a read. Its rules drop their claims then, and claim the target again when the namespace is served.
+    const isServed = (): boolean => this.#options.isServed?.(namespaceOf(target)) !== false;
+    for (let attempt = 0; attempt < MAX_ATTEMPTS && isServed(); attempt += 1) {
       try {
         const decision = await decide(target, this.#options, run, signal);
-        // Otherwise its rules are about to drop their claims. They claim the target again when its namespace is served.
-        if (this.#options.isServed?.(namespaceOf(target)) === false) return undefined;
+        if (!isServed()) return undefined;
         const result = await this.#act(decision, run);
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;
@@ -69,7 +70,7 @@ export class TargetReconciler {
         run.takeoverFailed = true;
       }
     }
-    return { requeueAfterMs: RACE_RETRY_MS };
+    return isServed() ? { requeueAfterMs: RACE_RETRY_MS } : undefined;
   }
 
   async #act({ facts, plan }: Decision, run: TargetRun): Promise<ActionResult> {
