@@ -56,7 +56,9 @@ export class ReplicatorReconciler implements RuleReconciler {
     }
     const found = eventsOf(refusal, entries);
     if (found === undefined) return undefined;
-    const events = [...found, ...this.rules.warningsOf(rule, outOfReach)];
+    const remarks = this.rules.warningsOf(rule, outOfReach);
+    // A usual state is no event: those of one user would displace the warnings of others. The commands show it.
+    const events = [...found, ...remarks.filter(({ type }) => type === 'Warning')];
     const text = JSON.stringify([observed.uid, events]);
     if (this.#recorded.get(rule) === text) return undefined;
     if (events.length === 0) this.#recorded.delete(rule);

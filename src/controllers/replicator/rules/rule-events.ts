@@ -51,7 +51,7 @@ export function warningsOf({ groups, suspects }: Targets, there: There, served: 
   const events = patterns.map((message) => warning({ reason: 'MisreadPattern', message }));
   const missing = [...names].filter((namespace) => !there.has(namespace) && !others.includes(namespace));
   if (missing.length > 0) {
-    const message = about(missing, 'no such namespace; it gets its copy when it is created');
+    const message = about(missing, 'no such namespace, or it is being deleted; it gets its copy when it is created');
     events.unshift({ type: 'Normal', reason: 'NoNamespace', message });
   }
   if (served === undefined || others.length === 0) return events;
