@@ -288,10 +288,7 @@ export class Cluster implements Backend {
       );
       return;
     }
-    for (const name of served.names) {
-      const unread = { name, uid: '', resourceVersion: '', creationTimestamp: '' };
-      this.namespaces.sink.upsert({ metadata: unread }, true);
-    }
+    for (const name of served.names) this.namespaces.assume(name);
   }
 
   /** Whether a namespace exists and is not being deleted. Without a watch of namespaces this is unknown, and the server decides at the write. */

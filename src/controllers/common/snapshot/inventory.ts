@@ -162,7 +162,7 @@ export class Inventory {
       const found = this.coverage.get(NAMESPACES.kind);
       if (found?.extent === 'refused') throw new Error(`${served.flag}: ${found.message}`);
     } else if (served !== undefined) {
-      for (const name of served.names) this.#assume(name);
+      for (const name of served.names) this.namespaces.assume(name);
       this.coverage.set(NAMESPACES.kind, { extent: 'cluster' });
     }
     await Promise.all([
@@ -170,13 +170,7 @@ export class Inventory {
       ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal })),
       ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata)),
     ]);
-    if (!this.isWhole('Namespace') && this.#home !== undefined) this.#assume(this.#home);
-  }
-
-  /** Takes a namespace as existing that was not listed. */
-  #assume(name: string): void {
-    const metadata = { name, uid: '', resourceVersion: '', creationTimestamp: '' };
-    this.namespaces.sink.upsert({ metadata }, true);
+    if (!this.isWhole('Namespace') && this.#home !== undefined) this.namespaces.assume(this.#home);
   }
 
   /** Whether all objects of a kind are known, in every namespace that Keyferry serves. */

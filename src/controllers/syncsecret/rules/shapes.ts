@@ -1,7 +1,14 @@
 /** The desired state of the three kinds of copies. Pure. */
 import { COPY_LABEL, TOO_LARGE } from '../../common/excluded-metadata.ts';
-import { causeOf, nobodyCause, userCause } from '../../../copy/model/cause.ts';
-import type { DesiredState, FieldPatch, Shape, SourceView } from '../../../copy/model/claim.ts';
+import { userCause } from '../../../copy/model/cause.ts';
+import {
+  type DesiredState,
+  failing,
+  type FieldPatch,
+  type Shape,
+  type SourceView,
+  UNREAD,
+} from '../../../copy/model/claim.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/texts.ts';
@@ -45,10 +52,8 @@ abstract class SyncShape<Of> implements Shape {
 
   desiredState(source: SourceView, observed: Observed | undefined): DesiredState {
     if (observed?.trimmed === true) return TOO_LARGE;
-    if (source.state === 'failed') return { kind: 'fail', ...causeOf(source) };
-    if (source.state !== 'present') {
-      return { kind: 'wait', for: 'watch', ...nobodyCause('Pending', 'the source has not been read yet') };
-    }
+    if (source.state === 'failed') return failing(source);
+    if (source.state !== 'present') return UNREAD;
     const { labels, annotations, ...fields } = this.fieldsOf(source, observed);
     const cleared = this.isWhollyOurs ? observed : undefined;
     return {

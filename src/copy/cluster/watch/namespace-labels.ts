@@ -28,6 +28,7 @@ export function labelReader(api: KubeApi, namespaces: Namespaces): LabelsKnown {
   };
 }
 
+/** Whether what is known of a namespace is up to date. */
 export function currencyReader(api: KubeApi, namespaces: Namespaces): IsCurrent {
   return namespaceReader(api, (item) => namespaces.isKnown(item));
 }

@@ -77,6 +77,11 @@ export class Namespaces {
     return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
   }
 
+  /** Takes a namespace as existing that cannot be read. */
+  assume(name: string): void {
+    this.sink.upsert({ metadata: { name, uid: '', resourceVersion: '', creationTimestamp: '' } }, true);
+  }
+
   /** Keeps the labels with these keys from now on. Those of a namespace that is there are known after its next event, or a `relist`. */
   keep(keys: readonly string[]): void {
     for (const key of keys) this.#kept?.add(key);
