@@ -92,9 +92,9 @@ export class RuleClient {
     const others = finalizers.filter((one) => !replaces.includes(one));
     const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
     if (added === undefined && annotations === undefined && spec === undefined) return;
-    const { store, onPrepared, metadataOnly } = this.#options;
+    const { store, onPrepared } = this.#options;
     const patch = { metadata: { resourceVersion, finalizers: added, annotations }, spec };
-    const object = await this.#patch(rule, '', patch, signal, metadataOnly === true && onPrepared === undefined);
+    const object = await this.#patch(rule, '', patch, signal, onPrepared === undefined ? undefined : false);
     onPrepared?.(object);
     store?.storeResponse(object);
   }
@@ -128,7 +128,7 @@ export class RuleClient {
     subresource: string,
     patch: object,
     signal: AbortSignal,
-    metadataOnly = this.#options.metadataOnly,
+    metadataOnly?: boolean,
   ): Promise<KubeObject> {
     const { fieldManager = FIELD_MANAGER } = this.#options;
     const request = {

@@ -161,7 +161,7 @@ export class KubeStore implements SourceProvider {
     const type = this.#lists.text(content.type);
     const fingerprint = { digest: content.digest, keys: this.#lists.text(content.keys), type };
     this.#stored.set(key, { version, fingerprint, immutable: object['immutable'] === true, type });
-    if (isSource) this.#contents.set(`${key}@${version}`, content, content.weight);
+    if (isSource) this.#keep(key, content);
   }
 
   /** Keeps the values of a source in the response to a write, if they are those of its last event: a copy needs them next. */
@@ -170,8 +170,11 @@ export class KubeStore implements SourceProvider {
     const key = this.key(namespace, name);
     const version = versionOf(object.metadata, this.kind);
     if (this.#stored.get(key)?.version !== version || this.#contents.get(`${key}@${version}`) !== undefined) return;
-    const content = this.contentOf(object as WholeObject);
-    this.#contents.set(`${key}@${version}`, content, content.weight);
+    this.#keep(key, this.contentOf(object as WholeObject));
+  }
+
+  #keep(key: ObjectKey, content: Content): void {
+    this.#contents.set(`${key}@${content.version}`, content, content.weight);
   }
 
   /** Drops the values of a source that its only copy has now. */
@@ -215,7 +218,7 @@ export class KubeStore implements SourceProvider {
     const read = await this.#loads.run(key, (signal) => this.#readAndLearn(key, signal), signal);
     if (read === undefined) return undefined;
     const { content } = read;
-    this.#contents.set(`${key}@${content.version}`, content, content.weight);
+    this.#keep(key, content);
     this.#remember(key, content);
     return content;
   }

@@ -301,9 +301,9 @@ export class ObjectWatches {
       ...watcher,
       onTrouble: (error, retryInMs, missing) => {
         watcher?.onTrouble?.(error, retryInMs, missing);
-        if (missing === undefined && isForbidden(error) && this.#isRelevant === undefined) this.#keepSingles();
-        for (const key of missing === undefined ? [] : this.#followed.keys())
-          if (isIn(key, missing?.namespace)) this.#noteRefusal(key, error);
+        if (missing !== undefined) {
+          for (const key of this.#followed.keys()) if (isIn(key, missing.namespace)) this.#noteRefusal(key, error);
+        } else if (isForbidden(error) && this.#isRelevant === undefined) this.#keepSingles();
       },
       api,
       target: {
