@@ -1,6 +1,6 @@
 /**
  * The watches of the copies of SecretMirrors: of Secrets from the start, and of ConfigMaps from the first mirror of a ConfigMap on. Without one,
- * Keyferry needs no rights to ConfigMaps. What a change of a copy wakes is the same for all controllers: see `Engine.objectChanged`.
+ * Keyferry needs no rights to ConfigMaps. A change of a copy wakes the same for all controllers: see `Engine.objectChanged`.
  */
 import type { Cluster, WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';

@@ -1,4 +1,4 @@
-/** What the operator does for annotated objects: it reads them live, and records events. What they mean is in `rule-set.ts`. */
+/** The duties of the operator for annotated objects: it reads them live, and records events. Their meaning is in `rules/rule-set.ts`. */
 import type { KubeApi } from '../../kube/api.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';

@@ -1,6 +1,6 @@
 /**
  * The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are its watches, finalizers
- * and marks, and the status of the whole chain. What the SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
+ * and marks, and the status of the whole chain. The meaning of SyncSecrets is in `rules/sync-secret-rule-set.ts`.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';

@@ -1,5 +1,5 @@
 /**
- * A choice of the keys of a source, with the names that they get in the copies. Pure: what an object remembers saves work alone.
+ * A choice of the keys of a source, with the names that they get in the copies. Pure: results are remembered only to save work.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { Cause } from './cause.ts';

@@ -109,7 +109,7 @@ export function vaultTargetKey({ server, path }: EntryLocation): EntryKey {
 }
 
 /**
- * One address for all names that always mean the same server. What a server says of itself (its `cluster_id`) is not used: its author could
+ * One address for all names that always mean the same server. The identity that a server gives itself (its `cluster_id`) is not used: its author could
  * claim to be another Vault, and get that one's rules into conflicts.
  */
 function commonAddress(url: URL): string {

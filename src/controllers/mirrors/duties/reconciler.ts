@@ -1,5 +1,5 @@
 /**
- * The duties of the operator for a SecretMirror; what a mirror means is in `rules/rule-set.ts`. Before anything is copied, the reconciler adds the
+ * The duties of the operator for a SecretMirror; the meaning of a mirror is in `rules/rule-set.ts`. Before anything is copied, the reconciler adds the
  * finalizer and the defaults. After each evaluation it tells the Vault backend which entries the mirror uses. It writes the status, and records
  * events. A deleted mirror keeps its finalizer until its copies and leases are done with:
  *
