@@ -1,6 +1,6 @@
 /**
- * The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are its watches, finalizers
- * and marks, and the status of the whole chain. The meaning of SyncSecrets is in `rules/sync-secret-rule-set.ts`.
+ * The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are its watches and what each
+ * wakes, its finalizers and marks, and the status of the whole chain. The meaning of SyncSecrets is in `rules/sync-secret-rule-set.ts`.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
@@ -20,14 +20,9 @@ import { isReadMark, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/mark
 import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, tenantState } from './rules/status.ts';
-import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
+import { CCM_CONTROLLER, CcmRules, type CcmRulesOptions, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import {
-  type ActiveProgress,
-  SyncSecretReconciler,
-  type SyncSecretReconcilerOptions,
-} from './sync-secret-reconciler.ts';
-import { SyncSecrets, watchSyncSecrets } from './sync-secrets.ts';
+import { type ActiveProgress, SyncSecretReconciler, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
@@ -38,29 +33,12 @@ export const syncSecretCcm: ControllerEntry = {
 };
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, management, clock, config, log, metrics } = context;
-  const { managementNamespace: namespace, servedNamespaces: patterns } = config.syncsecret;
+  const { engine, cluster, management, config, log, metrics } = context;
+  const { managementNamespace: namespace } = config.syncsecret;
   if (management === undefined || namespace === undefined) {
     throw new TypeError('the CCM needs a management cluster and its namespace there');
   }
-  const isManagers = config.controllers.includes(MANAGER_CONTROLLER) ? servedNamespaces(patterns, true) : () => false;
-  const syncSecrets = new SyncSecrets({
-    role: 'ccm',
-    // Those in the namespaces of tenants may turn out to be rules when both clusters are known.
-    isRule: ({ metadata: { namespace: own = '' }, origin, propagated }) =>
-      propagated !== undefined || (origin !== 'another' && !isManagers(own)),
-    context,
-  });
-  const { store } = syncSecrets;
-  const connected = 'Whether the management cluster answers (1) or not (0).';
-  metrics.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
-    management.reachability.cause === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
-  );
-  management.reachability.onChange(() => {
-    // Those that wait say for what. A settled one keeps its status.
-    for (const [rule] of store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
-  });
-
+  const { reachability } = management;
   const { index } = management.store(SYNC_SECRET);
   const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
   const copies = new Map<string, KnownCopy>();
@@ -70,75 +48,101 @@ function create(context: ControllerContext): Controller {
     const copy = copies.get(name);
     return known?.uid === copy?.uid && known?.generation === copy?.generation ? copy : undefined;
   };
-  const copySink = sinkOf(copies, (name) => {
-    for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
-  });
-
-  const uids: { own?: string; management?: string } = {};
+  const uids: ClusterUids = {};
+  const unreachable = (): Cause | undefined => reachability.cause;
+  const reconciler = new CcmReconciler(context, { name: management.api.cluster, namespace, uids, copyOf, unreachable });
+  const connected = 'Whether the management cluster answers (1) or not (0).';
+  metrics.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
+    unreachable() === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
+  );
   const stopped = new AbortController();
-  const identify = async (of: keyof typeof uids, what: string, advice: string, onKnown?: () => void): Promise<void> => {
+  /** Reads the uid of a cluster. The marks of copies depend on it, and so does which copies are orphans, and which SyncSecrets are copied. */
+  const identify = async (of: keyof ClusterUids, what: string, advice: string, onKnown?: () => void): Promise<void> => {
     const { api } = of === 'own' ? cluster : management;
     await readClusterUid(api, stopped.signal, (uid, error) => {
       if (error !== undefined) log.warn(`the identity of ${what} cannot be read`, { error, advice });
       uids[of] = uid;
       onKnown?.();
-      // The marks of copies depend on the uids, and so does which copies are orphans, and which SyncSecrets are copied.
-      for (const [rule] of store.all()) engine.enqueueRule(rule, 'low');
+      for (const [rule] of reconciler.store.all()) engine.enqueueRule(rule, 'low');
       for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
     });
   };
-
-  let synced: Promise<unknown> | undefined;
-  const reconciler = new CcmReconciler({
-    rules: new CcmRules({
-      cluster: cluster.api.cluster,
-      store,
-      travel: new Travel(config.syncsecret),
-      reach: context.reach,
-      management: management.api.cluster,
-      namespace,
-      zoneOf: (own) => zoneOf(own, uids.own, uids.management, isManagers),
-      clusterUid: () => uids.own,
-      copyOf,
-    }),
-    syncSecrets,
-    unreachable: () => management.reachability.cause,
-    log,
-    synced: async () => await synced,
-    deletionTimeoutMs: config.deletionTimeoutMs,
-    monotonic: () => clock.monotonic(),
-  });
   const open = (): void => {
-    const listed = watchSyncSecrets(context, store.sink).synced;
+    // A SyncSecret wakes itself.
+    reconciler.awaits(watchSyncSecrets(context, reconciler.store.sink));
     const advice = 'grant `get` on the namespace kube-system';
     const until = 'until then copies without a SyncSecret are not deleted';
-    const identified = new Promise<void>((resolve, reject) => {
+    const synced = new Promise<void>((resolve, reject) => {
       identify('own', 'the cluster', `${advice}; ${until}`, resolve).catch(reject);
     });
-    synced = Promise.all([listed, identified]);
-    // Where an evaluation waits for `synced`, it gets the error. Nobody may wait when a stop ends the reads.
+    // Where an evaluation waits for the uid, it gets the error. Nobody may wait when a stop ends the reads.
     synced.catch(() => undefined);
+    reconciler.awaits({ synced });
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
     // The management cluster may not answer for any time.
     identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
-    management.watchContents(SYNC_SECRET, { namespace, isSource: false }, copySink);
+    // The status of a copy wakes the status of its SyncSecret.
+    const onCopy = (name: string): void => {
+      for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
+    };
+    management.watchContents(SYNC_SECRET, { namespace, isSource: false }, sinkOf(copies, onCopy));
+    // While the management cluster does not answer, those that wait say for what. A settled one keeps its status.
+    reachability.onChange(() => {
+      for (const [rule] of reconciler.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
+    });
   };
   return { reconciler, open, stop: () => stopped.abort() };
 }
 
-export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
-  readonly rules: CcmRules;
-  /** Why the management cluster cannot be used. */
+/** The uids of the clusters; absent: not read yet. */
+interface ClusterUids {
+  own?: string;
+  management?: string;
+}
+
+/** The management cluster, as the duties of the CCM need it. */
+export interface Management extends Pick<CcmRulesOptions, 'namespace' | 'copyOf'> {
+  readonly name: string;
+  readonly uids: Readonly<ClusterUids>;
+  /** Why the cluster cannot be used. */
   readonly unreachable: () => Cause | undefined;
 }
 
-export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
+export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
+  readonly rules: CcmRules;
+  protected readonly target = 'its copy in the management cluster';
+  readonly #management: Management;
+  readonly #isManagers: (namespace: string) => boolean;
   /** Whose mark named another namespace, and was replaced: the uids. */
   readonly #remarked = new Map<RuleKey, string>();
   /** Another CCM has been logged. */
   #knowsOtherCcm = false;
 
-  protected readonly target = 'its copy in the management cluster';
+  constructor(context: ControllerContext, management: Management) {
+    super('ccm', context);
+    this.#management = management;
+    const { cluster, reach, config } = context;
+    const { name, namespace, uids, copyOf } = management;
+    const hasManager = config.controllers.includes(MANAGER_CONTROLLER);
+    const isManagers = hasManager ? servedNamespaces(config.syncsecret.servedNamespaces, true) : () => false;
+    this.#isManagers = isManagers;
+    this.rules = new CcmRules({
+      cluster: cluster.api.cluster,
+      store: this.store,
+      travel: new Travel(config.syncsecret),
+      reach,
+      management: name,
+      namespace,
+      zoneOf: (own) => zoneOf(own, uids.own, uids.management, isManagers),
+      clusterUid: () => uids.own,
+      copyOf,
+    });
+  }
+
+  /** Those in the namespaces of tenants may turn out to be rules when both clusters are known. */
+  protected isRule({ metadata: { namespace = '' }, origin, propagated }: SyncSecretRule): boolean {
+    return propagated !== undefined || (origin !== 'another' && !this.#isManagers(namespace));
+  }
 
   /** A manager in this cluster serves the object from now on, but not while the object is being deleted. */
   protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
@@ -146,13 +150,13 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
   }
 
   protected override unreachable(): Cause | undefined {
-    return this.options.unreachable();
+    return this.#management.unreachable();
   }
 
   /** The mark is written with the finalizer. A mark with another namespace is replaced: the tenant may have been renamed. */
   preparationOf(rule: RuleKey): Preparation | undefined {
-    const { namespace, store } = this.rules.options;
-    const object = store.get(rule);
+    const { namespace } = this.rules.options;
+    const object = this.store.get(rule);
     if (object === undefined || this.rules.dutyOf(object) !== 'copy') return undefined;
     if (finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add') return 'first';
     if (object.propagated === namespace) return undefined;
@@ -160,10 +164,10 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { namespace, store } = this.rules.options;
-    const object = store.get(rule);
+    const { namespace } = this.rules.options;
+    const object = this.store.get(rule);
     if (object === undefined || this.preparationOf(rule) === undefined) return;
-    await this.options.syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
+    await this.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
     if (object.propagated !== undefined && object.propagated !== namespace)
       this.#remarked.set(rule, object.metadata.uid);
   }
@@ -172,8 +176,8 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
     ...args: Parameters<SyncSecretReconciler['updateStatus']>
   ): Promise<RunResult | undefined> {
     const [rule] = args;
-    const { namespace, store } = this.rules.options;
-    const object = store.get(rule);
+    const { namespace } = this.rules.options;
+    const object = this.store.get(rule);
     if (object === undefined) this.#remarked.delete(rule);
     // The mark names the other namespace again, so another CCM runs. Both would replace the mark without an end.
     else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace)
@@ -187,7 +191,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
     this.#knowsOtherCcm = true;
     const advice = 'if that is not intended, stop one of them, or give both the same --cluster-name';
     const message = 'another CCM copies the SyncSecrets of this cluster to another namespace, too';
-    this.options.log.warn(message, { namespace, name, target, advice });
+    this.context.log.warn(message, { namespace, name, target, advice });
   }
 
   protected async report(
@@ -196,8 +200,6 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
     { outcome, failure }: ActiveProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, monotonic } = this.options;
-    const { metrics } = syncSecrets;
     // If the SyncSecret is the manager's, its status is, too.
     if (this.rules.dutyOf(object) === 'keep') return undefined;
     const state = tenantState({
@@ -207,17 +209,18 @@ export class CcmReconciler extends SyncSecretReconciler<CcmReconcilerOptions> {
       copy: this.rules.options.copyOf(object.metadata.uid),
     });
     if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {
-      metrics.finished(rule, 'error');
+      this.metrics.finished(rule, 'error');
     } else if (outcome?.state === 'synced') {
-      metrics.finished(rule, 'success');
+      this.metrics.finished(rule, 'success');
     }
+    const now = this.context.clock.monotonic();
     if (state.phase === 'Pending') {
-      const waitMs = this.pending.waitMs(rule, state.isUnderWay === true, monotonic());
+      const waitMs = this.pending.waitMs(rule, state.isUnderWay === true, now);
       if (waitMs > 0) return { requeueAfterMs: waitMs };
     } else {
-      this.pending.done(rule, monotonic());
+      this.pending.done(rule, now);
     }
-    return await syncSecrets.writeStatus(rule, state, signal);
+    return await this.writeStatus(rule, object, state, signal);
   }
 }
 

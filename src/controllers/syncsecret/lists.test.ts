@@ -8,29 +8,19 @@ import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { Engine } from '../../copy/engine/engine.ts';
 import { type Outcome, PENDING, SYNCED } from '../../copy/model/claim.ts';
-import { SECRET } from '../../copy/model/kind.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleReconciler } from '../../copy/engine/controller.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
-import { RuleClient } from '../common/rules/rule-client.ts';
-import { RuleStore } from '../common/rules/rule-store.ts';
+import type { ControllerContext } from '../common/context.ts';
 import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
 import { CcmReconciler } from './ccm.ts';
 import { ManagerReconciler } from './manager.ts';
-import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
+import { CCM_CONTROLLER, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
 import { PROPAGATED_ANNOTATION } from './rules/marks.ts';
-import { SyncSecrets } from './sync-secrets.ts';
 import { SynchronizerReconciler } from './synchronizer.ts';
-import {
-  type SecretRule,
-  secretRule,
-  secretVersion,
-  SYNCHRONIZER_CONTROLLER,
-  SynchronizerRules,
-} from './rules/synchronizer-rule-set.ts';
-import { Travel } from './rules/travel.ts';
+import { type SecretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './rules/synchronizer-rule-set.ts';
 import { asKey } from '../../../test/support/keys.ts';
 
 const unused = (): never => assert.fail('not used');
@@ -55,20 +45,35 @@ interface Situation {
   readonly api?: KubeApi;
 }
 
-/** SyncSecrets of a running controller whose engine does nothing. */
-function runningSyncSecrets(role: 'ccm' | 'manager', its = api): SyncSecrets {
-  const engine = { enqueueRule: () => undefined, enqueueStatus: () => undefined };
-  const clock = { now: () => 0, monotonic: () => 0 };
-  const metrics = { registry: new MetricRegistry() };
-  const cluster = { api: its, store: () => ({ hold: () => undefined }) };
-  const context = { engine, cluster, clock, metrics, recordEvent: () => undefined };
-  return new SyncSecrets({ role, isRule: () => true, context });
+/** A controller whose engine does nothing. */
+function contextOf(its = api): ControllerContext {
+  const context = {
+    engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
+    cluster: { api: its, store: () => ({ hold: () => undefined }) },
+    clock: { now: () => 0, monotonic: () => 0 },
+    config: { deletionTimeoutMs: 0, controllers: [], syncsecret: { servedNamespaces: [], ...travels } },
+    metrics: { registry: new MetricRegistry() },
+    log: nullLog,
+    reach: new Reach(),
+    recordEvent: () => undefined,
+  };
+  return context as unknown as ControllerContext;
 }
 
-function syncSecrets(role: 'ccm' | 'manager'): SyncSecrets {
-  const all = runningSyncSecrets(role);
-  all.store.put(role === 'manager' ? { metadata: { ...syncSecret.metadata, annotations: {} } } : syncSecret);
-  return all;
+/** A reconciler with a SyncSecret. */
+function withObject<R extends ManagerReconciler | CcmReconciler>(
+  reconciler: R,
+  object: KubeObject,
+  { synced }: Situation,
+): R {
+  const awaited = {
+    get synced() {
+      return synced();
+    },
+  };
+  reconciler.awaits(awaited);
+  reconciler.store.put(object);
+  return reconciler;
 }
 
 function synchronizer({ synced, api: its = api }: Situation): {
@@ -76,44 +81,29 @@ function synchronizer({ synced, api: its = api }: Situation): {
   readonly rule: RuleKey;
   readonly secret: SecretRule;
 } {
-  const secrets = new RuleStore({ controller: SYNCHRONIZER_CONTROLLER, toRule: secretRule, versionOf: secretVersion });
-  secrets.put(leftSecret);
-  const client = new RuleClient({ api: its, kind: SECRET, metadataOnly: true });
-  const rules = new SynchronizerRules({ ...meaning, secrets });
-  const reconciler = new SynchronizerReconciler({ rules, secrets, client, synced, warn: unused });
-  const rule = secrets.key('default', 'x');
-  const secret = secrets.get(rule);
+  const reconciler = new SynchronizerReconciler(contextOf(its), synced);
+  reconciler.secrets.put(leftSecret);
+  const rule = reconciler.secrets.key('default', 'x');
+  const secret = reconciler.secrets.get(rule);
   assert.ok(secret !== undefined);
   return { reconciler, rule, secret };
 }
 
-const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
-const meaning = { cluster: 'c', travel, reach: new Reach() };
-const common = { deletionTimeoutMs: 0, monotonic: () => 0, log: nullLog };
+const travels = { propagateLabels: [], propagateAnnotations: [] };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
-  [MANAGER_CONTROLLER]: ({ synced }) => {
-    const objects = syncSecrets('manager');
-    const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });
-    return new ManagerReconciler({ ...common, rules, syncSecrets: objects, synced, exists: () => false });
+  [MANAGER_CONTROLLER]: (situation) => {
+    const reconciler = new ManagerReconciler(contextOf(), () => false);
+    return withObject(reconciler, { metadata: { ...syncSecret.metadata, annotations: {} } }, situation);
   },
-  [CCM_CONTROLLER]: ({ synced }) => {
-    const objects = syncSecrets('ccm');
-    const rules = new CcmRules({
-      ...meaning,
-      store: objects.store,
-      management: 'm',
+  [CCM_CONTROLLER]: (situation) => {
+    const reconciler = new CcmReconciler(contextOf(), {
+      name: 'm',
       namespace: NAMESPACE,
-      zoneOf: () => 'ccm',
-      clusterUid: () => 'cluster',
+      uids: { own: 'cluster' },
       copyOf: () => undefined,
-    });
-    return new CcmReconciler({
-      ...common,
-      rules,
-      syncSecrets: objects,
-      synced,
       unreachable: () => undefined,
     });
+    return withObject(reconciler, syncSecret, situation);
   },
   [SYNCHRONIZER_CONTROLLER]: (situation) => synchronizer(situation).reconciler,
 };
@@ -197,24 +187,16 @@ test('nothing is reported of a SyncSecret without the finalizer, because nothing
   ] as const) {
     let sent = 0;
     const object = { metadata: { ...metadata, finalizers: [...finalizers], generation: 1 } };
-    const objects = runningSyncSecrets('manager', {
+    const its = {
       ...api,
       request: async () => {
         sent += 1;
         return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(object)) });
       },
-    });
-    objects.store.put(object);
-    const rules = new ManagerRules({ ...meaning, store: objects.store, isServed: () => true });
-    const reconciler = new ManagerReconciler({
-      ...common,
-      rules,
-      syncSecrets: objects,
-      synced: unused,
-      exists: () => false,
-    });
-    const rule = objects.store.key('default', 'x');
-    const evaluation = rules.evaluate(rule).next().value;
+    };
+    const reconciler = withObject(new ManagerReconciler(contextOf(its), () => false), object, { synced: unused });
+    const rule = reconciler.store.key('default', 'x');
+    const evaluation = reconciler.rules.evaluate(rule).next().value;
     const claim = evaluation?.claims[0];
     assert.ok(claim !== undefined && evaluation !== undefined);
     const progress = { writes: 0, evaluated: evaluation.version };

@@ -6,7 +6,6 @@ import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { Deletions, finalizerStep } from '../common/rules/finalizer.ts';
@@ -17,12 +16,7 @@ import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import {
-  type ActiveProgress,
-  SyncSecretReconciler,
-  type SyncSecretReconcilerOptions,
-} from './sync-secret-reconciler.ts';
-import { SyncSecrets, watchSyncSecrets } from './sync-secrets.ts';
+import { type ActiveProgress, SyncSecretReconciler, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
@@ -38,30 +32,9 @@ export const syncSecretManager: ControllerEntry = {
 const LEFT_LIMITS = 2;
 
 function create(context: ControllerContext): Controller {
-  const { cluster, clock, config, log } = context;
-  const { deletionTimeoutMs, controllers, syncsecret } = config;
-  const monotonic = (): number => clock.monotonic();
-  const isServed = servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER));
-  const isRule = (rule: SyncSecretRule): boolean => managerDuty(rule, isServed) !== 'none';
-  const syncSecrets = new SyncSecrets({ role: 'manager', isRule, context });
+  const { cluster } = context;
   const { index } = cluster.store(SECRET);
-  const watches: WatchGroup[] = [];
-  const reconciler = new ManagerReconciler({
-    rules: new ManagerRules({
-      cluster: cluster.api.cluster,
-      store: syncSecrets.store,
-      travel: new Travel(syncsecret),
-      reach: context.reach,
-      isServed,
-      leftDeletions: new Deletions({ deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs, monotonic }),
-    }),
-    syncSecrets,
-    exists: (secret) => index.find(secret) !== undefined,
-    synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
-    log,
-    deletionTimeoutMs,
-    monotonic,
-  });
+  const reconciler = new ManagerReconciler(context, (secret) => index.find(secret) !== undefined);
   const secrets = {
     collection: 'secrets',
     scope: 'syncsecret',
@@ -71,19 +44,39 @@ function create(context: ControllerContext): Controller {
     inPages: true,
   };
   const open = (): void => {
-    watches.push(watchSyncSecrets(context, syncSecrets.store.sink), cluster.watch(secrets, index.feed().sink));
+    // A SyncSecret wakes itself. A Secret wakes the same as any copy: see `Engine.objectChanged`.
+    reconciler.awaits(watchSyncSecrets(context, reconciler.store.sink), cluster.watch(secrets, index.feed().sink));
   };
   return { reconciler, open };
 }
 
-export interface ManagerReconcilerOptions extends SyncSecretReconcilerOptions {
+export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
   readonly rules: ManagerRules;
-  /** Whether a Secret exists, as far as is known. */
-  readonly exists: (secret: ResourceKey) => boolean;
-}
-
-export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOptions> {
   protected readonly target = 'its Secret';
+  readonly #exists: (secret: ResourceKey) => boolean;
+
+  /** @param exists whether a Secret exists, as far as is known */
+  constructor(context: ControllerContext, exists: (secret: ResourceKey) => boolean) {
+    super('manager', context);
+    this.#exists = exists;
+    const { cluster, clock, reach } = context;
+    const { deletionTimeoutMs, controllers, syncsecret } = context.config;
+    this.rules = new ManagerRules({
+      cluster: cluster.api.cluster,
+      store: this.store,
+      travel: new Travel(syncsecret),
+      reach,
+      isServed: servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER)),
+      leftDeletions: new Deletions({
+        deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs,
+        monotonic: () => clock.monotonic(),
+      }),
+    });
+  }
+
+  protected isRule(rule: SyncSecretRule): boolean {
+    return managerDuty(rule, this.rules.options.isServed) !== 'none';
+  }
 
   override async listed(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     await super.listed(rule, signal);
@@ -92,13 +85,13 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOpt
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {
-    const object = this.options.syncSecrets.store.get(rule);
+    const object = this.store.get(rule);
     if (object === undefined || this.rules.leftMs(rule) > 0) return undefined;
     return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add' ? 'first' : undefined;
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await this.options.syncSecrets.addFinalizer(rule, undefined, signal);
+    await this.addFinalizer(rule, undefined, signal);
   }
 
   protected async report(
@@ -107,15 +100,10 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerReconcilerOpt
     { entry, outcome, failure }: ActiveProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, exists } = this.options;
-    const state = managementState({
-      outcome,
-      failure,
-      exists: entry !== undefined && exists(entry.claim.target),
-      originalType: originalTypeOf(object),
-    });
+    const exists = entry !== undefined && this.#exists(entry.claim.target);
+    const state = managementState({ outcome, failure, exists, originalType: originalTypeOf(object) });
     if (state === undefined) return undefined;
-    syncSecrets.metrics.finished(rule, state.status === 'True' ? 'success' : 'error');
-    return await syncSecrets.writeStatus(rule, state, signal);
+    this.metrics.finished(rule, state.status === 'True' ? 'success' : 'error');
+    return await this.writeStatus(rule, object, state, signal);
   }
 }

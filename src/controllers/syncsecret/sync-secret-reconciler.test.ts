@@ -9,12 +9,11 @@ import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
-import { RuleStore } from '../common/rules/rule-store.ts';
-import { ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+import type { ControllerContext } from '../common/context.ts';
 import { ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
 import { SyncSecretReconciler } from './sync-secret-reconciler.ts';
-import { SyncSecretMetrics } from './sync-secrets.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { asKey } from '../../../test/support/keys.ts';
@@ -59,9 +58,20 @@ class ReleasedRules extends ManagerRules {
 
 /** What CCM and manager have in common, with the marks and the cluster of a test. */
 class TestReconciler extends SyncSecretReconciler {
+  readonly rules = new ReleasedRules({
+    cluster: 'c',
+    store: this.store,
+    travel,
+    reach: new Reach(),
+    isServed: () => true,
+  });
   protected readonly target = 'its copy';
   marks: readonly string[] = [];
   cause: Cause | undefined;
+
+  protected isRule(): boolean {
+    return true;
+  }
 
   protected override marksOf(): readonly string[] {
     return this.marks;
@@ -82,11 +92,12 @@ class TestReconciler extends SyncSecretReconciler {
 /** One SyncSecret and a clock that the test sets. */
 class Scene {
   now = START;
+  /** What was written, and the events. */
   readonly calls: string[] = [];
   /** Of the log. */
   readonly warnings: string[] = [];
   readonly #reconciler: TestReconciler;
-  readonly #object: SyncSecretRule;
+  readonly #object: KubeObject;
 
   constructor({
     finalizers = [SYNC_SECRET_FINALIZER],
@@ -105,42 +116,32 @@ class Scene {
         ...(isDeleted ? { deletionTimestamp: '2026-11-21T10:00:00Z' } : {}),
         finalizers,
       },
-      type: '',
-      immutable: false,
-      origin: 'none',
-      propagated: undefined,
-      status: {},
     };
-    const store = new RuleStore<SyncSecretRule>({
-      controller: 'syncsecret-ccm',
-      toRule: () => this.#object,
-      versionOf: ruleVersion,
-    });
-    store.put(this.#object);
-    this.#reconciler = new TestReconciler({
-      rules: new ReleasedRules({ cluster: 'c', store, travel, reach: new Reach(), isServed: () => true }),
-      syncSecrets: {
-        store,
-        readVersion: unused,
-        metrics: new SyncSecretMetrics(new MetricRegistry(), 'ccm', () => this.now),
-        addFinalizer: unused,
-        forget: unused,
-        writeStatus: async (_rule, { phase, message }) => {
-          this.calls.push(statusError === undefined ? `status ${phase}: ${message}` : 'status refused');
-          if (statusError !== undefined) throw statusError;
-          return await Promise.resolve(undefined);
-        },
-        warn: (_rule, reason, message) => this.calls.push(`event ${reason}: ${message}`),
-        removeFinalizer: async (_rule, annotations) => {
-          this.calls.push(['finalizer', ...annotations].join(' '));
-          return await Promise.resolve();
-        },
-      },
-      synced: unused,
-      log: { ...nullLog, warn: (message) => this.warnings.push(message) },
-      deletionTimeoutMs: LIMIT_MS,
-      monotonic: () => this.now,
-    });
+    const request: KubeApi['request'] = async ({ path, body }) => {
+      const patch: unknown = JSON.parse(String(body));
+      if (path.endsWith('/status')) {
+        const [, { value }] = patch as [object, { value: { phase: string; conditions: [{ message: string }] } }];
+        const text = `${value.phase}: ${value.conditions[0].message}`;
+        this.calls.push(`status ${statusError === undefined ? text : 'refused'}`);
+        if (statusError !== undefined) throw statusError;
+      } else {
+        const { annotations = {} } = (patch as { metadata: { annotations?: object } }).metadata;
+        this.calls.push(['finalizer', ...Object.keys(annotations)].join(' '));
+      }
+      return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(this.#object)) });
+    };
+    const context = {
+      engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
+      cluster: { api: { cluster: 'c', request, stream: unused } },
+      clock: { now: () => 0, monotonic: () => this.now },
+      config: { deletionTimeoutMs: LIMIT_MS },
+      metrics: { registry: new MetricRegistry() },
+      log: { ...nullLog, warn: (message: string) => this.warnings.push(message) },
+      recordEvent: (_component: string, { reason, message }: { reason: string; message: string }) =>
+        this.calls.push(`event ${reason}: ${message}`),
+    };
+    this.#reconciler = new TestReconciler('ccm', context as unknown as ControllerContext);
+    this.#reconciler.store.put(this.#object);
     this.#reconciler.marks = isMarked ? [MARK] : [];
     this.#reconciler.cause = unreachable;
   }
@@ -150,7 +151,7 @@ class Scene {
     const shape = new LeaveShape(userCause('Reason', 'message'));
     const claim: Claim = { owner, target: asKey('c:SyncSecret/t/u'), mode: 'release', source: undefined, shape };
     const entries = outcomes.map((outcome): Entry => ({ claim, outcome }));
-    const progress = { writes: 0, evaluated: ruleVersion(this.#object) };
+    const progress = { writes: 0, evaluated: this.#reconciler.store.versionOf(this.#object) };
     return await this.#reconciler.updateStatus(RULE, entries, progress, signal);
   }
 }

@@ -1,32 +1,39 @@
 /**
- * What CCM and manager do for SyncSecrets: the way to a status, and deletions. The roles differ in the status. What SyncSecrets mean is in
- * `rules/sync-secret-rule-set.ts`.
+ * What CCM and manager do for SyncSecrets: their store, finalizers, statuses and deletions. The roles differ in the status and in the target. What
+ * SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
  */
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay } from '../../copy/model/claim.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
+import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
+import { KeyLists } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
+import type { KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
-import type { Log } from '../../observe/log.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import { type DeletionOptions, Deletions } from '../common/rules/finalizer.ts';
-import { liveRules } from '../common/rules/rule-client.ts';
-import { OWN_FINALIZERS } from './api.ts';
+import type { ControllerContext } from '../common/context.ts';
+import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
+import { Deletions } from '../common/rules/finalizer.ts';
+import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
+import { nextCondition, type RuleEvent, RuleStatuses, sameConditions } from '../common/rules/rule-statuses.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
+import {
+  ORIGINAL_FINALIZER,
+  OWN_FINALIZERS,
+  SYNC_SECRET,
+  SYNC_SECRET_CRD_ADVICE,
+  SYNC_SECRET_FINALIZER,
+  SYNCED_CONDITION,
+  type SyncSecretStatus,
+} from './api.ts';
+import { SyncSecretMetrics } from './metrics.ts';
 import { Pending } from './pending.ts';
-import { ruleVersion, type SyncSecretRule } from './rules/rule.ts';
-import { type RuleResult, terminatingState } from './rules/status.ts';
-import type { SyncSecrets } from './sync-secrets.ts';
+import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+import { type RuleResult, type SyncState, terminatingState } from './rules/status.ts';
 import type { SyncSecretRules } from './rules/sync-secret-rule-set.ts';
-
-export interface SyncSecretReconcilerOptions extends DeletionOptions {
-  readonly rules: SyncSecretRules;
-  readonly syncSecrets: Pick<SyncSecrets, keyof SyncSecrets>;
-  /** Settles when all is known that an evaluation needs: at least the lists of SyncSecrets and of their targets here. */
-  readonly synced: () => Promise<unknown>;
-  readonly log: Log;
-}
 
 /** The result of the work on an active SyncSecret, for its status. */
 export interface ActiveProgress extends RuleResult {
@@ -34,28 +41,72 @@ export interface ActiveProgress extends RuleResult {
   readonly entry: Entry | undefined;
 }
 
+/** Not `FIELD_MANAGER`, because a SyncSecret may be a copy as well: see `RuleClient`. */
+const RULES_MANAGER = 'keyferry-rules';
 /** Until the next attempt to write a status, ms. */
 const STATUS_RETRY_MS = 5000;
 
-export abstract class SyncSecretReconciler<
-  Options extends SyncSecretReconcilerOptions = SyncSecretReconcilerOptions,
-> implements RuleReconciler {
-  readonly rules: Options['rules'];
+export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncSecretRules> implements RuleReconciler {
+  abstract readonly rules: Rules;
+  readonly store: RuleStore<SyncSecretRule>;
   readonly getLive: RuleReconciler['getLive'];
-  protected readonly options: Options;
+  protected readonly context: ControllerContext;
+  protected readonly metrics: SyncSecretMetrics;
   /** When a state that is not final is written. */
   protected readonly pending = new Pending();
   readonly #deletions: Deletions;
+  readonly #client: RuleClient;
+  readonly #lists = new KeyLists();
+  readonly #statuses: RuleStatuses<SyncSecretRule, SyncSecretStatus>;
+  readonly #awaited: { readonly synced: Promise<unknown> }[] = [];
 
-  constructor(options: Options) {
-    this.options = options;
-    this.rules = options.rules;
-    this.#deletions = new Deletions(options);
-    this.getLive = liveRules(async (rule, signal) => await options.syncSecrets.readVersion(rule, signal));
+  /** @param role as in the names of the controller, of its metrics, and of the source of its events */
+  constructor(role: 'ccm' | 'manager', context: ControllerContext) {
+    this.context = context;
+    const { engine, cluster, clock, config } = context;
+    const monotonic = (): number => clock.monotonic();
+    this.#deletions = new Deletions({ deletionTimeoutMs: config.deletionTimeoutMs, monotonic });
+    this.metrics = new SyncSecretMetrics(context.metrics.registry, role, monotonic);
+    this.store = new RuleStore({
+      controller: `syncsecret-${role}`,
+      toRule: (object) => {
+        const rule = ruleOf(object, this.#lists);
+        return this.isRule(rule) ? rule : undefined;
+      },
+      versionOf: ruleVersion,
+      onChange: (rule, initial) => {
+        this.metrics.started(rule);
+        engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      },
+      onSameVersion: (rule, before, after) => {
+        if (this.#statuses.reported(rule, before, after)) engine.enqueueStatus(rule);
+      },
+    });
+    const client = (this.#client = new RuleClient({
+      api: cluster.api,
+      kind: SYNC_SECRET,
+      store: { storeResponse: (object) => this.#storeMetadata(object) },
+      metadataOnly: true,
+      onPrepared: (object) => cluster.store(SYNC_SECRET).hold(object),
+      fieldManager: RULES_MANAGER,
+    }));
+    this.getLive = liveRules(async (rule, signal) => this.store.versionOf(await client.get(ruleName(rule), signal)));
+    this.#statuses = new RuleStatuses({
+      client,
+      store: this.store,
+      isSame: sameStatus,
+      now: () => clock.now(),
+      recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
+        const subject = { apiVersion: SYNC_SECRET.apiVersion, kind: SYNC_SECRET.kind, namespace, name, uid };
+        context.recordEvent(`kubelb-${role}`, { subject, ...event });
+      },
+    });
   }
 
   /** What is deleted before the SyncSecret, for people. */
   protected abstract readonly target: string;
+  /** Whether a SyncSecret is a rule of this controller. */
+  protected abstract isRule(rule: SyncSecretRule): boolean;
   /** Annotations that are removed with the finalizer. */
   protected marksOf(_object: SyncSecretRule): readonly string[] {
     return [];
@@ -76,8 +127,14 @@ export abstract class SyncSecretReconciler<
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
 
+  /** No rule is evaluated before these: at least the lists of SyncSecrets and of their targets here. */
+  awaits(...awaited: readonly { readonly synced: Promise<unknown> }[]): void {
+    this.#awaited.push(...awaited);
+  }
+
   async listed(_rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    await orAborted(this.options.synced(), signal, 'waiting for the list of SyncSecrets');
+    const synced = Promise.all(this.#awaited.map(async (one) => await one.synced));
+    await orAborted(synced, signal, 'waiting for the list of SyncSecrets');
     return undefined;
   }
 
@@ -87,10 +144,10 @@ export abstract class SyncSecretReconciler<
     { evaluated, failure }: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets } = this.options;
-    const object = syncSecrets.store.get(rule);
+    const object = this.store.get(rule);
     if (object === undefined) {
-      syncSecrets.forget(rule);
+      this.metrics.forget(rule);
+      this.#statuses.forget(rule);
       this.pending.forget(rule);
       this.#deletions.forget(rule);
       return undefined;
@@ -103,12 +160,8 @@ export abstract class SyncSecretReconciler<
     this.#deletions.forget(rule);
     if (isOutdated && failure === undefined) return undefined;
     const [entry] = entries;
-    return await this.report(
-      rule,
-      object,
-      { entry, outcome: isOutdated ? undefined : entry?.outcome, failure },
-      signal,
-    );
+    const outcome = isOutdated ? undefined : entry?.outcome;
+    return await this.report(rule, object, { entry, outcome, failure }, signal);
   }
 
   /**
@@ -123,14 +176,14 @@ export abstract class SyncSecretReconciler<
     entries: Iterable<Entry>,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { syncSecrets, monotonic } = this.options;
+    const monotonic = this.context.clock.monotonic();
     const { finalizers, deletionTimestamp } = object.metadata;
     const marks = this.marksOf(object);
     const unreachable = this.unreachable();
     if (marks.length === 0 && !finalizers.some((one) => OWN_FINALIZERS.has(one))) {
       // The finalizer of another client holds it.
       if (deletionTimestamp === undefined) return undefined;
-      return await syncSecrets.writeStatus(rule, terminatingState(undefined), signal);
+      return await this.writeStatus(rule, object, terminatingState(undefined), signal);
     }
     const remaining = [...entries].filter(({ outcome }) => outcome.state !== 'released');
     const isRefused = unreachable !== undefined || remaining.some(({ outcome }) => outcome.state === 'error');
@@ -138,18 +191,22 @@ export abstract class SyncSecretReconciler<
     const waiting = remaining.map(({ outcome }) => outcome).find((outcome) => !isUnderWay(outcome));
     const waitsFor = (waiting ?? unreachable)?.publicMessage;
     if (!isDone) {
-      const waitMs = deletionTimestamp === undefined ? remainingMs : this.pending.waitMs(rule, !isRefused, monotonic());
+      const waitMs = deletionTimestamp === undefined ? remainingMs : this.pending.waitMs(rule, !isRefused, monotonic);
       if (waitMs > 0) return { requeueAfterMs: Math.min(waitMs, remainingMs) };
-      const isReported = await this.#report(rule, waitsFor, signal);
+      const isReported = await this.#report(rule, object, waitsFor, signal);
       return { requeueAfterMs: isReported ? remainingMs : Math.min(remainingMs, STATUS_RETRY_MS) };
     }
-    this.pending.done(rule, monotonic());
+    this.pending.done(rule, monotonic);
     if (isTimedOut) {
       const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
-      const text = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
-      syncSecrets.warn(rule, 'DeletionTimeout', text);
+      const message = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
+      // Recorded once for all retries.
+      this.#statuses.record(rule, object, [{ type: 'Warning', reason: 'DeletionTimeout', message }]);
     }
-    await syncSecrets.removeFinalizer(rule, marks, signal);
+    const annotations = marks.length === 0 ? undefined : Object.fromEntries(marks.map((key) => [key, null]));
+    const whole = await this.#withFinalizers(rule, object, signal);
+    // Also that of KubeLB.
+    await this.#client.removeFinalizers(whole, [...OWN_FINALIZERS], { annotations }, signal);
     return undefined;
   }
 
@@ -157,15 +214,94 @@ export abstract class SyncSecretReconciler<
    * Says in the status what the deletion waits for. A failure does not prolong the deletion: KubeLB's permissions do not include the status.
    * @returns whether the status is written
    */
-  async #report(rule: RuleKey, waitsFor: string | undefined, signal: AbortSignal): Promise<boolean> {
-    const { syncSecrets, log } = this.options;
+  async #report(
+    rule: RuleKey,
+    object: SyncSecretRule,
+    waitsFor: string | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     try {
-      return (await syncSecrets.writeStatus(rule, terminatingState(waitsFor), signal)) === undefined;
+      return (await this.writeStatus(rule, object, terminatingState(waitsFor), signal)) === undefined;
     } catch (error) {
       signal.throwIfAborted();
       const isForbidden = error instanceof ApiError && error.status === 403;
-      if (!isForbidden) log.warn('the status of a SyncSecret that is being deleted cannot be written', { rule, error });
+      const message = 'the status of a SyncSecret that is being deleted cannot be written';
+      if (!isForbidden) this.context.log.warn(message, { rule, error });
       return false;
     }
   }
+
+  /**
+   * Adds the finalizer in place of KubeLB's, and annotations in the same write. Does nothing if the object has them or is being deleted.
+   * @throws ApiError
+   */
+  protected async addFinalizer(
+    rule: RuleKey,
+    annotations: Readonly<Record<string, string>> | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const object = this.store.get(rule);
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
+    const whole = await this.#withFinalizers(rule, object, signal);
+    const replaces = [ORIGINAL_FINALIZER];
+    await this.#client.addFinalizer(whole, SYNC_SECRET_FINALIZER, { annotations, replaces }, signal);
+  }
+
+  /** The object with all its finalizers, which are replaced as one list. @throws ApiError */
+  async #withFinalizers(rule: RuleKey, object: SyncSecretRule, signal: AbortSignal): Promise<KubeObject> {
+    if (!object.metadata.finalizers.includes(MORE_FINALIZERS)) return object;
+    const { metadata, ...rest } = await this.#client.get(ruleName(rule), signal);
+    // Another object of the name may have been created meanwhile: then the write fails, because the patch requires this uid.
+    return { ...rest, metadata: { ...metadata, uid: object.metadata.uid } };
+  }
+
+  /**
+   * Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause.
+   * @returns when to try again, if somebody else keeps changing them
+   * @throws ApiError
+   */
+  protected async writeStatus(
+    rule: RuleKey,
+    object: SyncSecretRule,
+    { phase, isUnderWay: isWaiting, ...state }: SyncState,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { generation } = object.metadata;
+    const [before] = this.#statuses.latest(rule, object).conditions ?? [];
+    const next = { type: SYNCED_CONDITION, ...state };
+    const condition = nextCondition(before, next, generation, this.context.clock.now(), MAX_TEXT);
+    const { status, reason, message } = condition;
+    const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
+    // A SyncSecret that waits for its turn is no reason for a warning.
+    const isWarning = status === 'False' && isWaiting !== true && isNews;
+    const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
+    const observed = generation === undefined ? {} : { observedGeneration: generation };
+    const written = { status: { phase, ...observed, conditions: [condition] }, events };
+    return await this.#statuses.write(rule, object, written, signal);
+  }
+
+  /** The response to most own writes has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
+  #storeMetadata(object: KubeObject): void {
+    const { namespace = '', name, generation } = object.metadata;
+    const stored = this.store.get(this.store.key(namespace, name));
+    if (stored?.metadata.generation === generation) this.store.storeResponse({ ...stored, ...object });
+  }
+}
+
+function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {
+  return (
+    a.phase === b.phase && a.observedGeneration === b.observedGeneration && sameConditions(a.conditions, b.conditions)
+  );
+}
+
+/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource they are copied, and are not only targets */
+export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {
+  const diagnosis = new CrdDiagnosis({
+    api: cluster.api,
+    kind: SYNC_SECRET,
+    advice: SYNC_SECRET_CRD_ADVICE,
+    isOptional: false,
+    isAlone: config.controllers.every((name) => name.startsWith('syncsecret-')),
+  });
+  return cluster.watchContents(SYNC_SECRET, { isSource }, sink, diagnosis);
 }

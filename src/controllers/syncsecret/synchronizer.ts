@@ -27,7 +27,7 @@ import {
   SynchronizerRules,
 } from './rules/synchronizer-rule-set.ts';
 import { Travel } from './rules/travel.ts';
-import { watchSyncSecrets } from './sync-secrets.ts';
+import { watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
@@ -41,29 +41,10 @@ export const secretSynchronizer: ControllerEntry = {
 const COMPONENT = 'kubelb-ccm';
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, config } = context;
-  const secrets = new RuleStore({
-    controller: SYNCHRONIZER_CONTROLLER,
-    toRule: secretRule,
-    versionOf: secretVersion,
-    onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
-  });
+  const { engine, cluster } = context;
   const watches: WatchGroup[] = [];
-  const reconciler = new SynchronizerReconciler({
-    rules: new SynchronizerRules({
-      cluster: cluster.api.cluster,
-      secrets,
-      travel: new Travel(config.syncsecret),
-      reach: context.reach,
-    }),
-    secrets,
-    client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
-    synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
-    warn: ({ metadata: { name, namespace = '', uid } }, { reason, message }) => {
-      const subject = { apiVersion: SECRET.apiVersion, kind: SECRET.kind, namespace, name, uid };
-      context.recordEvent(COMPONENT, { subject, type: 'Warning', reason, message });
-    },
-  });
+  const synced = async (): Promise<unknown> => await Promise.all(watches.map(async (watch) => await watch.synced));
+  const reconciler = new SynchronizerReconciler(context, synced);
   /** The SyncSecrets of KubeLB, under the keys of the rules of their Secrets. */
   const ofKubeLb = new RuleStore({
     controller: SYNCHRONIZER_CONTROLLER,
@@ -78,7 +59,9 @@ function create(context: ControllerContext): Controller {
   const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
   const open = (): void => {
     watches.push(
-      cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(secrets)),
+      // A Secret wakes itself.
+      cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(reconciler.secrets)),
+      // A SyncSecret of KubeLB wakes the rule of its Secret.
       watchSyncSecrets(context, ofKubeLb.sink, false),
     );
   };
@@ -105,30 +88,33 @@ export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
   };
 }
 
-export interface SynchronizerReconcilerOptions {
-  readonly rules: SynchronizerRules;
-  readonly secrets: RuleStore<SecretRule>;
-  /** Of the Secrets' metadata. */
-  readonly client: RuleClient;
-  /** Settles when the Secrets and the SyncSecrets have been listed. */
-  readonly synced: () => Promise<unknown>;
-  /** The Secret has no SyncSecret, or the SyncSecret cannot follow it. */
-  readonly warn: (secret: SecretRule, cause: Cause) => void;
-}
-
 export class SynchronizerReconciler implements RuleReconciler {
   readonly rules: SynchronizerRules;
+  readonly secrets: RuleStore<SecretRule>;
   readonly getLive: RuleReconciler['getLive'];
-  readonly #options: SynchronizerReconcilerOptions;
+  readonly #context: ControllerContext;
+  readonly #synced: () => Promise<unknown>;
+  /** Of the Secrets' metadata. */
+  readonly #client: RuleClient;
   /** The last warning about each rule. */
   readonly #warned = new Map<RuleKey, string>();
   /** Rules whose Secret has to be read, because KubeLB has made a SyncSecret of it. */
   readonly #unread = new Set<RuleKey>();
 
-  constructor(options: SynchronizerReconcilerOptions) {
-    this.#options = options;
-    const { rules, secrets } = options;
-    this.rules = rules;
+  /** @param synced settles when the Secrets and the SyncSecrets have been listed */
+  constructor(context: ControllerContext, synced: () => Promise<unknown>) {
+    this.#context = context;
+    this.#synced = synced;
+    const { engine, cluster, config, reach } = context;
+    const secrets = (this.secrets = new RuleStore({
+      controller: SYNCHRONIZER_CONTROLLER,
+      toRule: secretRule,
+      versionOf: secretVersion,
+      onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
+    }));
+    const travel = new Travel(config.syncsecret);
+    this.rules = new SynchronizerRules({ cluster: cluster.api.cluster, secrets, travel, reach });
+    this.#client = new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true });
     this.getLive = liveRules(async (rule, signal) => {
       const live = await this.#read(rule, signal);
       // The metadata do not have this field.
@@ -142,7 +128,7 @@ export class SynchronizerReconciler implements RuleReconciler {
   }
 
   async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await orAborted(this.#options.synced(), signal, 'waiting for the list of Secrets');
+    await orAborted(this.#synced(), signal, 'waiting for the list of Secrets');
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {
@@ -152,7 +138,7 @@ export class SynchronizerReconciler implements RuleReconciler {
   /** Until a Secret is read, it is no rule, and a SyncSecret of KubeLB without a rule is kept. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     try {
-      if (this.#options.secrets.get(rule) === undefined) await this.#read(rule, signal);
+      if (this.secrets.get(rule) === undefined) await this.#read(rule, signal);
     } catch (error) {
       if (!isObjectGone(error, parseRuleKey(rule).name)) throw error;
     }
@@ -161,27 +147,25 @@ export class SynchronizerReconciler implements RuleReconciler {
 
   /** Reads a Secret. One with KubeLB's finalizer that is not offered becomes a rule. @throws ApiError, ConnectionError */
   async #read(rule: RuleKey, signal: AbortSignal): Promise<SecretRule | undefined> {
-    const { secrets, client } = this.#options;
-    const object = await client.get(ruleName(rule), signal);
+    const object = await this.#client.get(ruleName(rule), signal);
     const read = secretRule(object);
-    if (read?.isOffered === false) secrets.put(object);
+    if (read?.isOffered === false) this.secrets.put(object);
     return read;
   }
 
   /** Removes the finalizer that KubeLB puts on Secrets. @throws ApiError, ConnectionError */
   async #removeFinalizer(rule: RuleKey, secret: SecretRule, signal: AbortSignal): Promise<void> {
-    const { secrets, client } = this.#options;
     try {
-      const object = await client.get(ruleName(rule), signal);
+      const object = await this.#client.get(ruleName(rule), signal);
       if (object.metadata.uid === secret.metadata.uid) {
-        await client.removeFinalizers(object, [ORIGINAL_FINALIZER], {}, signal);
+        await this.#client.removeFinalizers(object, [ORIGINAL_FINALIZER], {}, signal);
       }
     } catch (error) {
       if (!isObjectGone(error, secret.metadata.name)) throw error;
     }
     // No watch reports the change of a Secret without the label. Another Secret of its name may be offered meanwhile.
-    const latest = secrets.get(rule);
-    if (latest?.isOffered === false && latest.metadata.uid === secret.metadata.uid) secrets.sink.remove(latest);
+    const latest = this.secrets.get(rule);
+    if (latest?.isOffered === false && latest.metadata.uid === secret.metadata.uid) this.secrets.sink.remove(latest);
   }
 
   /** The status of a SyncSecret is that of its CCM, and Secrets have none: a problem is an event. */
@@ -191,8 +175,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     { evaluated, failure }: RuleProgress,
     signal: AbortSignal,
   ): Promise<undefined> {
-    const { secrets, warn } = this.#options;
-    const secret = secrets.get(rule);
+    const secret = this.secrets.get(rule);
     if (secret === undefined) {
       this.#warned.delete(rule);
       return;
@@ -203,11 +186,17 @@ export class SynchronizerReconciler implements RuleReconciler {
       this.#warned.delete(rule);
     } else if (this.#warned.get(rule) !== problem.message) {
       this.#warned.set(rule, problem.message);
-      warn(secret, problem);
+      this.#warn(secret, problem);
     }
     // Remove the finalizer only now: until the SyncSecret has the mark, only the finalizer shows that both are to be deleted together.
     const isTried = entry !== undefined && !isUnderWay(entry.outcome);
     if (isTried && secret.metadata.finalizers !== undefined) await this.#removeFinalizer(rule, secret, signal);
+  }
+
+  /** The Secret has no SyncSecret, or the SyncSecret cannot follow it. */
+  #warn({ metadata: { name, namespace = '', uid } }: SecretRule, { reason, message }: Cause): void {
+    const subject = { apiVersion: SECRET.apiVersion, kind: SECRET.kind, namespace, name, uid };
+    this.#context.recordEvent(COMPONENT, { subject, type: 'Warning', reason, message });
   }
 }
 

@@ -3,7 +3,7 @@
  * is a copy in the management cluster, or a Secret beside the SyncSecret. See `RuleSet`.
  */
 import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
-import { LeaveShape, type Shape } from '../../../copy/model/claim.ts';
+import { type Claim, LeaveShape, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
   parseResourceKey,
@@ -11,10 +11,10 @@ import {
   type ResourceKey,
   type RuleKey,
 } from '../../../copy/model/keys.ts';
-import { SECRET } from '../../../copy/model/kind.ts';
+import { type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
-import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import type { KubeObject } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { flatText } from '../../../runtime/text/texts.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
@@ -64,33 +64,39 @@ export abstract class SyncSecretRules<
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
-    const { store, cluster } = this.options;
-    const object = store.get(rule);
+    const object = this.options.store.get(rule);
     if (object === undefined || !this.isServed(rule, object)) return undefined;
-    const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = object.metadata;
-    const title = flatText(SYNC_SECRET.kind, ' ', namespace, '/', name);
-    const owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
-    const target = this.targetOf(object);
-    const shape = this.shapeOf(rule, object);
-    const common = { owner, version: ruleVersion(object), sources: [] };
-    if (!this.isActive(object)) {
-      return { ...common, claims: [{ owner, mode: 'release', target, source: undefined, shape }] };
-    }
-    const source = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
-    const refusal = this.#refusalOf(namespace, parseResourceKey(target).namespace);
-    const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
-    const claim = { owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
-    return { ...common, claims: [claim] };
+    const released = this.isActive(object) ? undefined : 'release';
+    const claimed = {
+      target: this.targetOf(object),
+      shape: this.shapeOf(rule, object),
+      withoutSource: released,
+    } as const;
+    return oneClaim(this.options, { key: rule, kind: SYNC_SECRET, object, version: ruleVersion(object) }, claimed);
   }
+}
 
-  /**
-   * Why the limits of the administrator forbid a copy. An existing copy then stays: a tenant cannot know the limit, and has no other copy.
-   * Consent is not asked: the namespace of a tenant is there for the tenant.
-   */
-  #refusalOf(from: string, to: string): Cause | undefined {
-    const { reach } = this.options;
-    return reach.fromRefusal(from, undefined) ?? reach.toRefusal(to, to, undefined);
+/** The evaluation of a rule whose one claim is from the object itself to one target. @param claimed `withoutSource`: the target gets no content */
+export function oneClaim(
+  { cluster, reach }: Pick<SyncSecretRulesOptions, 'cluster' | 'reach'>,
+  rule: { readonly key: RuleKey; readonly kind: Kind; readonly object: KubeObject; readonly version: string },
+  claimed: Pick<Claim, 'target' | 'shape'> & { readonly withoutSource: Claim['mode'] | undefined },
+): Evaluation {
+  const { key, kind, version } = rule;
+  const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = rule.object.metadata;
+  const owner = { key, title: flatText(kind.kind, ' ', namespace, '/', name), rank: `${creationTimestamp} ${uid}` };
+  const { target, shape, withoutSource: mode } = claimed;
+  if (mode !== undefined) {
+    return { owner, version, sources: [], claims: [{ owner, mode, target, source: undefined, shape }] };
   }
+  const source = resourceKey(cluster, kind.kind, namespace, name);
+  const to = parseResourceKey(target).namespace;
+  // An existing copy stays: a tenant cannot know the limits of the administrator, and has no other copy. Consent is not asked: the namespace
+  // of a tenant is there for the tenant.
+  const refusal = reach.fromRefusal(namespace, undefined) ?? reach.toRefusal(to, to, undefined);
+  const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
+  const claim = { owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
+  return { owner, version, sources: [], claims: [claim] };
 }
 
 export interface CcmRulesOptions extends SyncSecretRulesOptions {
@@ -139,7 +145,6 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     if (place.cluster !== management || place.kind !== SYNC_SECRET.kind || place.namespace !== namespace) {
       return undefined;
     }
-    if (isMarkedElsewhere(annotations, place)) return undefined;
     const mark = annotations[ORIGIN_ANNOTATION];
     if (mark !== undefined) {
       const [cluster, origin, name, ...rest] = mark.split('/');
@@ -209,7 +214,6 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   ownerOf({ annotations, owners }: Observed, target: ResourceKey): RuleKey | undefined {
     const place = parseResourceKey(target);
     if (place.cluster !== this.options.cluster || place.kind !== SECRET.kind) return undefined;
-    if (isMarkedElsewhere(annotations, place)) return undefined;
     const name = annotations[OWNER_ANNOTATION] ?? ownerByUid(owners, place.name);
     return name === undefined ? undefined : this.options.store.key(place.namespace, name);
   }

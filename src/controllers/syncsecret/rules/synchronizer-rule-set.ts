@@ -1,11 +1,9 @@
 /** What labelled Secrets mean: claims on SyncSecrets of the same name. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
-import { type Claim, LeaveShape } from '../../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
-import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
@@ -13,6 +11,7 @@ import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';
+import { oneClaim } from './sync-secret-rule-set.ts';
 import type { Travel } from './travel.ts';
 
 export const SYNCHRONIZER_CONTROLLER = 'syncsecret-synchronizer';
@@ -88,33 +87,22 @@ export class SynchronizerRules implements RuleSet {
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
-    const { secrets, cluster, travel, reach } = this.#options;
-    const secret = secrets.get(rule);
-    if (secret === undefined) return undefined;
-    const { namespace = '', name, uid, creationTimestamp } = secret.metadata;
-    const owner = { key: rule, title: `Secret ${namespace}/${name}`, rank: `${creationTimestamp} ${uid}` };
+    const { secrets, cluster, travel } = this.#options;
+    const object = secrets.get(rule);
+    if (object === undefined) return undefined;
+    const { immutable, isOffered } = object;
+    const { namespace = '', name } = object.metadata;
     const target = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
-    const source = resourceKey(cluster, SECRET.kind, namespace, name);
-    const refusal = reach.fromRefusal(namespace, undefined) ?? reach.toRefusal(namespace, namespace, undefined);
-    const manifest = { namespace, name, immutable: secret.immutable };
-    const claim: Claim = secret.isOffered
-      ? {
-          owner,
-          target,
-          mode: 'own',
-          source,
-          isRuleSource: true,
-          shape: refusal === undefined ? new ManifestShape(travel, manifest) : new LeaveShape(refusal),
-        }
-      : { owner, target, mode: 'own', source: undefined, shape: new MarkShape(name) };
-    return { owner, version: secretVersion(secret), claims: [claim], sources: [] };
+    const claimed = isOffered
+      ? { target, shape: new ManifestShape(travel, { namespace, name, immutable }), withoutSource: undefined }
+      : { target, shape: new MarkShape(name), withoutSource: 'own' as const };
+    return oneClaim(this.#options, { key: rule, kind: SECRET, object, version: secretVersion(object) }, claimed);
   }
 
   ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
     const { cluster, secrets } = this.#options;
     const place = parseResourceKey(target);
     if (place.cluster !== cluster || place.kind !== SYNC_SECRET.kind) return undefined;
-    if (isMarkedElsewhere(annotations, place)) return undefined;
     const isOurs = annotations[SECRET_ANNOTATION] === place.name;
     // A SyncSecret that KubeLB made: its origin labels name itself.
     const isOriginals = labels[ORIGIN_LABELS.name] !== undefined && originOf({ ...place, labels }) === 'itself';
