@@ -46,12 +46,12 @@ export const WATCHES: readonly Watch[] = ['namespaces', 'mirrors', 'objects'];
 export const secretKey = (namespace: string, name: string): ObjectKey =>
   resourceKey(CLUSTER, SECRET.kind, namespace, name);
 
-/** What is on the server. A change goes to the watches of the process that runs. */
+/** What is on the server. A change goes to the watches of the processes that run. */
 export class ReachCluster {
   readonly namespaces = new Map<string, NamespaceState & { readonly uid: string }>();
   readonly mirrors = new Map<string, SecretMirror>();
   readonly objects = new Map<ObjectKey, Observed>();
-  process: ReachProcess | undefined;
+  readonly processes = new Set<ReachProcess>();
   #version = 0;
 
   get version(): string {
@@ -71,13 +71,13 @@ export class ReachCluster {
         if (parseResourceKey(key).namespace === name) this.putObject(key, undefined);
       this.namespaces.delete(name);
       const gone = namespaceObject(name, { uid: '', labels: {} }, '');
-      this.process?.notice('namespaces', (process) => process.namespaces.sink.remove(gone));
+      this.#notice('namespaces', (process) => process.namespaces.sink.remove(gone));
       return;
     }
     const after = { ...state, uid: before?.uid ?? this.next() };
     this.namespaces.set(name, after);
     const object = namespaceObject(name, after, this.next());
-    this.process?.notice('namespaces', (process) => process.namespaces.sink.upsert(object, false));
+    this.#notice('namespaces', (process) => process.namespaces.sink.upsert(object, false));
   }
 
   /** @param path `<namespace>/<name>` @param spec `undefined`: it is deleted */
@@ -85,7 +85,7 @@ export class ReachCluster {
     const before = this.mirrors.get(path);
     if (spec === undefined) {
       this.mirrors.delete(path);
-      if (before !== undefined) this.process?.notice('mirrors', (process) => process.mirrors.sink.remove(before));
+      if (before !== undefined) this.#notice('mirrors', (process) => process.mirrors.sink.remove(before));
       return;
     }
     const version = this.next();
@@ -94,7 +94,7 @@ export class ReachCluster {
     const metadata = { name, namespace, uid, creationTimestamp: '', resourceVersion: version };
     const mirror: SecretMirror = { metadata: { ...metadata, generation: Number(version) }, spec };
     this.mirrors.set(path, mirror);
-    this.process?.notice('mirrors', (process) => process.mirrors.put(mirror));
+    this.#notice('mirrors', (process) => process.mirrors.put(mirror));
   }
 
   /** @param annotations `undefined`: the object is deleted */
@@ -106,7 +106,11 @@ export class ReachCluster {
     const object = annotations && observe({ ...meta, annotations });
     if (object === undefined) this.objects.delete(key);
     else this.objects.set(key, object);
-    this.process?.notice('objects', (process) => process.learn(key, object, version));
+    this.#notice('objects', (process) => process.learn(key, object, version));
+  }
+
+  #notice(watch: Watch, bring: (process: ReachProcess) => unknown): void {
+    for (const process of this.processes) process.notice(watch, bring);
   }
 }
 
@@ -188,7 +192,8 @@ export class ReachProcess {
       push: true,
     });
     this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => {
-      return new NamespaceChanges({ engine, clock: this.#clock, rules, namespaces: this.namespaces });
+      const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
+      return new NamespaceChanges({ engine, clock: this.#clock, rules, namespaces: this.namespaces, isCurrent });
     });
     engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
     engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
@@ -200,8 +205,8 @@ export class ReachProcess {
     engine.backends.add({ ...backend, targetsOf: () => writer });
   }
 
-  /** Lists everything, and starts. */
-  async start(): Promise<void> {
+  /** Lists everything: a warm standby. */
+  open(): void {
     const { namespaces, mirrors, objects } = this.#cluster;
     for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
     this.namespaces.onChange((...change) => {
@@ -209,13 +214,17 @@ export class ReachProcess {
     });
     for (const [key, object] of objects) this.learn(key, object, object.resourceVersion);
     for (const mirror of mirrors.values()) this.mirrors.put(mirror, true);
-    this.#cluster.process = this;
+    this.#cluster.processes.add(this);
+  }
+
+  /** This process is the one that writes. */
+  async start(): Promise<void> {
     await this.#engine.start(new AbortController().signal);
   }
 
   /** It ends without a last word. */
   async kill(): Promise<void> {
-    this.#cluster.process = undefined;
+    this.#cluster.processes.delete(this);
     for (const changes of this.#changes) changes.stop();
     await this.#engine.stop();
   }
@@ -269,27 +278,18 @@ export class ReachProcess {
     return {
       rules,
       listed: async (rule) => await this.#labelsKnown(rule),
-      getLive: liveRules(
-        async (rule) => await Promise.resolve(live(rule)),
-        (...[by, namespace]) => this.#isLate(by, namespace) || this.#changes[index]?.isPending(by, namespace) === true,
-      ),
+      getLive: liveRules(async (rule) => await Promise.resolve(live(rule)), this.#changes[index]?.isOutdated),
       updateStatus: async () => await Promise.resolve(undefined),
     };
   }
 
-  /** As in the reconciler of mirrors. */
-  #isLate(rule: RuleKey, namespace: string): boolean {
-    const mirror = this.mirrors.get(rule);
-    const isByLabels = mirror && this.#mirrorRules.specOf(mirror).namespaces.labels !== undefined;
+  #isCurrent(namespace: string): boolean {
     const state = this.#cluster.namespaces.get(namespace);
-    return (
-      isByLabels === true && (state === undefined || !this.namespaces.isKnown(namespaceObject(namespace, state, '1')))
-    );
+    return state !== undefined && this.namespaces.isKnown(namespaceObject(namespace, state, '1'));
   }
 
   async #labelsKnown(rule: RuleKey): Promise<void> {
-    const mirror = this.mirrors.get(rule);
-    const keys = (mirror && this.#mirrorRules.specOf(mirror).namespaces.labels?.keys) ?? [];
+    const keys = this.#mirrorRules.labelsOf(rule)?.keys ?? [];
     this.namespaces.keep(keys);
     while (!this.namespaces.knows(keys)) await this.#relists.run('labels', async () => await this.#relist());
   }

@@ -87,7 +87,8 @@ function create(context: ControllerContext): Controller {
     onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
     reach: context.reach,
   });
-  const changes = new NamespaceChanges({ engine, clock, rules, namespaces });
+  const isCurrent = currencyReader(api, namespaces, served);
+  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent });
   const copies = new WatchedCopies(cluster);
   const reconciler = new MirrorReconciler({
     ...common,
@@ -103,8 +104,7 @@ function create(context: ControllerContext): Controller {
     deletionTimeoutMs: config.deletionTimeoutMs,
     monotonic: () => clock.monotonic(),
     labelsKnown: labelReader(api, namespaces),
-    isCurrent: currencyReader(api, namespaces),
-    isNamespacePending: changes.isPending,
+    isOutdated: changes.isOutdated,
     now,
   });
   return {

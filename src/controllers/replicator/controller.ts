@@ -1,4 +1,5 @@
 /** The replicator controller: its parts, its watches, and what each of them wakes. */
+import { currencyReader } from '../../copy/cluster/watch/namespace-labels.ts';
 import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
@@ -51,28 +52,30 @@ const EVENT_COMPONENT = 'k8s-replicator';
 
 function create({ engine, cluster, clock, config, extraKinds, reach, ...context }: ControllerContext): Controller {
   const { annotationsPrefix, runReplicators, resyncPeriodMs } = config.replicator;
+  const { api, namespaces, served } = cluster;
   const names = annotationNames(annotationsPrefix);
   const kinds = [...runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
   const rules = new ReplicatorRules({
-    cluster: cluster.api.cluster,
+    cluster: api.cluster,
     settings: { ...config.replicator, names, patterns: new PatternCache('full') },
     kinds,
-    namespaces: cluster.namespaces,
-    served: cluster.served,
+    namespaces,
+    served,
     observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
     onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
     reach,
     push: config.limits.replicatorPush,
   });
-  const changes = new NamespaceChanges({ engine, clock, rules, namespaces: cluster.namespaces });
+  const isCurrent = currencyReader(api, namespaces, served);
+  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent });
   const reconciler = new ReplicatorReconciler({
-    api: cluster.api,
+    api,
     rules,
     recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
       const subject = { apiVersion, kind, namespace, name, uid };
       context.recordEvent(EVENT_COMPONENT, { subject, ...event, isState: true });
     },
-    isNamespacePending: changes.isPending,
+    isOutdated: changes.isOutdated,
   });
   /** A changed object wakes its rule. */
   const objectChanged: OnObjectChange = (key, before, after, initial) => {

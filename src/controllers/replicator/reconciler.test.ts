@@ -52,7 +52,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
     rules,
     recordEvent: unused,
-    isNamespacePending: (rule) => rule === pending,
+    isOutdated: async (rule) => await Promise.resolve(rule === pending),
   });
   const evaluate = (): string | undefined => finish(rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {

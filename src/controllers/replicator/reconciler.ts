@@ -6,6 +6,7 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { observe } from '../../copy/model/observed.ts';
 import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
+import type { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
 import type { Place } from './rules/annotations.ts';
 import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
@@ -21,8 +22,8 @@ export interface ReplicatorReconcilerOptions {
   readonly api: KubeApi;
   readonly rules: ReplicatorRules;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
-  /** Whether the rule may reach a namespace that has changed since its evaluation. @param namespace of a copy */
-  readonly isNamespacePending: (rule: RuleKey, namespace: string) => boolean;
+  /** @see NamespaceChanges */
+  readonly isOutdated: NamespaceChanges['isOutdated'];
 }
 
 export class ReplicatorReconciler implements RuleReconciler {
@@ -34,13 +35,13 @@ export class ReplicatorReconciler implements RuleReconciler {
 
   constructor(options: ReplicatorReconcilerOptions) {
     this.#options = options;
-    const { api, rules, isNamespacePending } = options;
+    const { api, rules, isOutdated } = options;
     this.rules = rules;
     this.getLive = liveRules(async (rule, signal) => {
       const { kind, place } = rules.objectOf(rule);
       const client = new RuleClient({ api, kind, metadataOnly: true });
       return rules.versionOf(observe((await client.get(`${place.namespace}/${place.name}`, signal)).metadata));
-    }, isNamespacePending);
+    }, isOutdated);
   }
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here

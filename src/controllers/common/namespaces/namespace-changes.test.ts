@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { asKey } from '../../../../test/support/keys.ts';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
+import { userCause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import { Slices, type Steps } from '../../../runtime/queue/slices.ts';
+import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 
 /** A change of the namespace `ab` concerns the rules `a` and `b`. */
@@ -13,16 +16,28 @@ class Scene {
   readonly namespaces = { size: 10 };
   /** What has changed of the namespaces that were searched for. */
   readonly searched: string[] = [];
+  /** What the last evaluation of a rule has shown. */
+  readonly outOfReach = new Map<string, OutOfReach>();
+  /** The namespace of which the watch has not brought the last change. */
+  late: string | undefined;
+  /** The namespaces that were read from the server. */
+  readonly read: string[] = [];
   counts = 0;
   readonly changes = new NamespaceChanges({
     engine: {
       slices: new Slices(this.clock),
       enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
+      claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
+    },
+    isCurrent: async (namespace) => {
+      this.read.push(namespace);
+      return await Promise.resolve(namespace !== this.late);
     },
     clock: this.clock,
     namespaces: this.namespaces,
     rules: {
       rulesFor: (namespace, changed) => this.#rulesFor(namespace, changed),
+      labelsOf: (rule) => (rule === 'test:home/selects' ? parseSelector('tier') : undefined),
       limits: {
         recount: () => {
           this.counts += 1;
@@ -49,8 +64,8 @@ class Scene {
     return this.enqueued.splice(0);
   }
 
-  isPending(rule: string, namespace = ''): boolean {
-    return this.changes.isPending(asKey(rule), namespace);
+  async isOutdated(rule: string, namespace = ''): Promise<boolean> {
+    return await this.changes.isOutdated(asKey(rule), namespace, new AbortController().signal);
   }
 }
 
@@ -94,17 +109,18 @@ test('many rules in a cluster of many namespaces wait longer, up to a second', a
   }
 });
 
-test('a rule is pending from the event of its namespace until the rule is enqueued', async () => {
+test('a rule is outdated from the event of its namespace until the rule is enqueued', async () => {
   const scene = new Scene();
-  assert.equal(scene.isPending('a'), false);
+  assert.equal(await scene.isOutdated('a'), false);
   await scene.add('a');
-  assert.deepEqual([scene.take(), scene.isPending('a')], [['a normal'], false]);
+  assert.deepEqual([scene.take(), await scene.isOutdated('a')], [['a normal'], false]);
   scene.changes.add('b', true, false);
-  assert.equal(scene.isPending('a'), true, 'the search is under way, so any rule may be found');
+  const during = scene.isOutdated('a');
+  assert.equal(await during, true, 'the search is under way, so any rule may be found');
   await scene.add();
-  assert.deepEqual([scene.take(), scene.isPending('a'), scene.isPending('b')], [[], false, true]);
+  assert.deepEqual([scene.take(), await scene.isOutdated('a'), await scene.isOutdated('b')], [[], false, true]);
   await scene.clock.advance(250);
-  assert.deepEqual([scene.take(), scene.isPending('b')], [['b normal'], false]);
+  assert.deepEqual([scene.take(), await scene.isOutdated('b')], [['b normal'], false]);
 });
 
 test('the rules of a namespace from a list are enqueued at once with low priority', async () => {
@@ -125,8 +141,8 @@ test('of a label that flips, the first change counts at once, and the others onc
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
   for (let change = 0; change < 50; change += 1) await flip(change === 25 ? 'team' : 'tier');
   assert.equal(scene.counts, 1);
-  assert.equal(scene.isPending('a', 'ab'), true, 'a copy there may be wanted or not');
-  assert.equal(scene.isPending('a', 'other'), false);
+  assert.equal(await scene.isOutdated('a', 'ab'), true, 'a copy there may be wanted or not');
+  assert.equal(await scene.isOutdated('a', 'other'), false);
   await scene.add('c');
   await scene.clock.advance(250);
   assert.deepEqual(scene.take(), ['c normal'], 'other namespaces do not wait');
@@ -136,8 +152,33 @@ test('of a label that flips, the first change counts at once, and the others onc
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
   assert.equal(scene.counts, 3);
   assert.deepEqual(scene.searched, ['ab tier', 'c', 'ab tier team'], 'the delayed change has all that has changed');
-  assert.equal(scene.isPending('a', 'ab'), false);
+  assert.equal(await scene.isOutdated('a', 'ab'), false);
   await scene.clock.advance(1000);
   await flip();
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+});
+
+test('a rule is outdated while the server has another state of the namespace that decides', async () => {
+  const refused = (part: OutOfReach['part']): OutOfReach => ({ ...userCause('NotAccepted', ''), part });
+  const scene = new Scene();
+  scene.outOfReach.set('test:home/named', refused('named')).set('test:home/all', refused('all'));
+  scene.late = 'x';
+  for (const [rule, namespace, read, isOutdated] of [
+    ['test:home/plain', 'x', [], false],
+    ['test:home/selects', 'x', ['x'], true],
+    ['test:home/selects', 'y', ['y'], false],
+    ['test:home/named', 'x', ['x'], true],
+    ['test:home/all', 'x', ['home'], false],
+  ] as const) {
+    assert.equal(await scene.isOutdated(rule, namespace), isOutdated, `${rule} in ${namespace}`);
+    assert.deepEqual(scene.read.splice(0), read);
+  }
+});
+
+test('a rule that may not copy at all is outdated while its own namespace flips', async () => {
+  const scene = new Scene();
+  scene.outOfReach.set('test:home/a', { ...userCause('NotPermitted', ''), part: 'all' });
+  for (let change = 0; change < 2; change += 1) scene.changes.add('home', true, false, new Set(['team']));
+  await scene.add();
+  assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
 });

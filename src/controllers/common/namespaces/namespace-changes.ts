@@ -4,18 +4,22 @@
  * Hundreds of namespaces can be created at once, and each evaluation of a rule covers all namespaces. So the rules that are found wait for more
  * namespaces, except those of the first namespace in a burst. The search works in slices, because it may try thousands of patterns.
  *
- * State: the namespaces to search for, in the order of their events; and the rules that wait, while a timer runs. Invariant: `isPending` is true
+ * State: the namespaces to search for, in the order of their events; and the rules that wait, while a timer runs. Invariant: `isOutdated` is true
  * for a rule from the event until the rule is enqueued. Until then no copy of the rule may be deleted as an orphan: an object that is already
- * in a new namespace (a restored backup) may be one of its copies.
+ * in a new namespace (a restored backup) may be one of its copies. The watch itself may be late, above all after a new leader has started. So where
+ * labels or consent decide, `isOutdated` compares them with the server.
  *
  * A label can flip many times a second. So after a change of its labels or consent, further such changes of the namespace wait for a second, and
  * cost one search together. Meanwhile only the copies in this namespace are pending.
  */
+import type { Claims } from '../../../copy/book/claims.ts';
+import type { IsCurrent } from '../../../copy/cluster/watch/namespace-labels.ts';
 import type { OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
+import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 
 /** How long the rules wait for more namespaces, ms: longer for many rules and namespaces, so that a burst of changes is no burst of evaluations. */
 const BATCH_MS = { least: 250, most: 1000 };
@@ -25,15 +29,18 @@ const BATCH_MS_EACH = 0.05;
 const FLIP_MS = 1000;
 
 export interface NamespaceChangesOptions {
-  readonly engine: Pick<Engine, 'enqueueRule' | 'slices'>;
+  readonly engine: Pick<Engine, 'enqueueRule' | 'slices'> & { readonly claims: Pick<Claims, 'findingsOf'> };
   readonly clock: Clock;
   readonly rules: {
     /** The rules that a namespace concerns. @param changed what has changed of it; `undefined`: it came or went. @see OnNamespace */
     readonly rulesFor: (namespace: string, changed: ReadonlySet<string> | undefined) => Steps<Iterable<RuleKey>>;
+    /** The labels that a rule selects by. */
+    readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
     /** They depend on the number of namespaces. */
     readonly limits: { readonly recount: () => void };
   };
   readonly namespaces: { readonly size: number };
+  readonly isCurrent: IsCurrent;
 }
 
 export class NamespaceChanges {
@@ -51,9 +58,19 @@ export class NamespaceChanges {
     this.#options = options;
   }
 
-  /** Whether the rule may reach a namespace that it was not evaluated for, and is not enqueued yet. @param namespace of a copy of the rule */
-  readonly isPending = (rule: RuleKey, namespace: string): boolean => {
-    return this.#isSearching || this.#rules.has(rule) || this.#flipping.get(namespace) !== undefined;
+  /**
+   * Whether the rule may reach a namespace that it was not evaluated for as it is now.
+   * @param namespace of a copy that the rule does not claim
+   * @throws the errors of `isCurrent`
+   */
+  readonly isOutdated = async (rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> => {
+    const { engine, rules, isCurrent } = this.#options;
+    const { outOfReach } = engine.claims.findingsOf(rule);
+    // The labels of its own namespace can forbid the rule to copy at all.
+    const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
+    const isByFacts = outOfReach !== undefined || rules.labelsOf?.(rule) !== undefined;
+    if (isByFacts && !(await isCurrent(decisive, signal))) return true;
+    return this.#isSearching || this.#rules.has(rule) || this.#flipping.get(decisive) !== undefined;
   };
 
   /** If the search takes less than one slice, the search is done when this returns. */

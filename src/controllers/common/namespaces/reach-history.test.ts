@@ -1,6 +1,6 @@
 /**
- * The engine with the real rules, over any history of labels, consent, exclusions, limits and rules, with watches that are late and a process
- * that is killed. The copies at the end are those that the settings at the end allow. And no copy that was allowed all the time was deleted in
+ * The engine with the real rules, over any history of labels, consent, exclusions, limits and rules, with watches that are late, and a process
+ * that is killed, after which a standby goes on, whose watches are late as well. The copies at the end are those that the settings at the end allow. And no copy that was allowed all the time was deleted in
  * between, nor was one of a suspended rule touched.
  */
 import assert from 'node:assert/strict';
@@ -40,7 +40,8 @@ class History {
   /** Suspended rules since everything was settled. */
   readonly #frozen = new Set<string>();
   readonly #problems: string[] = [];
-  #process: ReachProcess | undefined;
+  #leader: ReachProcess | undefined;
+  #standby: ReachProcess | undefined;
 
   constructor() {
     for (const name of NAMESPACES) this.cluster.putNamespace(name, { labels: {} });
@@ -48,19 +49,38 @@ class History {
   }
 
   async start(limits: LimitsState): Promise<void> {
-    await this.#process?.kill();
+    await this.end();
     this.limits = limits;
     this.changed();
-    this.#process = new ReachProcess(this.cluster, { limits, onWrite: (...write) => this.#written(...write) });
-    await this.#process.start();
+    this.#standby = this.#open();
+    await this.takeOver();
+  }
+
+  /** The leader is killed, and the standby goes on with what its watches have brought so far. */
+  async takeOver(): Promise<void> {
+    await this.#leader?.kill();
+    this.#leader = this.standby;
+    this.#standby = this.#open();
+    await this.#leader.start();
+  }
+
+  #open(): ReachProcess {
+    const { cluster, limits } = this;
+    const process = new ReachProcess(cluster, { limits, onWrite: (...write) => this.#written(...write) });
+    process.open();
+    return process;
   }
 
   get process(): ReachProcess {
-    return this.#process ?? assert.fail('no process runs');
+    return this.#leader ?? assert.fail('no process runs');
+  }
+
+  get standby(): ReachProcess {
+    return this.#standby ?? assert.fail('no standby runs');
   }
 
   async end(): Promise<void> {
-    await this.#process?.kill();
+    await Promise.all([this.#leader?.kill(), this.#standby?.kill()]);
   }
 
   change(name: string, change: (state: NamespaceState) => NamespaceState | undefined): void {
@@ -94,6 +114,8 @@ class History {
 
   async settle(): Promise<void> {
     await this.process.settle();
+    // The rules must be known to whoever writes. What is known of namespaces may be old.
+    for (const watch of ['mirrors', 'objects'] as const) this.standby.deliver(watch);
     this.check();
     for (const [path, { isSuspended }] of this.rules) {
       if (isSuspended) this.#frozen.add(path);
@@ -200,10 +222,12 @@ const step = fc.oneof(
     arbitrary: fc.record({
       change,
       watches: fc.subarray([...WATCHES]),
+      standby: fc.subarray([...WATCHES]),
       ms: fc.constantFrom(undefined, 0, 300, 1500),
     }),
   },
   { weight: 2, arbitrary: fc.constant('settle' as const) },
+  { weight: 2, arbitrary: fc.constant('take over' as const) },
   { weight: 1, arbitrary: fc.record({ limits }) },
 );
 
@@ -240,10 +264,15 @@ async function replay(history: History, steps: readonly Step[]): Promise<void> {
   await history.start({});
   for (const one of steps) {
     if (one === 'settle') await history.settle();
-    else if ('limits' in one) await history.start(one.limits);
+    else if (one === 'take over') {
+      await history.settle();
+      await history.takeOver();
+      await history.process.wait(1500);
+    } else if ('limits' in one) await history.start(one.limits);
     else {
       carryOut(history, one.change);
       for (const watch of one.watches) history.process.deliver(watch);
+      for (const watch of one.standby) history.standby.deliver(watch);
       if (one.ms !== undefined) await history.process.wait(one.ms);
     }
   }
@@ -288,3 +317,32 @@ test('a copy stays whose rule moves to another label of its namespace, while the
     await history.end();
   }
 });
+
+for (const [title, limits, before, after] of [
+  ['its consent', {}, { acceptFrom: '' }, { acceptFrom: 'home' }],
+  ['its label, which a limit of destinations reads', { destinationsWith: 'team' }, {}, { team: 'a' }],
+  ['the label of their own namespace, which a limit of sources reads', { sourcesWith: 'team' }, {}, { team: 'a' }],
+] as const) {
+  test(`copies stay in a namespace when a process takes over that does not know ${title} yet`, async () => {
+    const history = new History();
+    const put = ({ acceptFrom, team }: { readonly acceptFrom?: string; readonly team?: string }): void => {
+      const labels = { tier: 'prod', ...(team === undefined ? {} : { team }) };
+      for (const name of ['home', 'x']) history.change(name, () => ({ labels, acceptFrom }));
+    };
+    try {
+      put(before);
+      for (const path of ['home/m0', 'home/p1'])
+        history.putRule(path, { spec: { namespaces: ['x'] }, isSuspended: false });
+      await history.start(limits);
+      await history.settle();
+      put(after);
+      await history.settle();
+      assert.deepEqual([...history.copies('home/m0'), ...history.copies('home/p1')], [keyOf('x/m0'), keyOf('x/p1')]);
+      await history.takeOver();
+      for (let second = 0; second < 5; second += 1) await history.process.wait(1000);
+      await history.settle();
+    } finally {
+      await history.end();
+    }
+  });
+}

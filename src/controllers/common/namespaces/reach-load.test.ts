@@ -58,8 +58,10 @@ class Scene {
     const engine = {
       slices: new Slices(this.clock),
       enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),
+      claims: { findingsOf: () => ({}) },
     };
-    const changes = new NamespaceChanges({ engine, clock: this.clock, rules, namespaces: this.namespaces });
+    const isCurrent = async (): Promise<boolean> => await Promise.resolve(true);
+    const changes = new NamespaceChanges({ engine, clock: this.clock, rules, namespaces: this.namespaces, isCurrent });
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
     this.namespaces.onChange((...change) => changes.add(...change));
   }

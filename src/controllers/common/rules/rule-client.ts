@@ -162,11 +162,11 @@ const NOT_EVALUATED = '';
 
 /**
  * @param readVersion the version of the rule on the server; `undefined`: the object is not a rule any more. @throws ApiError
- * @param isOutdated the rule is not evaluated yet for a namespace that has changed. Default: no rule depends on namespaces
+ * @param isOutdated the rule is not evaluated yet for its namespaces as they are now. @param namespace of a copy. Default: no rule depends on namespaces
  */
 export function liveRules(
   readVersion: (rule: RuleKey, signal: AbortSignal) => Promise<string | undefined>,
-  isOutdated: (rule: RuleKey, namespace: string, signal: AbortSignal) => boolean | Promise<boolean> = () => false,
+  isOutdated?: (rule: RuleKey, namespace: string, signal: AbortSignal) => Promise<boolean>,
 ): RuleReconciler['getLive'] {
   const reads = new SingleFlight<RuleState>();
   const read = async (rule: RuleKey, signal: AbortSignal): Promise<RuleState> => {
@@ -181,7 +181,7 @@ export function liveRules(
   };
   return async (rule, target, signal) => {
     const live = await reads.run(rule, async (shared) => await read(rule, shared), signal);
-    if (live.state === 'gone' || !(await isOutdated(rule, namespaceOf(target), signal))) return live;
+    if (live.state === 'gone' || (await isOutdated?.(rule, namespaceOf(target), signal)) !== true) return live;
     return { ...live, version: NOT_EVALUATED };
   };
 }

@@ -9,15 +9,15 @@
 import type { KubeApi } from '../../../kube/api.ts';
 import { isInvalid } from '../../../kube/errors.ts';
 import { orAborted } from '../../../runtime/abort.ts';
-import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { IsCurrent, LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
+import type { LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
 import { type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { NamespaceChanges } from '../../common/namespaces/namespace-changes.ts';
 import { misreadPatterns } from '../../common/namespaces/selection.ts';
 import { type DeletionOptions, Deletions, type FinalizerStep, finalizerStep } from '../../common/rules/finalizer.ts';
 import { liveRules, RuleClient } from '../../common/rules/rule-client.ts';
@@ -47,10 +47,8 @@ export interface MirrorReconcilerOptions extends DeletionOptions {
   readonly synced: () => Promise<unknown>;
   /** Default: all labels of namespaces are known. */
   readonly labelsKnown?: LabelsKnown;
-  /** Whether the labels of a namespace are up to date. Default: they always are. */
-  readonly isCurrent?: IsCurrent;
-  /** Whether the mirror may reach a namespace that has changed since its evaluation. @param namespace of a copy */
-  readonly isNamespacePending?: (rule: RuleKey, namespace: string) => boolean;
+  /** @see NamespaceChanges. Default: no namespace changes */
+  readonly isOutdated?: NamespaceChanges['isOutdated'];
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -77,7 +75,7 @@ export class MirrorReconciler implements RuleReconciler {
     const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRRORS, store }));
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
-      async (rule, namespace, signal) => await this.#isOutdated(rule, namespace, signal),
+      options.isOutdated,
     );
     this.#statuses = new RuleStatuses<SecretMirror, SecretMirrorStatus>({
       client,
@@ -89,24 +87,11 @@ export class MirrorReconciler implements RuleReconciler {
     this.#deletions = new Deletions(options);
   }
 
-  /** A copy that its mirror does not select by the known labels may be one that the mirror selects by the present ones. */
-  async #isOutdated(rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> {
-    const { isCurrent, isNamespacePending } = this.#options;
-    const isByLabels = this.#labelsOf(rule) !== undefined;
-    if (isByLabels && (await isCurrent?.(namespace, signal)) === false) return true;
-    return isNamespacePending?.(rule, namespace) === true;
-  }
-
-  #labelsOf(rule: RuleKey): LabelMatcher | undefined {
-    const mirror = this.#options.mirrors.get(rule);
-    return mirror && this.rules.specOf(mirror).namespaces.labels;
-  }
-
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const { synced, labelsKnown } = this.#options;
     // The copies of a mirror are only known after the list of all copies.
     await orAborted(synced(), signal, 'waiting for the list of copies');
-    const labels = this.#labelsOf(rule);
+    const labels = this.rules.labelsOf(rule);
     if (labels !== undefined) await labelsKnown?.(labels.keys, signal);
   }
 

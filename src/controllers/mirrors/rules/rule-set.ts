@@ -9,6 +9,7 @@ import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
@@ -69,6 +70,12 @@ export class MirrorRules implements RuleSet {
   rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
     const { reach } = this.#options;
     return rulesSelecting(namespace, this.#selections(), reach.concernedBy(changed), reach.labelKeys.length > 0);
+  }
+
+  /** The labels of namespaces that a mirror selects by. */
+  labelsOf(rule: RuleKey): LabelMatcher | undefined {
+    const mirror = this.#options.mirrors.get(rule);
+    return mirror && this.specOf(mirror).namespaces.labels;
   }
 
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {

@@ -1,6 +1,7 @@
 /** Reads the labels of namespaces beside their watch: for keys that were not kept before, and before a copy is deleted because of labels. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { listEach } from '../../../kube/list-each.ts';
+import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import type { Namespaces } from './namespaces.ts';
 
@@ -28,8 +29,13 @@ export function labelReader(api: KubeApi, namespaces: Namespaces): LabelsKnown {
   };
 }
 
-/** Whether what is known of a namespace is up to date. */
-export function currencyReader(api: KubeApi, namespaces: Namespaces): IsCurrent {
+/** Whether what is known of a namespace is up to date. Of those of a list nothing is known, and there is no right to read them. */
+export function currencyReader(
+  api: KubeApi,
+  namespaces: Namespaces,
+  served: Pick<ServedNamespaces, 'selector'> | undefined,
+): IsCurrent {
+  if (served !== undefined && served.selector === undefined) return async () => await Promise.resolve(true);
   return namespaceReader(api, (item) => namespaces.isKnown(item));
 }
 

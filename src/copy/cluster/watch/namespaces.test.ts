@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 
-import type { KubeObject } from '../../../kube/api.ts';
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import { currencyReader } from './namespace-labels.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from './namespaces.ts';
 
 type Texts = Record<string, string>;
@@ -77,8 +79,8 @@ test('a new key is known after a list, in which what the watch brings meanwhile 
 test('a list for a new key hides no change of what is known from the watch that tells it', async () => {
   const namespaces = new Namespaces();
   namespaces.keep(['tier']);
-  await namespaces.relist(() => Promise.resolve());
   namespaces.sink.upsert(namespace('a', { tier: 'old' }), true);
+  assert.equal(namespaces.knows(['tier']), true, 'all namespaces came with it');
   const changes = recorded(namespaces);
   namespaces.keep(['team']);
   const newer = namespace('a', { tier: 'new', team: 'x' }, { [ACCEPT_FROM_ANNOTATION]: '' });
@@ -94,6 +96,7 @@ test('a list for a new key hides no change of what is known from the watch that 
 
 test('a list that fails makes no key known', async () => {
   const namespaces = new Namespaces();
+  namespaces.sink.upsert(namespace('a', { tier: 'x' }), true);
   namespaces.keep(['tier']);
   await assert.rejects(
     namespaces.relist(() => Promise.reject(new Error('refused'))),
@@ -124,3 +127,16 @@ test('after any history, the facts are those of the last state', () => {
     }),
   );
 });
+
+test('nothing is read of the namespaces of a list: there is no right to', async () => {
+  const api: KubeApi = { cluster: 'c', request: refuse, stream: refuse };
+  const signal = new AbortController().signal;
+  const isCurrent = currencyReader(api, new Namespaces(), new ServedNamespaces(['a']));
+  assert.equal(await isCurrent('a', signal), true);
+  const bySelector = currencyReader(api, new Namespaces(), new ServedNamespaces([], 'tier=a'));
+  await assert.rejects(bySelector('a', signal), /must not be asked/);
+});
+
+async function refuse(): Promise<never> {
+  return await Promise.reject(new Error('the server must not be asked'));
+}

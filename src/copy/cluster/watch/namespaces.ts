@@ -84,7 +84,11 @@ export class Namespaces {
 
   /** Keeps the labels with these keys from now on. Those of a namespace that is there are known after its next event, or a `relist`. */
   keep(keys: readonly string[]): void {
-    for (const key of keys) this.#kept?.add(key);
+    for (const key of keys) {
+      // A `relist` would bring a change before the watch does, and then the rules would not hear of it.
+      if (this.#uids.size === 0) this.#known.add(key);
+      this.#kept?.add(key);
+    }
   }
 
   /** Whether the labels with these keys are known of all namespaces. */
