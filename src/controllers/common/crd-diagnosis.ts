@@ -5,11 +5,10 @@
  * - It converts objects through the webhook of an original's Helm chart, which does not run any more: a list gets 500 with the webhook's
  *   error, and a watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; the answer to a GET has it.
  */
-import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError, isNotFound, isStorageStarting, retryAfterMs } from '../../kube/errors.ts';
-import { pathIn } from '../../kube/watch/watch-group.ts';
+import { pathIn, type WatchDiagnosis } from '../../kube/watch/watch-group.ts';
 import type { Log } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';

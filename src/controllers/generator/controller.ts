@@ -175,7 +175,7 @@ function create(context: ControllerContext): Controller {
       metadataOnly: false,
       inPages: true,
     };
-    cluster.watch(target, sink, served.diagnosis(config.controllersNamed, ending), namespaces);
+    cluster.watch(target, sink, { diagnosis: served.diagnosis(config.controllersNamed, ending) }, namespaces);
   };
 
   return {

@@ -2,10 +2,10 @@
  * What the API server has of External Secrets Operator (ESO), and what of that the permissions of the process allow. With the Role of the
  * original alone, the generator serves one namespace with the token of the process, as the original did.
  */
-import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
+import type { WatchDiagnosis } from '../../kube/watch/watch-group.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';

@@ -136,5 +136,5 @@ function watchMirrors({ cluster, config }: ControllerContext, sink: WatchSink): 
     },
   });
   const path = `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`;
-  return cluster.watch({ collection: SECRET_MIRROR_PLURAL, path, metadataOnly: false }, sink, diagnosis, served);
+  return cluster.watch({ collection: SECRET_MIRROR_PLURAL, path, metadataOnly: false }, sink, { diagnosis }, served);
 }

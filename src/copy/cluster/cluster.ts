@@ -6,11 +6,17 @@ import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
-import { watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
+import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
-import { pathIn, WatchGroup, type WatchGroupOptions } from '../../kube/watch/watch-group.ts';
+import {
+  type KnownCause,
+  pathIn,
+  type WatchDiagnosis,
+  WatchGroup,
+  type WatchGroupOptions,
+} from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import type { Backend, BackendWatch, TargetQueueing } from '../engine/backend.ts';
+import type { Backend, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
 import { kindOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
@@ -45,32 +51,10 @@ export interface ClusterOptions {
 }
 
 /** A watch or list failed, and will be retried. */
-export interface WatchTrouble {
+export interface WatchTrouble extends KnownCause {
   readonly watch: Pick<WatchTarget, 'collection' | 'scope'>;
   readonly error: unknown;
   readonly retryInMs: number;
-  /** How the user can fix it. */
-  readonly advice: string | undefined;
-  /** It failed before with the same cause, and may fail again: one warning is enough. */
-  readonly isKnown: boolean;
-}
-
-/** Diagnoses why one watch cannot be listed. */
-export interface WatchDiagnosis {
-  /** The watch failed. @returns `WatchTrouble.isKnown` */
-  failed(error: unknown): boolean;
-  /** How the user can fix it. `undefined`: the cause is another one. */
-  readonly advice: string | undefined;
-  /** @see BackendWatch.isExcused */
-  readonly isExcused: boolean;
-  /** Settles when the cause is found. Then the cluster counts as synced without the watch. `undefined`: it waits for the watch. */
-  readonly found: Promise<void> | undefined;
-}
-
-interface OpenWatch {
-  readonly collection: string;
-  readonly watcher: WatchGroup;
-  readonly diagnosis: WatchDiagnosis | undefined;
 }
 
 /** The objects of a kind that a watch brings whole. */
@@ -102,7 +86,7 @@ export class Cluster implements Backend {
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
   readonly #targets = new Map<string, TargetReconciler>();
-  readonly #watches: OpenWatch[] = [];
+  readonly #watches: WatchGroup[] = [];
   /** The watches of whole objects, by path and selector. */
   readonly #contentWatches = new Map<string, ContentWatch>();
   /** Watches of the stores that `synced` waits for. */
@@ -208,11 +192,16 @@ export class Cluster implements Backend {
    * Opens a watch that stays open until `stop`.
    * @param namespaces a watch for each of these, of a collection with namespaces; `undefined`: the target as it is
    */
-  watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis, namespaces?: ServedNamespaces): WatchGroup {
+  watch(
+    target: WatchTarget,
+    sink: WatchSink,
+    options: Pick<WatchGroupOptions, 'diagnosis' | 'isOptional'> = {},
+    namespaces?: ServedNamespaces,
+  ): WatchGroup {
     if (namespaces?.selector !== undefined) this.#openNamespaces();
-    const options = this.#watcherOptions(target, diagnosis);
-    const watcher = new WatchGroup({ ...options, api: this.api, target, sink }, namespaces).start();
-    this.#watches.push({ collection: target.collection, watcher, diagnosis });
+    const common = { ...this.#watcherOptions(target), api: this.api };
+    const watcher = new WatchGroup({ ...common, ...options, target, sink }, namespaces).start();
+    this.#watches.push(watcher);
     return watcher;
   }
 
@@ -254,7 +243,7 @@ export class Cluster implements Backend {
       ...(labelSelector === undefined ? {} : { labelSelector }),
       metadataOnly: false,
     };
-    const watcher = this.watch(target, sharedSink(sinks), diagnosis);
+    const watcher = this.watch(target, sharedSink(sinks), { diagnosis });
     const opened: ContentWatch = { watcher, sinks, isSource };
     this.#contentWatches.set(id, opened);
     sinks.push(
@@ -298,10 +287,7 @@ export class Cluster implements Backend {
 
   /** Settles when every watch opened so far is listed, or the cause why it cannot be listed is found. */
   async synced(): Promise<void> {
-    const listed = this.#watches.map(async ({ watcher, diagnosis }) => {
-      await (diagnosis?.found === undefined ? watcher.synced : Promise.race([watcher.synced, diagnosis.found]));
-    });
-    await Promise.all([...listed, ...this.#wide.map(async (watcher) => await watcher.synced)]);
+    await Promise.all([...this.#watches, ...this.#wide].map(async (watcher) => await watcher.settled));
     this.#isListed = true;
   }
 
@@ -310,12 +296,9 @@ export class Cluster implements Backend {
     return this.#isListed;
   }
 
-  get watches(): readonly BackendWatch[] {
-    const opened = this.#watches.flatMap(({ watcher, diagnosis }) => {
-      const excuse = { advice: diagnosis?.advice, isExcused: diagnosis?.isExcused ?? false };
-      return watcher.health.map((health) => ({ ...excuse, ...health }));
-    });
-    return [...opened, ...[...this.#stores.values()].flatMap((store) => store.watches.health)];
+  get watches(): readonly WatchHealth[] {
+    const stores = Array.from(this.#stores.values(), ({ watches }) => watches);
+    return [...this.#watches, ...stores].flatMap(({ health }) => health);
   }
 
   /** Size of the contents in the caches of its stores. */
@@ -326,27 +309,20 @@ export class Cluster implements Backend {
   async stop(): Promise<void> {
     this.reachability.stop();
     this.served?.stop();
-    const watchers = this.#watches.map(({ watcher }) => watcher);
-    await Promise.all([...watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
+    await Promise.all([...this.#watches, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 
   /** No watch confirmed our own writes: a watch of the kind without events since then may be dead. */
   #reopenSilent(kind: Kind, sinceMs: number): void {
-    for (const { collection, watcher } of this.#watches) {
-      if (collection === kind.plural) watcher.reopenIfSilent(sinceMs);
-    }
+    for (const watcher of this.#watches) if (watcher.collection === kind.plural) watcher.reopenIfSilent(sinceMs);
     this.store(kind).watches.reopenSilent(sinceMs);
   }
 
-  #watcherOptions(
-    watch: WatchTrouble['watch'],
-    diagnosis?: WatchDiagnosis,
-  ): Pick<WatchGroupOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
+  #watcherOptions(watch: WatchTrouble['watch']): Pick<WatchGroupOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
     const { onTrouble, onRollback, idleLimitMs } = this.#options;
     return {
-      onTrouble: (error, retryInMs, missing) => {
-        const isKnown = missing?.isKnown ?? diagnosis?.failed(error) ?? false;
-        onTrouble({ watch, error, retryInMs, advice: missing?.advice ?? diagnosis?.advice, isKnown });
+      onTrouble: (error, retryInMs, cause) => {
+        onTrouble({ isKnown: false, ...cause, watch, error, retryInMs });
         this.reachability.watchFailed();
       },
       onRollback: () => onRollback(`the watch of ${watchName(watch)}`),

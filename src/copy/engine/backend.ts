@@ -5,7 +5,7 @@
  * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not respond
  * delays no other.
  */
-import type { WatchHealth } from '../../kube/watch/watcher.ts';
+import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectKey, ResourceKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
@@ -23,7 +23,7 @@ export interface Backend {
   synced(): Promise<void>;
   /** Settles when targets can be reconciled. Rejects as `synced`. */
   ready(): Promise<void>;
-  readonly watches: readonly BackendWatch[];
+  readonly watches: readonly WatchHealth[];
   /** Queues besides the engine's. */
   readonly queues: readonly QueueFigures[];
   /** Size of the contents in the cache. */
@@ -100,6 +100,3 @@ export interface QueueFigures {
   readonly oldestWaitingMs: number;
   readonly retries: number;
 }
-
-/** The state of a watch. */
-export type BackendWatch = WatchHealth;

@@ -9,7 +9,8 @@
  */
 import type { CheckResult } from '../../observe/routes.ts';
 import { orAborted, sleep } from '../../runtime/abort.ts';
-import type { Backend, BackendWatch } from './backend.ts';
+import type { WatchHealth } from '../../kube/watch/watch-target.ts';
+import type { Backend } from './backend.ts';
 import type { Controller, RuleReadiness, NamedQueue } from './controller.ts';
 import { Engine, type EngineOptions } from './engine.ts';
 
@@ -130,7 +131,7 @@ export class Manager {
   }
 }
 
-function freshness(watch: BackendWatch): CheckResult {
+function freshness(watch: WatchHealth): CheckResult {
   const { connected, advice, isExcused } = watch;
   const result = ageOf(watch);
   if (connected || advice === undefined) return result;
@@ -138,7 +139,7 @@ function freshness(watch: BackendWatch): CheckResult {
   return { ok, message: ok ? advice : `${result.message ?? ''}; ${advice}` };
 }
 
-function ageOf({ name, synced, connected, silentMs, error }: BackendWatch): CheckResult {
+function ageOf({ name, synced, connected, silentMs, error }: WatchHealth): CheckResult {
   const because = error === undefined ? '' : `: ${error}`;
   const seconds = Math.round(silentMs / 1000);
   if (!synced) return { ok: false, message: `${name}: the first list is not complete${because}` };

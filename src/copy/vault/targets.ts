@@ -162,6 +162,8 @@ export class VaultTargets implements TargetWriter {
 
   /**
    * The content of an entry that `rule` writes, if the entry still has the version `entryVersion`. The content itself has no version.
+   * Without this, a SecretMirror that writes dynamic credentials to Vault alone would get new ones, and have those of its applications revoked, at each
+   * start of Keyferry.
    * @throws VaultError, VaultAuthMissingError
    */
   async readBack(

@@ -77,8 +77,9 @@ function scene() {
       target: { collection: 'things', path: '/api/v1/things', metadataOnly: true },
       sink: held,
       reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
-      onTrouble: (_error, _retryInMs, missing) => {
-        troubles.push(missing === undefined ? 'other' : `${missing.namespace} ${missing.isKnown}`);
+      onTrouble: (_error, _retryInMs, cause) => {
+        const { excused, isKnown } = cause ?? {};
+        troubles.push(excused === undefined ? 'other' : `${excused.namespace} ${isKnown}`);
       },
     },
     served,

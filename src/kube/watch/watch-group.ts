@@ -3,12 +3,37 @@
  * one namespace says nothing about the objects of the others, so `prune` gets its namespace.
  *
  * Where the served namespaces come and go, their watches do, too. The objects of one that is no longer served leave the sink at once, as if its
- * list had none. A namespace whose permissions are missing (403) is reported, tried again, and delays nobody.
+ * list had none.
+ *
+ * A missing permission (403) is *excused* in a namespace that a label selects, and for a watch that only some rules need: it is reported and tried
+ * again, and delays nobody. Each watch of the group is excused on its own. Other causes are for the `WatchDiagnosis` of the group.
  */
 import { isForbidden } from '../errors.ts';
 import type { ServedNamespaces } from './served-namespaces.ts';
-import { Watcher, type WatcherOptions, type WatchHealth } from './watcher.ts';
-import type { WatchTarget } from './watch-target.ts';
+import { Watcher, type WatcherOptions } from './watcher.ts';
+import type { WatchHealth, WatchTarget } from './watch-target.ts';
+
+/** Diagnoses why the objects of a group cannot be listed. */
+export interface WatchDiagnosis {
+  /** A watch failed. @returns `KnownCause.isKnown` */
+  failed(error: unknown): boolean;
+  /** How the user can fix it. `undefined`: the cause is another one. */
+  readonly advice: string | undefined;
+  /** @see WatchHealth.isExcused */
+  readonly isExcused: boolean;
+  /** Settles when the cause is found: then nobody waits for the lists. `undefined`: they are waited for in any case. */
+  readonly found: Promise<void> | undefined;
+}
+
+/** What is known of the cause of a failure. */
+export interface KnownCause {
+  /** How the user can fix it. */
+  readonly advice?: string | undefined;
+  /** The watch failed before with the same cause, and may fail again: one warning is enough. */
+  readonly isKnown: boolean;
+  /** The permission is missing, and that is excused in this namespace; `undefined` for a watch of all. */
+  readonly excused?: { readonly namespace: string | undefined };
+}
 
 interface Member {
   readonly watcher: Watcher;
@@ -18,11 +43,12 @@ interface Member {
 }
 
 export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
-  /** @see WatcherOptions.onTrouble @param missing the permissions do not cover this selected namespace. `isKnown`: they did not before */
-  readonly onTrouble?: (error: unknown, retryInMs: number, missing?: MissingRole) => void;
+  /** @see WatcherOptions.onTrouble */
+  readonly onTrouble?: (error: unknown, retryInMs: number, cause?: KnownCause) => void;
+  readonly diagnosis?: WatchDiagnosis | undefined;
+  /** Only some rules need it, and they report that its permission is missing. */
+  readonly isOptional?: boolean;
 }
-
-type MissingRole = { readonly namespace: string; readonly advice: string; readonly isKnown: boolean };
 
 /** Above every resourceVersion, which are numbers of 64 bits: an answer that is under way is older. */
 const AFTER_ALL = '9'.repeat(20);
@@ -53,11 +79,21 @@ export class WatchGroup {
   }
 
   /**
-   * Settles when every first list is complete; rejects when the group is stopped before. Of namespaces that come and go, those are waited for that
-   * are there first and that the permissions cover.
+   * Settles when every first list is complete, except where a missing permission is excused; rejects when the group is stopped before. Of namespaces
+   * that come and go, those are waited for that are there first.
    */
   get synced(): Promise<void> {
-    return this.#members.get(undefined)?.watcher.synced ?? (this.#synced ??= this.#sync());
+    return this.#members.get(undefined)?.listed ?? (this.#synced ??= this.#sync());
+  }
+
+  /** As `synced`, but settles also when the diagnosis has found the cause why there is no list. */
+  get settled(): Promise<void> {
+    const { found } = this.#options.diagnosis ?? {};
+    return found === undefined ? this.synced : Promise.race([this.synced, found]);
+  }
+
+  get collection(): string {
+    return this.#options.target.collection;
   }
 
   async #sync(): Promise<void> {
@@ -81,10 +117,12 @@ export class WatchGroup {
   }
 
   get health(): readonly WatchHealth[] {
+    const { diagnosis } = this.#options;
     return Array.from(this.#members, ([namespace, { watcher }]) => {
       const { health } = watcher;
-      const advice = health.connected ? undefined : this.#adviceAfter(health.cause, namespace);
-      return advice === undefined ? health : { ...health, advice, isExcused: true };
+      const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
+      if (advice !== undefined) return { ...health, advice, isExcused: true };
+      return diagnosis === undefined ? health : { ...health, advice: diagnosis.advice, isExcused: diagnosis.isExcused };
     });
   }
 
@@ -100,22 +138,24 @@ export class WatchGroup {
 
   #open(namespace: string | undefined): void {
     if (this.#members.has(namespace)) return;
-    const { target, onTrouble, ...options } = this.#options;
+    const { target, onTrouble, diagnosis, ...options } = this.#options;
     const given = Promise.withResolvers<void>();
-    let isKnown = false;
+    let wasExcused = false;
     const watcher = new Watcher({
       ...options,
       target: namespace === undefined ? target : targetIn(target, namespace),
       isRefusalLasting: this.#served?.selector !== undefined,
       onTrouble: (error, retryInMs) => {
-        const advice = this.#adviceAfter(error, namespace);
-        if (advice !== undefined) given.resolve();
-        onTrouble?.(
-          error,
-          retryInMs,
-          advice === undefined ? undefined : { namespace: namespace ?? '', advice, isKnown },
-        );
-        isKnown = advice !== undefined;
+        const advice = this.#excuse(error, namespace);
+        if (advice === undefined) {
+          wasExcused = false;
+          const isKnown = diagnosis?.failed(error) ?? false;
+          onTrouble?.(error, retryInMs, { advice: diagnosis?.advice, isKnown });
+          return;
+        }
+        given.resolve();
+        onTrouble?.(error, retryInMs, { advice, isKnown: wasExcused, excused: { namespace } });
+        wasExcused = true;
       },
     });
     const listed = Promise.race([watcher.synced, given.promise]);
@@ -135,9 +175,13 @@ export class WatchGroup {
     this.#options.sink.prune(new Set(), AFTER_ALL, namespace);
   }
 
-  #adviceAfter(error: unknown, namespace: string | undefined): string | undefined {
-    if (namespace === undefined || this.#served?.selector === undefined || !isForbidden(error)) return undefined;
-    const { collection } = this.#options.target;
+  /** @returns how the user can give the missing permission, if that is the cause and is excused */
+  #excuse(error: unknown, namespace: string | undefined): string | undefined {
+    if (!isForbidden(error)) return undefined;
+    const { isOptional = false, target } = this.#options;
+    const { collection } = target;
+    if (namespace === undefined || this.#served?.selector === undefined)
+      return isOptional ? `give Keyferry the permission to list and watch ${collection}` : undefined;
     return `--namespace-selector selects the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its ClusterRole there`;
   }
 

@@ -33,7 +33,7 @@ import {
 import { listEach } from '../list-each.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
-import { watchName, type WatchTarget } from './watch-target.ts';
+import { type WatchHealth, watchName, type WatchTarget } from './watch-target.ts';
 
 /** Receives the objects and deletions of a watcher, in order. Must not wait or throw. */
 export interface WatchSink {
@@ -66,25 +66,6 @@ export interface WatcherOptions {
   readonly isRefusalLasting?: boolean;
   /** Called when a list is older than one before: the server's etcd was restored from a backup. */
   readonly onRollback?: () => void;
-}
-
-export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
-  /** @see watchName */
-  readonly name: string;
-  /** The first list has been complete once. */
-  readonly synced: boolean;
-  /** A stream is open, and the list before it is complete: the sink is up to date. */
-  readonly connected: boolean;
-  /** Ms since the last byte, or since the connection was lost; the bytes of a list under way do not count. */
-  readonly silentMs: number;
-  /** Why it is not connected. */
-  readonly error?: string | undefined;
-  /** The error itself. */
-  readonly cause?: Error | undefined;
-  /** How the user can fix its failure. */
-  readonly advice?: string | undefined;
-  /** The process is ready without this watch: its API is not installed, or it concerns only what reports the failure. */
-  readonly isExcused?: boolean;
 }
 
 /** A stream that ends as planned, but within this many ms, counts as failed. */

@@ -18,7 +18,8 @@ import { ObjectIndex } from '../objects/object-index.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 
-const LIMIT = 8;
+/** Most single-object watches (`SINGLES_LIMIT`). */
+const LIMIT = 40;
 const path = (n: number): string => `/api/v1/namespaces/default/secrets/s${n}`;
 
 let plane: ControlPlane;
@@ -96,6 +97,7 @@ test('an object that is followed after a list has skipped it does not count as d
   try {
     await create(50);
     await objectWatches.watchAll(() => false).synced;
+    await waitFor(() => objectWatches.health.every(({ connected }) => connected), { message: 'the stream' });
     held.expires = true;
     objectWatches.reopenSilent(0);
     await waitFor(() => held.held, { message: 'the list to be repeated' });
@@ -146,7 +148,6 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
     api: narrow,
     kind: SECRET,
     index,
-    singlesLimit: LIMIT,
     onKnown: (key) => reported.push(key),
     watcher: { onTrouble: (error) => refused.push(error) },
   });
@@ -192,7 +193,6 @@ test('objects are known correctly before, during and after the switch to the wid
     api,
     kind: SECRET,
     index,
-    singlesLimit: LIMIT,
     onKnown: (key) => known.push(key),
   });
   const key = (n: number): ObjectKey => asKey(`local:Secret/default/s${n}`);
@@ -219,7 +219,7 @@ test('objects are known correctly before, during and after the switch to the wid
     assert.equal(watches(), 2);
 
     await create(2);
-    for (let n = 2; n < 10; n += 1) objectWatches.follow(key(n));
+    for (let n = 2; n < LIMIT + 2; n += 1) objectWatches.follow(key(n));
     await right([1, 2], [0, 3, 4, 5, 6, 7, 8, 9]);
     await waitFor(() => watches() === 1, { message: 'the wide watch to be the only one' });
     await create(3);
@@ -236,7 +236,7 @@ test('objects are known correctly before, during and after the switch to the wid
     objectWatches.unfollow(key(1));
     assert.equal(objectWatches.isKnown(key(1)), true, 'still wanted by the other');
     objectWatches.unfollow(key(99));
-    for (let n = 3; n < 10; n += 1) objectWatches.unfollow(key(n));
+    for (let n = 3; n < LIMIT + 2; n += 1) objectWatches.unfollow(key(n));
     assert.equal(objectWatches.isKnown(key(3)), false);
     assert.equal(index.get('default', 's3'), undefined);
     await waitFor(() => watches() === 3 && objectWatches.health.every(({ connected }) => connected));

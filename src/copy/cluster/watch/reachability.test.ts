@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { ApiError, ConnectionError, CredentialError } from '../../../kube/errors.ts';
-import type { BackendWatch } from '../../engine/backend.ts';
+import type { WatchHealth } from '../../../kube/watch/watch-target.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import { causeOfWatches, Reachability, waitAfter } from './reachability.ts';
 import { asKey } from '../../../../test/support/keys.ts';
@@ -13,7 +13,7 @@ const apiError = (status: number, reason: string, message = 'no', isStatus = tru
   new ApiError(CALL, status, { reason, message, causes: [], isStatus });
 const REFUSED = new ConnectionError('ECONNREFUSED', 'connect ECONNREFUSED 10.9.8.7:6443');
 
-const CONNECTED: BackendWatch = {
+const CONNECTED: WatchHealth = {
   collection: 'secrets',
   scope: 'team',
   name: 'secrets/team',
@@ -21,7 +21,7 @@ const CONNECTED: BackendWatch = {
   connected: true,
   silentMs: 0,
 };
-const broken = (cause: Error | undefined, more: Partial<BackendWatch> = {}): BackendWatch => {
+const broken = (cause: Error | undefined, more: Partial<WatchHealth> = {}): WatchHealth => {
   return { ...CONNECTED, synced: false, connected: false, cause, ...more };
 };
 

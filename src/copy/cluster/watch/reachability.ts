@@ -22,7 +22,7 @@ import {
   isUnauthorized,
 } from '../../../kube/errors.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
-import type { BackendWatch } from '../../engine/backend.ts';
+import type { WatchHealth } from '../../../kube/watch/watch-target.ts';
 import { type Cause, operatorCause, sameCause } from '../../model/cause.ts';
 import type { Waiting } from '../../model/claim.ts';
 import type { ObjectKey } from '../../model/keys.ts';
@@ -31,7 +31,7 @@ export interface ReachabilityOptions {
   /** Name of the cluster. */
   readonly cluster: string;
   readonly clock: Clock;
-  readonly watches: () => readonly BackendWatch[];
+  readonly watches: () => readonly WatchHealth[];
   /** Tries a target that waited, without the rest of its back-off. */
   readonly retry: (target: ObjectKey) => void;
   /** The cause has changed for which a target waits. */
@@ -136,7 +136,7 @@ export class Reachability {
 }
 
 /** Why a cluster with these watches cannot be used; `undefined`: it can, as far as they show. */
-export function causeOfWatches(cluster: string, watches: readonly BackendWatch[]): Cause | undefined {
+export function causeOfWatches(cluster: string, watches: readonly WatchHealth[]): Cause | undefined {
   for (const { collection, connected, synced, silentMs, cause, isExcused } of watches) {
     if (connected || cause === undefined || isExcused === true) continue;
     // After a 410 the list is read again.
