@@ -71,6 +71,41 @@ test('targets of rules in different namespaces take turns, whatever namespace th
   }
 });
 
+test('the slow work of a shape is done in steps before its target is decided', async () => {
+  const backend = stubBackend('c');
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.backends.add(backend);
+  const owner: Owner = { key: RULE, title: 'rule', rank: '' };
+  /** The source changes once while the first work is done. */
+  const left = [1, 2];
+  const done: string[] = [];
+  const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
+    warmUp: () => {
+      const steps = left.shift();
+      return steps === undefined ? undefined : work(steps);
+    },
+  });
+  const work = function* (steps: number) {
+    for (let step = 0; step < steps; step += 1) {
+      done.push(`step, ${backend.reconciled.length} decided`);
+      yield;
+    }
+  };
+  const claims: readonly Claim[] = [{ owner, target: TARGET, mode: 'own', source: undefined, shape }];
+  engine.claims.put(RULE, { owner, version: '1', claims, sources: [] });
+  engine.enqueueTarget(TARGET);
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => backend.reconciled.length === 1);
+    assert.deepEqual(
+      done,
+      Array.from({ length: 3 }, () => 'step, 0 decided'),
+    );
+  } finally {
+    await engine.stop();
+  }
+});
+
 test('changes of thousands of rules that claim one target are decided together', async () => {
   const clock = new ManualClock();
   const backend = stubBackend('c');

@@ -12,7 +12,7 @@
 import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
-import { Slices } from '../../runtime/queue/slices.ts';
+import { Slices, type Steps } from '../../runtime/queue/slices.ts';
 import type { Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
@@ -280,6 +280,11 @@ export class Engine implements ObjectEvents {
 
   async #runTarget(target: ResourceKey, signal: AbortSignal, since: number): Promise<RunResult | undefined> {
     await this.slices.pause();
+    for (const { claim } of this.book.on(target)) {
+      const work = (): Steps<void> | undefined => claim.shape.warmUp?.(this.backends.view(claim.source));
+      // Again, if the source has changed meanwhile.
+      for (let steps = work(); steps !== undefined; steps = work()) await this.slices.run(steps, signal);
+    }
     this.cycles.visited(target);
     this.#running.set(target, since);
     try {

@@ -4,6 +4,7 @@
  */
 import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
+import type { Steps } from '../../runtime/queue/slices.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import type { KeySelection } from './key-selection.ts';
 import { type Observed, contentVersion } from './observed.ts';
@@ -118,6 +119,8 @@ export interface Shape {
   readonly id: string;
   /** The part of the source's content that the target gets. Default: all. */
   readonly selection?: KeySelection | undefined;
+  /** Does the slow work of `desiredState` for a source in steps; `undefined`: there is none. */
+  warmUp?(source: SourceView): Steps<void> | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source that the target holds, according to its annotations. */
   heldVersion(observed: Observed): string | undefined;

@@ -68,18 +68,21 @@ const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 /** Minimum size of a pattern that is not a plain name. It limits one rule to 1,000 patterns, the limit in the CRD of SecretMirrors. */
 const MIN_PATTERN_SIZE = 20;
 
-/** Compiles the patterns of one rule, up to `MAX_PATTERN_SIZE` together. */
+/** Compiles the patterns of one rule, up to a size of all together. */
 export class RulePatterns {
   readonly #cache: PatternCache;
+  readonly #maxSize: number;
   #size = 0;
 
-  constructor(cache: PatternCache) {
+  /** @param maxSize instructions */
+  constructor(cache: PatternCache, maxSize: number = MAX_PATTERN_SIZE) {
     this.#cache = cache;
+    this.#maxSize = maxSize;
   }
 
   /** The patterns so far are too large together. */
   get isFull(): boolean {
-    return this.#size > MAX_PATTERN_SIZE;
+    return this.#size > this.#maxSize;
   }
 
   add(source: string): Pattern {

@@ -74,10 +74,19 @@ describe('choices of a SecretMirror', () => {
     const { choices } = read({ copyLabels: ['argocd\\..*', 'app', '.*/replicate-to', 'keyferry.*'] });
     const keys = ['app', 'apps', 'argocd.argoproj.io/secret-type', 'keyferry.dev/x', 'a/replicate-to'];
     assert.deepEqual(
-      keys.filter((key) => choices.copiesLabel?.(key)),
+      keys.filter((key) => choices.copiesLabel?.(key, '')),
       ['app', 'argocd.argoproj.io/secret-type'],
     );
     assert.equal(choices.copiesAnnotation, undefined);
+  });
+
+  it('the patterns of both lists share a limit, which 200 simple patterns do not reach', () => {
+    const simple = Array.from({ length: 100 }, (_, index) => `app${index}[.]io/.*`);
+    assert.deepEqual(read({ copyLabels: simple, copyAnnotations: simple.map((text) => `x${text}`) }).problems, []);
+    const half = Array.from({ length: 25 }, (_, index) => `x${index}{99}`);
+    assert.deepEqual(read({ copyLabels: half }).problems, []);
+    const [problem] = read({ copyLabels: half, copyAnnotations: half.map((text) => `y${text}`) }).problems;
+    assert.match(problem ?? '', /^spec\.destination\.copyAnnotations\[\d+\]: .* too complex in combination/);
   });
 
   it('where keys of an entry in Vault are chosen, the type of the copies is part of the choice', () => {

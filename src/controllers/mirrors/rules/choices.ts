@@ -29,7 +29,7 @@ export interface Choices {
   readonly copiesAnnotation: Travels | undefined;
 }
 
-export type Travels = (key: string) => boolean;
+export type Travels = (key: string, value: string) => boolean;
 
 /** One object for all mirrors without a choice. */
 export const NOTHING_CHOSEN: Choices = {
@@ -44,6 +44,11 @@ export const NOTHING_CHOSEN: Choices = {
 };
 
 const MAX_KEYS = 100;
+/**
+ * Instructions of the patterns of both lists together: 200 simple patterns, as many as the CRD admits, have 4,000. So one key of 316 characters takes
+ * a few ms, and a source can have thousands.
+ */
+const MAX_PATTERN_SIZE = 5000;
 const MAX_NAMED = 5;
 const MAX_SHOWN = 100;
 
@@ -77,6 +82,7 @@ export function choicesOf(
   const isTyped = to === 'namespaces' && (from === 'secret' || (from === 'vault' && keys !== undefined));
   const type = isTyped ? secretType || (from === 'vault' ? 'Opaque' : undefined) : undefined;
   const made = [keys, type, labels, annotations, copyLabels, copyAnnotations];
+  const compiled = new RulePatterns(patterns, MAX_PATTERN_SIZE);
   const isMade = made.some((choice) => choice !== undefined);
   if (!isMade && !name) return NOTHING_CHOSEN;
   return {
@@ -86,8 +92,8 @@ export function choicesOf(
     type,
     labels: added('labels', labels, refuse),
     annotations: added('annotations', annotations, refuse),
-    copiesLabel: travels('copyLabels', copyLabels, patterns, refuse),
-    copiesAnnotation: travels('copyAnnotations', copyAnnotations, patterns, refuse),
+    copiesLabel: travels('copyLabels', copyLabels, compiled, refuse),
+    copiesAnnotation: travels('copyAnnotations', copyAnnotations, compiled, refuse),
   };
 }
 
@@ -131,12 +137,11 @@ function added(field: 'labels' | 'annotations', map: unknown, refuse: Refuse): T
 function travels(
   field: 'copyLabels' | 'copyAnnotations',
   list: unknown,
-  cache: PatternCache,
+  compiled: RulePatterns,
   refuse: Refuse,
 ): Travels | undefined {
   if (list === undefined) return undefined;
   const patterns: NamePattern[] = [];
-  const compiled = new RulePatterns(cache);
   for (const [index, text] of (Array.isArray(list) ? list : [list]).entries()) {
     const pattern = typeof text === 'string' ? compiled.add(text) : { error: 'not a text' };
     if (!('error' in pattern)) patterns.push(pattern);

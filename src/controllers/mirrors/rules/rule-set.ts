@@ -94,11 +94,11 @@ export class MirrorRules implements RuleSet {
 
   *warmUp(rule: RuleKey): Steps<void> {
     const mirror = this.#options.mirrors.get(rule);
-    if (mirror !== undefined && !this.#specs.has(mirror))
-      yield* this.#options.patterns.warmUp([
-        ...(mirror.spec?.destination?.namespaces ?? []),
-        ...(mirror.spec?.destination?.excludedNamespaces ?? []),
-      ]);
+    if (mirror === undefined || this.#specs.has(mirror)) return;
+    const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
+    // An object that is older than the schema may have anything here.
+    const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
+    yield* this.#options.patterns.warmUp(texts.filter((text) => typeof text === 'string'));
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {

@@ -4,6 +4,7 @@ import { describe, it, test } from 'node:test';
 import { COPY_LABEL, isCopied } from '../../common/excluded-metadata.ts';
 import { annotationNames } from '../../replicator/rules/annotations.ts';
 import { observe } from '../../../copy/model/observed.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
 import { MIRROR_ANNOTATIONS } from '../api.ts';
 import { NOTHING_CHOSEN } from './choices.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
@@ -45,6 +46,29 @@ test('shapes of mirrors that differ have different ids, whatever their users hav
   const ids = options.map((one) => new MirrorShape({ owner: 'default/m', ...one }).id);
   assert.equal(new Set(ids).size, options.length, ids.join('\n'));
   assert.equal(new MirrorShape({ owner: 'default/m', retain: false, vaultPath: path }).id, ids[3]);
+});
+
+test('the keys of a source are matched in steps, once for all copies', () => {
+  let matched = 0;
+  const travels = (): boolean => (matched += 1) > 0;
+  const choices = { ...NOTHING_CHOSEN, copiesLabel: travels, copiesAnnotation: travels };
+  const shape = new MirrorShape({ owner: 'default/m', retain: false, choices });
+  const labels = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`l${index}`, '']));
+  const source = (version: string) => ({ state: 'present', version, labels, annotations: { a: '' } }) as const;
+  const [first, second] = [shape.warmUp(source('1')), shape.warmUp(source('1'))];
+  for (const limit of [1, 2, 3]) {
+    (limit % 2 === 0 ? second : first)?.next();
+    assert.equal(matched, limit, 'one key in a step');
+  }
+  for (const steps of [first, second]) if (steps !== undefined) finish(steps);
+  assert.equal(matched, 1001);
+  assert.equal(shape.warmUp(source('1')), undefined);
+  const desired = shape.desiredState(source('1'), undefined, 0);
+  assert.equal(desired.kind === 'be' && Object.keys(desired.labels).length, 1001, 'with the label of all copies');
+  assert.equal(matched, 1001);
+  assert.notEqual(shape.warmUp(source('2')), undefined);
+  const plain = new MirrorShape({ owner: 'default/m', retain: false, choices: NOTHING_CHOSEN });
+  assert.equal(plain.warmUp(source('1')), undefined);
 });
 
 describe('a retained copy', () => {

@@ -1,7 +1,7 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
-import type { Choices } from './choices.ts';
+import type { Choices, Travels } from './choices.ts';
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
@@ -13,6 +13,7 @@ import {
   UNREAD,
 } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
+import { finish, type Steps } from '../../../runtime/queue/slices.ts';
 import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
 
@@ -51,6 +52,8 @@ export interface MirrorShapeOptions {
   readonly choices?: Choices | undefined;
 }
 
+type PresentSource = Extract<SourceView, { state: 'present' }>;
+
 export class MirrorShape implements Shape {
   readonly id: string;
   readonly selection: KeySelection | undefined;
@@ -59,6 +62,8 @@ export class MirrorShape implements Shape {
   readonly #choice: string | undefined;
   /** Metadata for the last version of the source, shared by all copies. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
+  /** The runs of all copies take steps of the same work. */
+  #work: { readonly version: string; readonly steps: Steps<void> } | undefined;
 
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
@@ -69,6 +74,35 @@ export class MirrorShape implements Shape {
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
     // As JSON, because a path of Vault may have spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
+  }
+
+  /** A source may have thousands of labels, and each is matched with up to two hundred patterns. */
+  warmUp(source: SourceView): Steps<void> | undefined {
+    const { copiesLabel, copiesAnnotation } = this.#options.choices ?? {};
+    const isSlow = copiesLabel !== undefined || copiesAnnotation !== undefined;
+    if (!isSlow || source.state !== 'present' || this.#last?.version === source.version) return undefined;
+    if (this.#work?.version !== source.version) this.#work = { version: source.version, steps: this.#learn(source) };
+    return this.#work.steps;
+  }
+
+  *#learn({ version, lease, ...source }: PresentSource): Steps<void> {
+    const { choices, vaultPath } = this.#options;
+    const fromSource = vaultPath === undefined ? source.annotations : {};
+    const labels = yield* copiedInSteps(source.labels, choices?.copiesLabel);
+    const annotations = yield* copiedInSteps(fromSource, choices?.copiesAnnotation);
+    this.#last = {
+      version,
+      labels: { ...labels, ...choices?.labels, [COPY_LABEL]: 'mirrors' },
+      annotations: {
+        ...annotations,
+        ...choices?.annotations,
+        ...(this.#choice === undefined ? {} : { [CHOICE_ANNOTATION]: this.#choice }),
+        [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
+        ...this.#origin(lease),
+        [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
+      },
+    };
+    this.#work = undefined;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
@@ -85,30 +119,12 @@ export class MirrorShape implements Shape {
       default:
         return source satisfies never;
     }
-    const { choices, vaultPath } = this.#options;
-    if (this.#last?.version !== source.version) {
-      const fromSource = vaultPath === undefined ? source.annotations : {};
-      this.#last = {
-        version: source.version,
-        labels: {
-          ...copiedMetadata(source.labels, choices?.copiesLabel ?? isCopied),
-          ...choices?.labels,
-          [COPY_LABEL]: 'mirrors',
-        },
-        annotations: {
-          ...copiedMetadata(fromSource, choices?.copiesAnnotation ?? isCopied),
-          ...choices?.annotations,
-          ...(this.#choice === undefined ? {} : { [CHOICE_ANNOTATION]: this.#choice }),
-          [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
-          ...this.#origin(source.lease),
-          [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
-        },
-      };
-    }
+    const { choices } = this.#options;
+    if (this.#last?.version !== source.version) finish(this.#learn(source));
     return {
       kind: 'be',
-      labels: this.#last.labels,
-      annotations: this.#last.annotations,
+      labels: this.#last?.labels ?? {},
+      annotations: this.#last?.annotations ?? {},
       bookkeeping: { ...this.#bookkeeping(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
       data: 'source',
       ...(choices?.type === undefined ? {} : { type: choices.type }),
@@ -132,7 +148,7 @@ export class MirrorShape implements Shape {
   }
 
   /** Bookkeeping, because a renewal changes the duration of the lease and must not cause a write. */
-  #bookkeeping({ version, lease }: Extract<SourceView, { state: 'present' }>): FieldPatch {
+  #bookkeeping({ version, lease }: PresentSource): FieldPatch {
     if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
     return {
       [MIRROR_ANNOTATIONS.parentVersion]: '',
@@ -140,6 +156,16 @@ export class MirrorShape implements Shape {
       [MIRROR_ANNOTATIONS.vaultLeaseDuration]: lease === undefined ? null : String(lease.seconds),
     };
   }
+}
+
+/** The labels or annotations that reach a copy, one step for each. @param travels the choice of their keys. Default: as without a choice */
+function* copiedInSteps(all: PresentSource['labels'], travels: Travels = isCopied): Steps<Record<string, string>> {
+  const chosen: [string, string][] = [];
+  for (const [key, value] of Object.entries(all)) {
+    if (travels(key, value)) chosen.push([key, value]);
+    yield;
+  }
+  return copiedMetadata(Object.fromEntries(chosen), () => true);
 }
 
 /**
