@@ -43,7 +43,7 @@ test('after an hour without it the same event is a new one', () => {
 
 test('an event that says how things are has one name in every process', () => {
   const nameOf = (more: Partial<EventInput>): string | undefined =>
-    new EventCorrelator().correlate('test', event({ isState: true, ...more }), START)?.name;
+    new EventCorrelator().correlate('test', event({ state: 'found', ...more }), START)?.name;
   assert.equal(nameOf({}), nameOf({}));
   assert.match(nameOf({}) ?? '', /^db\.[0-9a-f]{20}$/);
   const others = [{ message: 'else' }, { reason: 'Else' }, { subject: { ...subject, uid: 'u2' } }];

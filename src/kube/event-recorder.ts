@@ -40,8 +40,11 @@ export interface EventInput {
   readonly reason: string;
   /** Cut to 1,024 bytes. */
   readonly message: string;
-  /** It says how things are, not what happened: another process does not write it again while the server has it. */
-  readonly isState?: true;
+  /**
+   * It says how things are, not what happened, so its Event has one name in every process. `found`: it was so when this process looked for the
+   * first time. Then an Event that another process has written stays as it is. `begun`: it is so since then, so such an Event gets the new time.
+   */
+  readonly state?: 'found' | 'begun';
 }
 
 /** One Event object as it is now. */
@@ -117,7 +120,7 @@ export class EventCorrelator {
       return known;
     }
     const { name: about } = input.subject;
-    const name = input.isState === true ? nameWith(about, hashOf(key)) : eventName(about, now, this.#random());
+    const name = input.state !== undefined ? nameWith(about, hashOf(key)) : eventName(about, now, this.#random());
     const record = { ...input, name, count: 1, firstAt: now, lastAt: now, isCreated: false, tries: 0 };
     this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
     return record;
@@ -273,7 +276,7 @@ export class EventRecorder {
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
         // An earlier try was carried out, but its answer was lost; or another process has said the same.
-        if (record.isState !== true) await this.#patch(record, signal);
+        if (record.state !== 'found' || count > 1) await this.#patch(record, signal);
       }
     }
     record.isCreated = true;
@@ -283,14 +286,14 @@ export class EventRecorder {
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
-    const { count, lastAt } = record;
+    const { count, firstAt, lastAt } = record;
     const { api, timeoutMs = TIMEOUT_MS } = this.#options;
     try {
       await api.request({
         method: 'PATCH',
         path: `${collection(record)}/${encodeURIComponent(record.name)}`,
         contentType: 'application/merge-patch+json',
-        body: JSON.stringify({ count, lastTimestamp: rfc3339(lastAt) }),
+        body: JSON.stringify({ count, firstTimestamp: rfc3339(firstAt), lastTimestamp: rfc3339(lastAt) }),
         signal,
         timeoutMs,
       });

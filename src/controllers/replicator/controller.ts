@@ -73,7 +73,7 @@ function create({ engine, cluster, clock, config, extraKinds, reach, ...context 
     rules,
     recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
       const subject = { apiVersion, kind, namespace, name, uid };
-      context.recordEvent(EVENT_COMPONENT, { subject, ...event, isState: true });
+      context.recordEvent(EVENT_COMPONENT, { subject, ...event });
     },
     isOutdated: changes.isOutdated,
   });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Reach } from '../common/namespaces/reach.ts';
+import { userCause } from '../../copy/model/cause.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
@@ -75,4 +76,38 @@ test('the version of a rule changes when its mark becomes valid or invalid', () 
     ruleVersion(SETTINGS, 'u', annotations),
   );
   assert.equal(new Set(versions).size, 3);
+});
+
+test('an event was found by the first look at its rule, or has begun since', async () => {
+  const recorded: string[] = [];
+  const rules = new ReplicatorRules({
+    cluster: 'c',
+    settings: SETTINGS,
+    kinds: [SECRET],
+    namespaces: new Namespaces(),
+    onLimitChange: () => undefined,
+    reach: new Reach(),
+    push: true,
+    observed: () => observe(METADATA),
+  });
+  const open = (): ReplicatorReconciler =>
+    new ReplicatorReconciler({
+      api: { cluster: 'c', request: unused, stream: unused },
+      rules,
+      recordEvent: (_object, { message, state }) => recorded.push(`${message} ${state}`),
+      isOutdated: unused,
+    });
+  const look = async (reconciler: ReplicatorReconciler, message: string | undefined): Promise<string[]> => {
+    const refusal = message === undefined ? undefined : userCause('Broken', message);
+    await reconciler.updateStatus(RULE, [], { writes: 0, evaluated: '1', refusal });
+    return recorded.splice(0);
+  };
+  const first = open();
+  assert.deepEqual(await look(first, 'a'), ['a found']);
+  assert.deepEqual(await look(first, 'a'), []);
+  assert.deepEqual(await look(first, undefined), []);
+  assert.deepEqual(await look(first, 'a'), ['a begun']);
+  const second = open();
+  assert.deepEqual(await look(second, undefined), []);
+  assert.deepEqual(await look(second, 'a'), ['a begun'], 'it was not so at the first look');
 });

@@ -7,6 +7,7 @@ import type { Kind } from '../../copy/model/kind.ts';
 import { observe } from '../../copy/model/observed.ts';
 import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import type { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
+import type { EventInput } from '../../kube/event-recorder.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
 import type { Place } from './rules/annotations.ts';
 import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
@@ -21,7 +22,7 @@ export interface RuleObject extends Place {
 export interface ReplicatorReconcilerOptions {
   readonly api: KubeApi;
   readonly rules: ReplicatorRules;
-  readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
+  readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent & Pick<EventInput, 'state'>) => void;
   /** @see NamespaceChanges */
   readonly isOutdated: NamespaceChanges['isOutdated'];
 }
@@ -30,7 +31,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   readonly rules: ReplicatorRules;
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: ReplicatorReconcilerOptions;
-  /** The last recorded events of each rule, to record them once. */
+  /** The last recorded events of each rule, to record them once. Empty: it had none. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: ReplicatorReconcilerOptions) {
@@ -60,11 +61,12 @@ export class ReplicatorReconciler implements RuleReconciler {
     const remarks = this.rules.warningsOf(rule, outOfReach);
     // A usual state is no event: those of one user would displace the warnings of others. The commands show it.
     const events = [...found, ...remarks.filter(({ type }) => type === 'Warning')];
-    const text = JSON.stringify([observed.uid, events]);
-    if (this.#recorded.get(rule) === text) return undefined;
-    if (events.length === 0) this.#recorded.delete(rule);
-    else this.#recorded.set(rule, text);
-    for (const event of events) this.#options.recordEvent({ kind, ...place, uid: observed.uid }, event);
+    const text = events.length === 0 ? '' : JSON.stringify([observed.uid, events]);
+    const before = this.#recorded.get(rule);
+    if (before === text) return undefined;
+    this.#recorded.set(rule, text);
+    const state = before === undefined ? 'found' : 'begun';
+    for (const event of events) this.#options.recordEvent({ kind, ...place, uid: observed.uid }, { ...event, state });
     return undefined;
   }
 }

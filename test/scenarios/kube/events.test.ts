@@ -9,6 +9,7 @@ import {
   type EventRecorderOptions,
 } from '../../../src/kube/event-recorder.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
@@ -83,7 +84,7 @@ test('eleven equal messages become one Event with count eleven', async () => {
 });
 
 test('an event that says how things are is not written again by the next process', async () => {
-  const state = { ...noSecret(subject('restarted')), isState: true } as const;
+  const state = { ...noSecret(subject('restarted')), state: 'found' } as const;
   for (const expected of [1, 1]) {
     await using events = recorder();
     events.record('mirrors.kts.studio', state);
@@ -96,6 +97,23 @@ test('an event that says how things are is not written again by the next process
   }
   const [event] = await eventsOf(state.subject);
   assert.equal(event.firstTimestamp, event.lastTimestamp, 'the second process has written nothing');
+});
+
+test('an event of a state that has begun again after a restart has the new time', async () => {
+  const state = noSecret(subject('returned'));
+  for (const [each, at] of [
+    ['found', 60_000],
+    ['begun', 120_000],
+  ] as const) {
+    await using events = recorder({ clock: { ...systemClock, now: () => at } });
+    events.record('mirrors.kts.studio', { ...state, state: each });
+    await written(events);
+  }
+  const found = await eventsOf(state.subject);
+  assert.deepEqual(
+    found.map(({ count, firstTimestamp, lastTimestamp }) => [count, firstTimestamp, lastTimestamp]),
+    [[1, '1970-01-01T00:02:00Z', '1970-01-01T00:02:00Z']],
+  );
 });
 
 test('a cluster-scoped object has its events in the namespace default', async () => {

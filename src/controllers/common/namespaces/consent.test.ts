@@ -16,20 +16,20 @@ test('a mistake in a consent is reported once, and once more if the mistake retu
     namespaces.sink.upsert({ metadata }, false);
   };
   put('(');
-  new ConsentWatch(namespaces, new Consents(), ({ subject, reason }) =>
-    reported.push(`${reason} ${subject.uid}`),
+  new ConsentWatch(namespaces, new Consents(), ({ subject, reason, state }) =>
+    reported.push(`${reason} ${subject.uid} ${state}`),
   ).start();
-  assert.deepEqual(reported.splice(0), ['InvalidConsent u1'], 'of a namespace that was there at the start');
+  assert.deepEqual(reported.splice(0), ['InvalidConsent u1 found'], 'of a namespace that was there at the start');
   put('(');
   assert.deepEqual(reported.splice(0), []);
   put('home');
   put('(');
-  assert.deepEqual(reported.splice(0), ['InvalidConsent u1'], 'the mistake is back');
+  assert.deepEqual(reported.splice(0), ['InvalidConsent u1 begun'], 'the mistake is back');
   put(undefined);
   put('(');
-  assert.deepEqual(reported.splice(0), ['InvalidConsent u1'], 'the consent is back');
+  assert.deepEqual(reported.splice(0), ['InvalidConsent u1 begun'], 'the consent is back');
   put('(', 'u2');
-  assert.deepEqual(reported.splice(0), ['InvalidConsent u2'], 'another namespace has the name');
+  assert.deepEqual(reported.splice(0), ['InvalidConsent u2 begun'], 'another namespace has the name');
 });
 
 test('a consent with a mistake says what is wrong', () => {

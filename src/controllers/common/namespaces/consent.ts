@@ -66,13 +66,13 @@ export class ConsentWatch {
 
   /** Reports from now on. Call it in the process that writes. */
   start(): void {
-    for (const name of this.#namespaces.names()) this.#check(name);
+    for (const name of this.#namespaces.names()) this.#check(name, 'found');
     this.#namespaces.onChange((name) => {
-      this.#check(name);
+      this.#check(name, 'begun');
     });
   }
 
-  #check(name: string): void {
+  #check(name: string, state: 'found' | 'begun'): void {
     const uid = this.#namespaces.uidOf(name);
     const text = this.#namespaces.factsOf(name)?.acceptFrom;
     const consent = text === undefined ? undefined : this.#consents.of(text);
@@ -85,6 +85,6 @@ export class ConsentWatch {
     this.#reported.set(name, report);
     const message = `annotation ${ACCEPT_FROM_ANNOTATION} ${consent.problem}; no rule of another namespace copies into this one`;
     const subject = { apiVersion: 'v1', kind: 'Namespace', name, uid };
-    this.#record({ subject, type: 'Warning', reason: 'InvalidConsent', message, isState: true });
+    this.#record({ subject, type: 'Warning', reason: 'InvalidConsent', message, state });
   }
 }
