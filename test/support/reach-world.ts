@@ -9,7 +9,6 @@ import { liveRules } from '../../src/controllers/common/rules/rule-client.ts';
 import type { SecretMirror, SecretMirrorSpec } from '../../src/controllers/mirrors/api.ts';
 import { createMirrorStore } from '../../src/controllers/mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../src/controllers/mirrors/rules/rule-set.ts';
-import { annotationNames } from '../../src/controllers/replicator/rules/annotations.ts';
 import { ReplicatorRules } from '../../src/controllers/replicator/rules/rule-set.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../src/copy/cluster/watch/namespaces.ts';
 import type { TargetWriter } from '../../src/copy/engine/backend.ts';
@@ -31,13 +30,12 @@ import { decide, type FactSource, type TargetState } from '../../src/copy/plan/d
 import type { KubeObject } from '../../src/kube/api.ts';
 import type { RunResult } from '../../src/runtime/queue/keyed-queue-options.ts';
 import { SingleFlight } from '../../src/runtime/queue/single-flight.ts';
-import { PatternCache } from '../../src/runtime/text/name-patterns.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { LimitsState, NamespaceState } from './reach-oracle.ts';
 import { stubBackend } from './stub-backend.ts';
+import { ruleScope } from './rule-scope.ts';
 
 const CLUSTER = 'c';
-const NAMES = annotationNames('k8s-replicator');
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 
 export type Watch = 'namespaces' | 'mirrors' | 'objects';
@@ -166,30 +164,10 @@ export class ReachProcess {
       requireConsent: limits.requireConsent ?? false,
     });
     this.namespaces.keep(reach.labelKeys);
-    this.#mirrorRules = new MirrorRules({
-      mirrors: this.mirrors,
-      namespaces: this.namespaces,
-      patterns: new PatternCache('full'),
-      secretKey,
-      viewOf: (source) => this.#viewOf(source),
-      onLimitChange,
-      reach,
-    });
-    this.#pushRules = new ReplicatorRules({
-      cluster: CLUSTER,
-      settings: {
-        names: NAMES,
-        allowAll: false,
-        ignoreUnknown: false,
-        createWithLabels: {},
-        patterns: new PatternCache('full'),
-      },
-      kinds: [SECRET],
-      namespaces: this.namespaces,
+    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, onLimitChange, reach });
+    this.#mirrorRules = new MirrorRules(scope, { mirrors: this.mirrors, viewOf: (source) => this.#viewOf(source) });
+    this.#pushRules = new ReplicatorRules(scope, {
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
-      onLimitChange,
-      reach,
-      push: true,
     });
     this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => {
       const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));

@@ -1,12 +1,15 @@
 /** The parts that every controller is created from, and its entry in `controllers/list.ts`. */
 import type { IsRead } from '../../copy/model/observed.ts';
-import type { Config, ControllerName } from '../../config/config.ts';
+import type { Config, ControllerName, ReadingConfig } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
+import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import type { Engine } from '../../copy/engine/engine.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import type { EventInput } from '../../kube/event-recorder.ts';
+import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { LogFields, Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';
@@ -14,6 +17,20 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { ProgramReader } from './migration.ts';
 import type { Reach } from './namespaces/reach.ts';
 import type { ControllerReader } from './snapshot/reader.ts';
+
+/** What the rule sets of a cluster are made from: the operator and the commands make the same ones. */
+export interface RuleScope {
+  /** Name of the cluster of the rules. */
+  readonly cluster: string;
+  readonly config: Pick<ReadingConfig, 'limits' | 'mirrors' | 'replicator' | 'syncsecret'>;
+  readonly namespaces: Namespaces;
+  /** The only namespaces that copies can be in; `undefined`: all. */
+  readonly served: ServedNamespaces | undefined;
+  /** Which namespaces rules may copy from and into. */
+  readonly reach: Reach;
+  /** The limits may now admit or refuse the rule: evaluate it again. */
+  readonly onLimitChange: (rule: RuleKey) => unknown;
+}
 
 export interface ControllerContext {
   readonly config: Config;
@@ -25,8 +42,7 @@ export interface ControllerContext {
   /** The other cluster, if the configuration has one. It may not answer for any time. */
   readonly management: Cluster | undefined;
   readonly vault: VaultBackend;
-  /** Which namespaces rules may copy from and into. */
-  readonly reach: Reach;
+  readonly scope: RuleScope;
   /** Kinds that are replicated besides Secrets and ConfigMaps. */
   readonly extraKinds: readonly Kind[];
   readonly log: Log;

@@ -7,9 +7,8 @@ test('the metrics have the names and labels of the original, and go with their m
   const registry = new MetricRegistry();
   const metrics = new MirrorMetrics(registry);
   for (const mirror of ['default/a', 'default/b']) {
-    metrics.synced(mirror, 'secret', 'namespaces');
-    metrics.synced(mirror, 'secret', 'namespaces');
-    metrics.setNamespaces(mirror, 'secret', 7);
+    metrics.synced(mirror, { sourceType: 'secret', destinationType: 'namespaces' }, 6);
+    metrics.synced(mirror, { sourceType: 'secret', destinationType: 'namespaces' }, 7);
     metrics.leaseRenewed(mirror, 'http://vault:8200');
     metrics.leaseRenewFailed(mirror, 'http://vault:8200', 403);
     metrics.leaseRenewFailed(mirror, 'http://vault:8200', undefined);
@@ -24,6 +23,6 @@ test('the metrics have the names and labels of the original, and go with their m
     'mirrors_vault_lease_renew_error_total{mirror="default/a",vault="http://vault:8200",http_code="403"} 1',
     'mirrors_vault_lease_renew_error_total{mirror="default/a",vault="http://vault:8200",http_code="-"} 1',
   ]);
-  metrics.synced('default/b', 'vault', 'vault');
+  metrics.synced('default/b', { sourceType: 'vault', destinationType: 'vault' }, 0);
   assert.match(await registry.text(), /mirrors_sync_total\{mirror="default\/b",source_type="vault",[^\n]* 1\n/);
 });

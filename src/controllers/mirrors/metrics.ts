@@ -36,15 +36,20 @@ export class MirrorMetrics {
     );
   }
 
-  /** A successful sync, also without a write. @param mirror `<namespace>/<name>` */
-  synced(mirror: string, sourceType: SourceType, destinationType: DestinationType): void {
-    this.#count(this.#sync, { mirror, source_type: sourceType, destination_type: destinationType });
-  }
-
-  /** The number of namespaces that the mirror matches, after a successful sync. */
-  setNamespaces(mirror: string, sourceType: SourceType, count: number): void {
-    const labels = { mirror, source_type: sourceType };
-    this.#namespaces.set(labels, count);
+  /**
+   * A successful sync, also without a write.
+   * @param mirror `<namespace>/<name>`
+   * @param namespaces the number that the mirror matches
+   */
+  synced(
+    mirror: string,
+    spec: { readonly sourceType: SourceType; readonly destinationType: DestinationType },
+    namespaces: number,
+  ): void {
+    const labels = { mirror, source_type: spec.sourceType };
+    this.#count(this.#sync, { ...labels, destination_type: spec.destinationType });
+    if (spec.destinationType !== 'namespaces') return;
+    this.#namespaces.set(labels, namespaces);
     this.#keep(this.#namespaces, labels);
   }
 

@@ -1,20 +1,11 @@
 /** The SecretMirrors for `status` and `plan`: from their own status, and from the marks on copies. */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
-import {
-  namespaceOf,
-  parseResourceKey,
-  resourceKey,
-  type ResourceKey,
-  type RuleKey,
-  ruleName,
-} from '../../copy/model/keys.ts';
+import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { SECRET } from '../../copy/model/kind.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
-import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type {
   ControllerReader,
@@ -69,22 +60,11 @@ class MirrorReader implements RuleReader {
   readonly ruleSet: MirrorRules;
   readonly #mirrors = createMirrorStore();
   readonly #namespaces: Namespaces;
-  readonly #patterns: PatternCache;
 
-  constructor({ api, config, inventory, reach, onLimitChange }: ReaderContext) {
+  constructor({ inventory, scope }: ReaderContext) {
     inventory.include(COLLECTION, (item) => this.#mirrors.put(item));
-    this.#namespaces = inventory.namespaces;
-    this.#patterns = new PatternCache(config.mirrors.regexMode);
-    this.ruleSet = new MirrorRules({
-      mirrors: this.#mirrors,
-      namespaces: inventory.namespaces,
-      patterns: this.#patterns,
-      secretKey: (namespace, name, kind = SECRET.kind) => resourceKey(api.cluster, kind, namespace, name),
-      viewOf: () => ({ state: 'unknown' }),
-      specOptions: { served: inventory.served },
-      onLimitChange,
-      reach,
-    });
+    this.#namespaces = scope.namespaces;
+    this.ruleSet = new MirrorRules(scope, { mirrors: this.#mirrors, viewOf: () => ({ state: 'unknown' }) });
   }
 
   *rules(): Iterable<RuleKey> {

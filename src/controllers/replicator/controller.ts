@@ -7,10 +7,9 @@ import { jsonReply, type Reply } from '../../observe/routes.ts';
 import type { Timer } from '../../runtime/clock.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
-import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation, SUSPEND_ANNOTATION } from './rules/annotations.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
-import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
+import { ReplicatorRules } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',
@@ -47,36 +46,19 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
   });
 }
 
-/** The source component of its events. */
-const EVENT_COMPONENT = 'k8s-replicator';
-
-function create({ engine, cluster, clock, config, extraKinds, reach, ...context }: ControllerContext): Controller {
-  const { annotationsPrefix, runReplicators, resyncPeriodMs } = config.replicator;
+function create(context: ControllerContext): Controller {
+  const { engine, cluster, clock, extraKinds } = context;
   const { api, namespaces, served } = cluster;
-  const names = annotationNames(annotationsPrefix);
-  const kinds = [...runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
-  const rules = new ReplicatorRules({
-    cluster: api.cluster,
-    settings: { ...config.replicator, names, patterns: new PatternCache('full') },
-    kinds,
-    namespaces,
-    served,
+  const { createWithLabels, resyncPeriodMs } = context.config.replicator;
+  const rules = new ReplicatorRules(context.scope, {
+    extraKinds,
+    createWithLabels,
     observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
-    onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
-    reach,
-    push: config.limits.replicatorPush,
   });
+  const { kinds, settings } = rules;
   const isCurrent = currencyReader(api, namespaces, served);
   const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent });
-  const reconciler = new ReplicatorReconciler({
-    api,
-    rules,
-    recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
-      const subject = { apiVersion, kind, namespace, name, uid };
-      context.recordEvent(EVENT_COMPONENT, { subject, ...event });
-    },
-    isOutdated: changes.isOutdated,
-  });
+  const reconciler = new ReplicatorReconciler(context, rules, changes.isOutdated);
   /** A changed object wakes its rule. */
   const objectChanged: OnObjectChange = (key, before, after, initial) => {
     const rule = rules.ruleOf(key);
@@ -111,7 +93,7 @@ function create({ engine, cluster, clock, config, extraKinds, reach, ...context 
     open: () => {
       engine.onObjects({ objectChanged });
       cluster.watchNamespaces(changes.add);
-      for (const kind of kinds) cluster.watchAll(kind, ({ annotations }) => isAnnotated(names, annotations));
+      for (const kind of kinds) cluster.watchAll(kind, ({ annotations }) => isAnnotated(settings.names, annotations));
       armResync();
     },
     stop: () => {

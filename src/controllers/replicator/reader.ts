@@ -4,17 +4,16 @@ import { type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { command } from '../../runtime/text/command.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
-import { type AnnotationNames, annotationNames, isAnnotated, listItems } from './rules/annotations.ts';
+import { type AnnotationNames, isAnnotated, listItems } from './rules/annotations.ts';
 import { isFilled } from './rules/bookkeeping.ts';
 import { FOREIGN } from './foreign/programs.ts';
 import { ForeignRequests } from './foreign/requests.ts';
-import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
+import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
 import { eventsOf } from './rules/rule-events.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rules/rule.ts';
 
@@ -29,36 +28,20 @@ class ReplicatorReader implements RuleReader {
   readonly ruleNames = 'Secrets or ConfigMaps with replicator annotations';
   readonly ruleSet: ReplicatorRules;
   readonly versionMark: string;
-  readonly #names: AnnotationNames;
   readonly #settings: RuleSettings;
+  readonly #names: AnnotationNames;
   readonly #inventory: Inventory;
   /** Of programs whose annotations the replicator can go on for. */
   #foreign: readonly ForeignRequests[] | undefined;
 
-  constructor({ api, config, inventory, reach, onLimitChange }: ReaderContext) {
-    const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = config.replicator;
+  constructor({ inventory, scope }: ReaderContext) {
     this.#inventory = inventory;
-    this.#names = annotationNames(annotationsPrefix);
-    this.versionMark = this.#names.version;
-    this.#settings = {
-      names: this.#names,
-      allowAll,
-      ignoreUnknown,
-      // These labels are set at creation only: copies that exist keep theirs.
-      createWithLabels: {},
-      patterns: new PatternCache('full'),
-    };
-    this.ruleSet = new ReplicatorRules({
-      cluster: api.cluster,
-      settings: this.#settings,
-      kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]),
-      namespaces: inventory.namespaces,
-      served: inventory.served,
-      observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
-      onLimitChange,
-      reach,
-      push: config.limits.replicatorPush,
+    this.ruleSet = new ReplicatorRules(scope, {
+      observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(scope.cluster, kind, namespace, name)),
     });
+    this.#settings = this.ruleSet.settings;
+    this.#names = this.#settings.names;
+    this.versionMark = this.#names.version;
   }
 
   *rules(): Iterable<RuleKey> {

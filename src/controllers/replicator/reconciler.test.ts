@@ -2,18 +2,18 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Reach } from '../common/namespaces/reach.ts';
 import { userCause } from '../../copy/model/cause.ts';
-import { SECRET } from '../../copy/model/kind.ts';
-import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { finish } from '../../runtime/queue/slices.ts';
+import type { EventInput } from '../../kube/event-recorder.ts';
+import type { ControllerContext } from '../common/context.ts';
 import { annotationNames } from './rules/annotations.ts';
 import { ruleVersion } from './rules/rule.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 import { ReplicatorRules } from './rules/rule-set.ts';
 import { asKey } from '../../../test/support/keys.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
 
 const RULE: RuleKey = asKey('replicator:Secret/default/db');
 const METADATA = {
@@ -39,22 +39,10 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   let pending: RuleKey | undefined;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
   const answer = { status: 200, headers: {}, body };
-  const rules = new ReplicatorRules({
-    cluster: 'c',
-    settings: SETTINGS,
-    kinds: [SECRET],
-    namespaces: new Namespaces(),
-    onLimitChange: () => undefined,
-    reach: new Reach(),
-    push: true,
-    observed: () => observe(METADATA),
-  });
-  const reconciler = new ReplicatorReconciler({
-    api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
-    rules,
-    recordEvent: unused,
-    isOutdated: async (rule) => await Promise.resolve(rule === pending),
-  });
+  const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
+  const api = { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused };
+  const context = { cluster: { api }, recordEvent: unused } as unknown as ControllerContext;
+  const reconciler = new ReplicatorReconciler(context, rules, async (rule) => await Promise.resolve(rule === pending));
   const evaluate = (): string | undefined => finish(rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
     const state = await reconciler.getLive(RULE, asKey('c:Secret/a/b'), signal);
@@ -80,23 +68,12 @@ test('the version of a rule changes when its mark becomes valid or invalid', () 
 
 test('an event was found by the first look at its rule, or has begun since', async () => {
   const recorded: string[] = [];
-  const rules = new ReplicatorRules({
-    cluster: 'c',
-    settings: SETTINGS,
-    kinds: [SECRET],
-    namespaces: new Namespaces(),
-    onLimitChange: () => undefined,
-    reach: new Reach(),
-    push: true,
-    observed: () => observe(METADATA),
-  });
-  const open = (): ReplicatorReconciler =>
-    new ReplicatorReconciler({
-      api: { cluster: 'c', request: unused, stream: unused },
-      rules,
-      recordEvent: (_object, { message, state }) => recorded.push(`${message} ${state}`),
-      isOutdated: unused,
-    });
+  const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
+  const context = {
+    cluster: { api: { cluster: 'c', request: unused, stream: unused } },
+    recordEvent: (_component: string, { message, state }: EventInput) => recorded.push(`${message} ${state}`),
+  } as unknown as ControllerContext;
+  const open = (): ReplicatorReconciler => new ReplicatorReconciler(context, rules, unused);
   const look = async (reconciler: ReplicatorReconciler, message: string | undefined): Promise<string[]> => {
     const refusal = message === undefined ? undefined : userCause('Broken', message);
     await reconciler.updateStatus(RULE, [], { writes: 0, evaluated: '1', refusal });

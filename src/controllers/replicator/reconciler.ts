@@ -1,43 +1,32 @@
 /** The duties of the operator for annotated objects: it reads them live, and records events. Their meaning is in `rules/rule-set.ts`. */
-import type { KubeApi } from '../../kube/api.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
-import type { Kind } from '../../copy/model/kind.ts';
 import { observe } from '../../copy/model/observed.ts';
 import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
+import type { ControllerContext } from '../common/context.ts';
 import type { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
-import type { EventInput } from '../../kube/event-recorder.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
-import type { Place } from './rules/annotations.ts';
-import { eventsOf, type ReplicatorEvent } from './rules/rule-events.ts';
+import { eventsOf } from './rules/rule-events.ts';
 import type { ReplicatorRules } from './rules/rule-set.ts';
 
-/** The annotated object of a rule. */
-export interface RuleObject extends Place {
-  readonly kind: Kind;
-  readonly uid: string;
-}
-
-export interface ReplicatorReconcilerOptions {
-  readonly api: KubeApi;
-  readonly rules: ReplicatorRules;
-  readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent & Pick<EventInput, 'state'>) => void;
-  /** @see NamespaceChanges */
-  readonly isOutdated: NamespaceChanges['isOutdated'];
-}
+/** The source component of events. */
+const EVENT_COMPONENT = 'k8s-replicator';
 
 export class ReplicatorReconciler implements RuleReconciler {
   readonly rules: ReplicatorRules;
   readonly getLive: RuleReconciler['getLive'];
-  readonly #options: ReplicatorReconcilerOptions;
+  readonly #recordEvent: ControllerContext['recordEvent'];
   /** The last recorded events of each rule, to record them once. Empty: it had none. */
   readonly #recorded = new Map<RuleKey, string>();
 
-  constructor(options: ReplicatorReconcilerOptions) {
-    this.#options = options;
-    const { api, rules, isOutdated } = options;
+  constructor(
+    { cluster: { api }, recordEvent }: Pick<ControllerContext, 'cluster' | 'recordEvent'>,
+    rules: ReplicatorRules,
+    isOutdated: NamespaceChanges['isOutdated'],
+  ) {
     this.rules = rules;
+    this.#recordEvent = recordEvent;
     this.getLive = liveRules(async (rule, signal) => {
       const { kind, place } = rules.objectOf(rule);
       const client = new RuleClient({ api, kind, metadataOnly: true });
@@ -51,7 +40,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     entries: Iterable<Entry>,
     { refusal, outOfReach }: RuleProgress,
   ): Promise<RunResult | undefined> {
-    const { kind, place, observed } = this.rules.objectOf(rule);
+    const { kind: ofKind, place, observed } = this.rules.objectOf(rule);
     if (observed === undefined || this.rules.versionOf(observed) === undefined) {
       this.#recorded.delete(rule);
       return undefined;
@@ -66,7 +55,9 @@ export class ReplicatorReconciler implements RuleReconciler {
     if (before === text) return undefined;
     this.#recorded.set(rule, text);
     const state = before === undefined ? 'found' : 'begun';
-    for (const event of events) this.#options.recordEvent({ kind, ...place, uid: observed.uid }, { ...event, state });
+    const { apiVersion, kind } = ofKind;
+    const subject = { apiVersion, kind, ...place, uid: observed.uid };
+    for (const event of events) this.#recordEvent(EVENT_COMPONENT, { subject, ...event, state });
     return undefined;
   }
 }

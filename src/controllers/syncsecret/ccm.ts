@@ -21,7 +21,6 @@ import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, tenantState } from './rules/status.ts';
 import { CCM_CONTROLLER, CcmRules, type CcmRulesOptions, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
-import { Travel } from './rules/travel.ts';
 import { type ActiveProgress, SyncSecretReconciler, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretCcm: ControllerEntry = {
@@ -121,16 +120,13 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   constructor(context: ControllerContext, management: Management) {
     super('ccm', context);
     this.#management = management;
-    const { cluster, reach, config } = context;
+    const { scope, config } = context;
     const { name, namespace, uids, copyOf } = management;
     const hasManager = config.controllers.includes(MANAGER_CONTROLLER);
     const isManagers = hasManager ? servedNamespaces(config.syncsecret.servedNamespaces, true) : () => false;
     this.#isManagers = isManagers;
-    this.rules = new CcmRules({
-      cluster: cluster.api.cluster,
+    this.rules = new CcmRules(scope, {
       store: this.store,
-      travel: new Travel(config.syncsecret),
-      reach,
       management: name,
       namespace,
       zoneOf: (own) => zoneOf(own, uids.own, uids.management, isManagers),

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
-import { Reach } from '../common/namespaces/reach.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
@@ -22,6 +21,7 @@ import { PROPAGATED_ANNOTATION } from './rules/marks.ts';
 import { SynchronizerReconciler } from './synchronizer.ts';
 import { type SecretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './rules/synchronizer-rule-set.ts';
 import { asKey } from '../../../test/support/keys.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
 
 const unused = (): never => assert.fail('not used');
 const signal = new AbortController().signal;
@@ -51,10 +51,10 @@ function contextOf(its = api): ControllerContext {
     engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
     cluster: { api: its, store: () => ({ hold: () => undefined }) },
     clock: { now: () => 0, monotonic: () => 0 },
-    config: { deletionTimeoutMs: 0, controllers: [], syncsecret: { servedNamespaces: [], ...travels } },
+    config: { deletionTimeoutMs: 0, controllers: [], syncsecret: { servedNamespaces: [] } },
     metrics: { registry: new MetricRegistry() },
     log: nullLog,
-    reach: new Reach(),
+    scope: ruleScope(),
     recordEvent: () => undefined,
   };
   return context as unknown as ControllerContext;
@@ -89,7 +89,6 @@ function synchronizer({ synced, api: its = api }: Situation): {
   return { reconciler, rule, secret };
 }
 
-const travels = { propagateLabels: [], propagateAnnotations: [] };
 const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
   [MANAGER_CONTROLLER]: (situation) => {
     const reconciler = new ManagerReconciler(contextOf(), () => false);

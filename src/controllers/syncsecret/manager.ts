@@ -15,7 +15,6 @@ import { managerDuty, servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
-import { Travel } from './rules/travel.ts';
 import { type ActiveProgress, SyncSecretReconciler, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretManager: ControllerEntry = {
@@ -59,13 +58,10 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
   constructor(context: ControllerContext, exists: (secret: ResourceKey) => boolean) {
     super('manager', context);
     this.#exists = exists;
-    const { cluster, clock, reach } = context;
+    const { clock, scope } = context;
     const { deletionTimeoutMs, controllers, syncsecret } = context.config;
-    this.rules = new ManagerRules({
-      cluster: cluster.api.cluster,
+    this.rules = new ManagerRules(scope, {
       store: this.store,
-      travel: new Travel(syncsecret),
-      reach,
       isServed: servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER)),
       leftDeletions: new Deletions({
         deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs,

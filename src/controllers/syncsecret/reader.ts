@@ -36,7 +36,6 @@ import {
 import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './rules/marks.ts';
 import { ruleOf, type SyncSecretRule } from './rules/rule.ts';
-import { Travel } from './rules/travel.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SYNC_SECRET.kind,
@@ -69,17 +68,16 @@ class SyncSecretReader implements RuleReader {
   /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
   readonly #propagatedTo = new Set<string>();
 
-  constructor({ api, config, inventory, reach }: ReaderContext) {
+  constructor({ inventory, scope }: ReaderContext) {
     this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
-    this.#cluster = api.cluster;
+    this.#cluster = scope.cluster;
     inventory.include(COLLECTION, (item) => {
       this.#put(item);
       const { namespace = '', name } = item.metadata;
-      const key = resourceKey(api.cluster, SYNC_SECRET.kind, namespace, name);
+      const key = resourceKey(scope.cluster, SYNC_SECRET.kind, namespace, name);
       inventory.objects.set(key, observe(item.metadata, SYNC_SECRET));
     });
-    this.ruleSet = new ManagerRules({
-      cluster: api.cluster,
+    this.ruleSet = new ManagerRules(scope, {
       store: {
         get: (key) => {
           const rule = this.#all.get(ruleName(key));
@@ -87,8 +85,6 @@ class SyncSecretReader implements RuleReader {
         },
         key: keyOf,
       },
-      travel: new Travel(config.syncsecret),
-      reach,
       isServed: () => true,
     });
   }

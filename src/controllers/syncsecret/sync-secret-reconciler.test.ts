@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { Reach } from '../common/namespaces/reach.ts';
 import { userCause, type Cause } from '../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING, RELEASED, LeaveShape } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
@@ -11,13 +10,13 @@ import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { ManagerRules } from './rules/sync-secret-rule-set.ts';
-import { Travel } from './rules/travel.ts';
 import { SyncSecretReconciler } from './sync-secret-reconciler.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
 
 const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
 const MARK = 'example.com/mark';
@@ -47,7 +46,6 @@ interface Situation {
 }
 
 const unused = (): never => assert.fail('not used');
-const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
 
 /** Rules that are all released. */
 class ReleasedRules extends ManagerRules {
@@ -58,13 +56,7 @@ class ReleasedRules extends ManagerRules {
 
 /** What CCM and manager have in common, with the marks and the cluster of a test. */
 class TestReconciler extends SyncSecretReconciler {
-  readonly rules = new ReleasedRules({
-    cluster: 'c',
-    store: this.store,
-    travel,
-    reach: new Reach(),
-    isServed: () => true,
-  });
+  readonly rules = new ReleasedRules(ruleScope(), { store: this.store, isServed: () => true });
   protected readonly target = 'its copy';
   marks: readonly string[] = [];
   cause: Cause | undefined;

@@ -26,7 +26,6 @@ import {
   SYNCHRONIZER_CONTROLLER,
   SynchronizerRules,
 } from './rules/synchronizer-rule-set.ts';
-import { Travel } from './rules/travel.ts';
 import { watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const secretSynchronizer: ControllerEntry = {
@@ -105,15 +104,14 @@ export class SynchronizerReconciler implements RuleReconciler {
   constructor(context: ControllerContext, synced: () => Promise<unknown>) {
     this.#context = context;
     this.#synced = synced;
-    const { engine, cluster, config, reach } = context;
+    const { engine, cluster, scope } = context;
     const secrets = (this.secrets = new RuleStore({
       controller: SYNCHRONIZER_CONTROLLER,
       toRule: secretRule,
       versionOf: secretVersion,
       onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
     }));
-    const travel = new Travel(config.syncsecret);
-    this.rules = new SynchronizerRules({ cluster: cluster.api.cluster, secrets, travel, reach });
+    this.rules = new SynchronizerRules(scope, secrets);
     this.#client = new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true });
     this.getLive = liveRules(async (rule, signal) => {
       const live = await this.#read(rule, signal);

@@ -6,15 +6,15 @@ import { runInNewContext } from 'node:vm';
 
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { type RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import { Slices } from '../../../runtime/queue/slices.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../../mirrors/api.ts';
 import { createMirrorStore } from '../../mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../mirrors/rules/rule-set.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 import { reachOf } from './reach.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const NAMESPACES = 10_000;
 /** Mirrors that select by the label which changes, and others with a key of their own each. */
@@ -46,15 +46,8 @@ class Scene {
       mirrors.put(mirror);
       this.namespaces.keep([key]);
     }
-    const rules = new MirrorRules({
-      mirrors,
-      namespaces: this.namespaces,
-      onLimitChange: () => undefined,
-      reach,
-      patterns: new PatternCache('full'),
-      secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
-      viewOf: () => ({ state: 'unknown' }),
-    });
+    const scope = ruleScope({ namespaces: this.namespaces, reach });
+    const rules = new MirrorRules(scope, { mirrors, viewOf: () => ({ state: 'unknown' }) });
     const engine = {
       slices: new Slices(this.clock),
       enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),

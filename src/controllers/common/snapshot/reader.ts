@@ -4,9 +4,9 @@ import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
-import type { Reach } from '../namespaces/reach.ts';
+import type { RuleScope } from '../context.ts';
 import type { Collection, Inventory } from './inventory.ts';
-import type { Snapshot, SnapshotOptions } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import type { RuleState, RuleStatus } from './status-report.ts';
 
 export interface ControllerReader {
@@ -31,13 +31,10 @@ export interface RuleCollection extends Collection {
   readonly content?: Kind;
 }
 
-export interface ReaderContext extends Pick<SnapshotOptions, 'api' | 'config' | 'now'> {
+export interface ReaderContext {
   /** Is filled after the readers are opened. A reader adds the collection of its rules to it. */
   readonly inventory: Inventory;
-  /** Which namespaces rules may copy from and into. */
-  readonly reach: Reach;
-  /** A limit may now admit or refuse the rule: evaluate it again. */
-  readonly onLimitChange: (rule: RuleKey) => void;
+  readonly scope: RuleScope;
 }
 
 /** A rule, as its object shows it. */

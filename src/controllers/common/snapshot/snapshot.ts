@@ -91,9 +91,15 @@ export class Snapshot {
     const { namespaces, namespaceSelector } = options.config;
     const inventory = new Inventory(namespace, ServedNamespaces.of(namespaces, namespaceSelector));
     const outdated = new Set<RuleKey>();
-    const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
-    const reach = reachOf(options.config.limits);
-    const readers = controllers.map(({ open }) => open({ ...options, inventory, reach, onLimitChange }));
+    const scope = {
+      cluster: api.cluster,
+      config: options.config,
+      namespaces: inventory.namespaces,
+      served: inventory.served,
+      reach: reachOf(options.config.limits),
+      onLimitChange: (rule: RuleKey) => outdated.add(rule),
+    };
+    const readers = controllers.map(({ open }) => open({ inventory, scope }));
     await inventory.list(api.cluster, lister, changes, signal);
     return new Snapshot(options, inventory, readers, outdated);
   }

@@ -2,19 +2,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { Reach } from '../../common/namespaces/reach.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING } from '../../../copy/model/claim.ts';
-import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import type { ControllerContext } from '../../common/context.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from '../api.ts';
+import { MirrorMetrics } from '../metrics.ts';
 import { createMirrorStore } from '../rules/mirror-store.ts';
 import { MirrorShape, RetainShape } from '../rules/shape.ts';
+import type { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { MirrorRules } from '../rules/rule-set.ts';
 import { asKey } from '../../../../test/support/keys.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/db');
 
@@ -51,35 +55,27 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     mirrors.put(mirror);
     const events: string[] = [];
     let isRemoved = false;
-    const made = new MirrorReconciler({
-      api: {
-        cluster: 'c',
-        request: async ({ body = '' }) => {
-          const { metadata } = JSON.parse(String(body)) as Partial<SecretMirror>;
-          isRemoved ||= metadata?.finalizers?.length === 0;
-          return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
-        },
-        stream: unused,
-      },
+    const namespaces = new Namespaces();
+    const rules = new MirrorRules(ruleScope({ namespaces }), { mirrors, viewOf: unused });
+    const request: KubeApi['request'] = async ({ body = '' }) => {
+      const { metadata } = JSON.parse(String(body)) as Partial<SecretMirror>;
+      isRemoved ||= metadata?.finalizers?.length === 0;
+      return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
+    };
+    const context = {
+      cluster: { api: { cluster: 'c', request, stream: unused }, namespaces },
+      clock: { now: () => Date.parse(DELETED) + skewMs + monotonic, monotonic: () => monotonic },
+      config: { deletionTimeoutMs: LIMIT_MS },
+    } as unknown as ControllerContext;
+    const leases = { states: () => undefined, revocation: () => true };
+    const made = new MirrorReconciler(context, {
       mirrors,
-      namespaces: new Namespaces(),
-      rules: new MirrorRules({
-        mirrors,
-        namespaces: new Namespaces(),
-        patterns: new PatternCache('full'),
-        secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
-        viewOf: unused,
-        onLimitChange: () => undefined,
-        reach: new Reach(),
-      }),
-      viewOf: unused,
+      rules,
+      vault: { leases } as unknown as MirrorVault,
+      metrics: new MirrorMetrics(new MetricRegistry()),
       recordEvent: (_mirror, { reason }) => events.push(reason),
-      onSynced: unused,
-      onGone: unused,
-      deletionTimeoutMs: LIMIT_MS,
       synced: unused,
-      now: () => Date.parse(DELETED) + skewMs + monotonic,
-      monotonic: () => monotonic,
+      isOutdated: unused,
     });
     const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };
     const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });

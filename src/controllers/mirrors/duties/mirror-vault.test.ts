@@ -4,7 +4,8 @@ import { test } from 'node:test';
 
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../api.ts';
-import { MirrorLeases, type MirrorVaultOptions } from './mirror-vault.ts';
+import type { ControllerContext } from '../../common/context.ts';
+import { MirrorLeases } from './mirror-vault.ts';
 import { effectiveSpec } from '../rules/spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
@@ -17,20 +18,20 @@ const ENDS = '2026-11-21T10:00:00Z';
 async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> {
   const revoked: string[] = [];
   const done = Promise.withResolvers<void>();
-  const options = {
+  const index = { get: () => ({ annotations: { 'mirrors.kts.studio/vault-lease-id': 'held' } }) };
+  const context = {
     engine: { claims: { ownedBy: () => ['c:Secret/team/db'] }, enqueueStatus: () => done.resolve() },
-    secrets: { index: { get: () => ({ annotations: { 'mirrors.kts.studio/vault-lease-id': 'held' } }) } },
-    backend: {
+    cluster: { store: () => ({ index }) },
+    vault: {
       leases: { of: () => [{ leaseId: 'present' }] },
       revokeLease: async (_rule: string, leaseId: string) => {
         revoked.push(leaseId);
         await Promise.resolve();
       },
     },
-    specOptions: {},
-    onRevokeFailed: (_mirror: string, leaseId: string) => assert.fail(leaseId),
-    now: () => 0,
-  } as unknown as MirrorVaultOptions;
+    log: { warn: (message: string) => assert.fail(message) },
+    clock: { now: () => 0 },
+  } as unknown as ControllerContext;
   const mirror = {
     metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
     spec: { deletePolicy, source: { type: 'vault', vault: VAULT }, destination: { namespaces: ['team'] } },
@@ -43,7 +44,7 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
       ],
     },
   } as unknown as SecretMirror;
-  const leases = new MirrorLeases(options);
+  const leases = new MirrorLeases(context, {});
   const spec = effectiveSpec(mirror, new PatternCache('full'));
   assert.equal(leases.revocation(RULE, mirror, spec), false);
   await done.promise;

@@ -12,7 +12,6 @@
  * who can write a copy could put the lease of another mirror there.
  */
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { KubeStore } from '../../../copy/cluster/objects/store.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
 import {
   type EntryKey,
@@ -30,6 +29,7 @@ import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } f
 import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
+import type { ControllerContext } from '../../common/context.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
@@ -38,19 +38,15 @@ import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
-export interface MirrorVaultOptions {
-  readonly engine: Engine;
-  readonly backend: VaultBackend;
-  readonly secrets: KubeStore;
-  readonly specOptions: SpecOptions;
+/** What the duties for SecretMirrors share. */
+export interface MirrorParts {
   readonly mirrors: MirrorStore;
+  readonly specOptions: SpecOptions;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
-  /** A lease could not be revoked; it expires. */
-  readonly onRevokeFailed: (mirror: string, leaseId: string, error: unknown) => void;
-  /** Wall clock, ms. */
-  readonly now: () => number;
 }
+
+type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'clock' | 'log'>;
 
 const REVOKE_LIMIT_MS = 3000;
 /** Waits before the revocation of a replaced lease is retried, ms. */
@@ -66,25 +62,27 @@ interface LeaseRevocation {
 }
 
 export class MirrorLeases {
-  readonly #options: MirrorVaultOptions;
+  readonly #context: LeaseContext;
+  readonly #specOptions: SpecOptions;
   /** By lease. */
   readonly #revocations = new Map<RuleKey, Map<string, LeaseRevocation>>();
 
-  constructor(options: MirrorVaultOptions) {
-    this.#options = options;
+  constructor(context: LeaseContext, specOptions: SpecOptions) {
+    this.#context = context;
+    this.#specOptions = specOptions;
   }
 
   /** The mirror was deleted. */
   remove(rule: RuleKey): void {
     this.#revocations.delete(rule);
-    this.#options.backend.leases.release(rule);
+    this.#context.vault.leases.release(rule);
   }
 
   /** The state of the leases, for the status. */
   states(rule: RuleKey, entries: readonly Entry[]): LeaseStates {
-    const { backend } = this.#options;
+    const { leases } = this.#context.vault;
     return {
-      expiresSoon: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
+      expiresSoon: (leaseId) => leases.find(leaseId)?.state === 'replaced',
       isOver: (leaseId) => this.#revocations.get(rule)?.get(leaseId)?.state === 'revoked',
       destinationVersion: this.#entryVersion(entries.find(({ claim }) => isEntryKey(claim.target))),
     };
@@ -106,8 +104,7 @@ export class MirrorLeases {
       this.#revocations.delete(rule);
       return undefined;
     }
-    const { specOptions } = this.#options;
-    const now = this.#options.now();
+    const now = this.#context.clock.now();
     let next = Infinity;
     for (const { leaseID, vault, expirationTime = '' } of replaced) {
       next = Math.min(next, Date.parse(expirationTime));
@@ -115,7 +112,7 @@ export class MirrorLeases {
       const revocation = revocations.get(leaseID) ?? { state: 'waiting', failures: 0, isLast: false, retryAt: 0 };
       revocations.set(leaseID, revocation);
       if (revocation.state === 'waiting' && revocation.retryAt <= now) {
-        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), revocation);
+        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, this.#specOptions), revocation);
       } else if (revocation.state === 'waiting') next = Math.min(next, revocation.retryAt);
     }
     // One second more, so that a lease has expired by then.
@@ -149,15 +146,14 @@ export class MirrorLeases {
     mirror: SecretMirror,
     { deletePolicy, sourceLocation }: EffectiveSpec,
   ): Map<string, VaultLocation | undefined> {
-    const { backend, specOptions } = this.#options;
     const retain = deletePolicy === 'retain';
     const leases = new Map<string, VaultLocation | undefined>();
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
-    if (!retain) for (const { leaseId } of backend.leases.of(rule)) leases.set(leaseId, undefined);
+    if (!retain) for (const { leaseId } of this.#context.vault.leases.of(rule)) leases.set(leaseId, undefined);
     if (!retain && vaultSource?.leaseID !== undefined) leases.set(vaultSource.leaseID, sourceLocation);
     for (const { leaseID, vault, expirationTime } of vaultLeases) {
       if (retain && (expirationTime === undefined || this.#isOnCopies(rule, leaseID))) continue;
-      leases.set(leaseID, sourceLocationOf(mirror, vault, specOptions));
+      leases.set(leaseID, sourceLocationOf(mirror, vault, this.#specOptions));
     }
     return leases;
   }
@@ -169,15 +165,16 @@ export class MirrorLeases {
     location: VaultLocation | undefined,
     revocation: LeaseRevocation,
   ): Promise<void> {
-    const { backend, engine, now, onRevokeFailed } = this.#options;
+    const { vault, engine, clock, log } = this.#context;
     revocation.state = 'revoking';
     try {
-      await backend.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
+      await vault.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
       revocation.state = 'revoked';
     } catch (error) {
-      if (revocation.failures === 0) onRevokeFailed(ruleName(rule), leaseId, error);
+      const failed = 'cannot revoke a Vault lease, it stays valid until it expires';
+      if (revocation.failures === 0) log.warn(failed, { mirror: ruleName(rule), lease: leaseId, error });
       revocation.state = 'waiting';
-      revocation.retryAt = now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
+      revocation.retryAt = clock.now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
     }
     if (!this.#isRevoking(rule)) engine.enqueueStatus(rule);
   }
@@ -200,10 +197,11 @@ export class MirrorLeases {
   *copies(
     rule: RuleKey,
   ): Iterable<{ readonly key: ResourceKey; leaseId: string; annotations: Observed['annotations'] }> {
-    const { engine, secrets } = this.#options;
+    const { engine, cluster } = this.#context;
+    const { index } = cluster.store(SECRET);
     for (const key of engine.claims.ownedBy(rule)) {
       const { kind, namespace, name } = parseResourceKey(key);
-      const { annotations = {} } = (kind === SECRET.kind && secrets.index.get(namespace, name)) || {};
+      const { annotations = {} } = (kind === SECRET.kind && index.get(namespace, name)) || {};
       const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
       if (leaseId !== undefined) yield { key, leaseId, annotations };
     }
@@ -211,9 +209,9 @@ export class MirrorLeases {
 
   /** Whether an entry in Vault had the present content of the source when it was last written or read. */
   #holdsPresent({ claim: { target, source } }: Entry): boolean {
-    const { backend } = this.#options;
-    const view = source === undefined || !isEntryKey(source) ? undefined : backend.sources.view(source);
-    const written = isEntryKey(target) ? backend.targets.written(target) : undefined;
+    const { sources, targets } = this.#context.vault;
+    const view = source === undefined || !isEntryKey(source) ? undefined : sources.view(source);
+    const written = isEntryKey(target) ? targets.written(target) : undefined;
     if (written === undefined) return false;
     return view === undefined || (view.state === 'present' && view.version === written.sourceVersion);
   }
@@ -223,18 +221,22 @@ export class MirrorLeases {
     const isWhole = entry !== undefined && entry.claim.shape.selection === undefined;
     if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
     const { target } = entry.claim;
-    return isEntryKey(target) ? this.#options.backend.targets.written(target)?.entryVersion : undefined;
+    return isEntryKey(target) ? this.#context.vault.targets.written(target)?.entryVersion : undefined;
   }
 }
 
 export class MirrorVault implements LeaseObserver {
-  readonly #options: MirrorVaultOptions;
+  readonly #parts: MirrorParts;
+  readonly #engine: Engine;
+  readonly #backend: VaultBackend;
   readonly leases: MirrorLeases;
 
-  constructor(options: MirrorVaultOptions) {
-    this.#options = options;
-    this.leases = new MirrorLeases(options);
-    options.backend.setLeaseObserver(this);
+  constructor(context: ControllerContext, parts: MirrorParts) {
+    this.#parts = parts;
+    this.#engine = context.engine;
+    this.#backend = context.vault;
+    this.leases = new MirrorLeases(context, parts.specOptions);
+    context.vault.setLeaseObserver(this);
   }
 
   sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): EntryKey | undefined {
@@ -243,11 +245,11 @@ export class MirrorVault implements LeaseObserver {
 
   /** The key of an entry as a target. */
   targetKeyOf(location: VaultLocation | undefined): EntryKey | undefined {
-    return location === undefined ? undefined : this.#options.backend.locations.targetKeyOf(location);
+    return location === undefined ? undefined : this.#backend.locations.targetKeyOf(location);
   }
 
   trouble(source: ResourceKey): VaultTrouble | undefined {
-    return this.#options.backend.trouble(source);
+    return this.#backend.trouble(source);
   }
 
   /** Registers the entries that a mirror uses. */
@@ -259,19 +261,20 @@ export class MirrorVault implements LeaseObserver {
     };
     use(this.sourceOf(rule, spec), sourceLocation);
     use(this.targetKeyOf(destinationLocation), destinationLocation);
-    this.#options.backend.locations.set(rule, uses);
+    this.#backend.locations.set(rule, uses);
   }
 
   /** The mirror no longer uses any entry. */
   release(rule: RuleKey): void {
-    this.#options.backend.locations.set(rule, []);
-    if (this.#options.mirrors.get(rule) === undefined) this.leases.remove(rule);
+    this.#backend.locations.set(rule, []);
+    if (this.#parts.mirrors.get(rule) === undefined) this.leases.remove(rule);
   }
 
   *leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord> {
-    const { engine, backend, mirrors, specOptions } = this.#options;
-    const location = backend.locations.get(key);
-    const [rule] = backend.locations.users(key);
+    const { mirrors, specOptions } = this.#parts;
+    const { locations } = this.#backend;
+    const location = locations.get(key);
+    const [rule] = locations.users(key);
     const mirror = rule === undefined ? undefined : mirrors.get(rule);
     if (location === undefined || rule === undefined || mirror === undefined) return;
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
@@ -288,7 +291,7 @@ export class MirrorVault implements LeaseObserver {
       const belongs = record === undefined ? held.length > 0 : isRecorded;
       const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
       const entryVersion = record?.destinationVersion;
-      const entries = Array.from(engine.book.of(rule), ({ claim }) => claim.target).filter(isEntryKey);
+      const entries = Array.from(this.#engine.book.of(rule), ({ claim }) => claim.target).filter(isEntryKey);
       if (belongs) {
         yield {
           leaseId: leaseID,
@@ -324,9 +327,10 @@ export class MirrorVault implements LeaseObserver {
   }
 
   onLease(key: EntryKey, event: LeaseEvent): void {
-    const { engine, backend, mirrors, metrics, recordEvent } = this.#options;
-    const addr = backend.locations.get(key)?.server.addr ?? '';
-    for (const rule of backend.locations.users(key)) {
+    const { mirrors, metrics, recordEvent } = this.#parts;
+    const { locations } = this.#backend;
+    const addr = locations.get(key)?.server.addr ?? '';
+    for (const rule of locations.users(key)) {
       const mirror = mirrors.get(rule);
       if (mirror === undefined) continue;
       const name = ruleName(rule);
@@ -339,7 +343,7 @@ export class MirrorVault implements LeaseObserver {
       } else if (event.type === 'renewFailed') {
         metrics.leaseRenewFailed(name, addr, event.httpStatus);
       }
-      engine.enqueueStatus(rule);
+      this.#engine.enqueueStatus(rule);
     }
   }
 }

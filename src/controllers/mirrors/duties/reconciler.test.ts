@@ -2,15 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Reach } from '../../common/namespaces/reach.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { resourceKey } from '../../../copy/model/keys.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import type { ControllerContext } from '../../common/context.ts';
 import type { SecretMirror } from '../api.ts';
+import { MirrorMetrics } from '../metrics.ts';
 import { createMirrorStore } from '../rules/mirror-store.ts';
 import { MirrorRules } from '../rules/rule-set.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const unused = (): never => assert.fail('not used');
 
@@ -22,26 +23,17 @@ test('the entries of a mirror are used until it is deleted, or gone', () => {
   } as unknown as MirrorVault;
   const mirrors = createMirrorStore();
   const namespaces = new Namespaces();
-  const secretKey = (namespace: string, name: string) => resourceKey('c', 'Secret', namespace, name);
-  const onLimitChange = unused;
-  const common = { mirrors, namespaces, viewOf: unused, vault };
-  const reconciler = new MirrorReconciler({
-    ...common,
-    rules: new MirrorRules({
-      ...common,
-      patterns: new PatternCache('full'),
-      secretKey,
-      onLimitChange,
-      reach: new Reach(),
-    }),
-    api: { cluster: 'c', request: unused, stream: unused },
+  const rules = new MirrorRules(ruleScope({ namespaces }), { mirrors, vault, viewOf: unused });
+  const cluster = { api: { cluster: 'c', request: unused, stream: unused }, namespaces };
+  const context = { cluster, config: { deletionTimeoutMs: 0 } } as unknown as ControllerContext;
+  const reconciler = new MirrorReconciler(context, {
+    mirrors,
+    rules,
+    vault,
+    metrics: new MirrorMetrics(new MetricRegistry()),
     recordEvent: unused,
-    onSynced: unused,
-    onGone: unused,
-    deletionTimeoutMs: 0,
-    monotonic: unused,
     synced: unused,
-    now: unused,
+    isOutdated: unused,
   });
   const metadata = { name: 'db', namespace: 'default', uid: 'u', creationTimestamp: '' };
   const put = (resourceVersion: string, deleted: object = {}): unknown =>

@@ -6,51 +6,36 @@
  *   waiting for its copies ──all deleted, or marked as retained──▶ revoking its leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
  */
-import type { KubeApi } from '../../../kube/api.ts';
 import { isInvalid } from '../../../kube/errors.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
-import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { labelReader, type LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
-import { type ResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import { type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { ControllerContext } from '../../common/context.ts';
 import type { NamespaceChanges } from '../../common/namespaces/namespace-changes.ts';
 import { misreadPatterns } from '../../common/namespaces/selection.ts';
-import { type DeletionOptions, Deletions, type FinalizerStep, finalizerStep } from '../../common/rules/finalizer.ts';
+import { Deletions, type FinalizerStep, finalizerStep } from '../../common/rules/finalizer.ts';
 import { liveRules, RuleClient } from '../../common/rules/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, SECRET_MIRRORS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
-import { type MirrorStore, type StoredMirror, withoutOurSpec } from '../rules/mirror-store.ts';
+import { type StoredMirror, withoutOurSpec } from '../rules/mirror-store.ts';
 import type { MirrorRules } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
-import { type EffectiveSpec, missingDefaults } from '../rules/spec.ts';
+import { missingDefaults } from '../rules/spec.ts';
 import { deletionEvents, nextStatus, sameStatus, type StatusInput, type StatusOutput } from '../rules/status.ts';
-import type { MirrorVault } from './mirror-vault.ts';
+import type { MirrorParts, MirrorVault } from './mirror-vault.ts';
 
-export interface MirrorReconcilerOptions extends DeletionOptions {
-  readonly api: KubeApi;
-  readonly mirrors: MirrorStore;
-  readonly namespaces: Namespaces;
-  readonly viewOf: (source: ResourceKey | undefined) => SourceView;
+export interface MirrorReconcilerParts extends Pick<MirrorParts, 'mirrors' | 'metrics' | 'recordEvent'> {
   readonly rules: MirrorRules;
-  readonly vault?: MirrorVault | undefined;
-  readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
-  /** All copies of a mirror are up to date. */
-  readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
-  /** A mirror was deleted. */
-  readonly onGone: (mirror: string) => void;
+  readonly vault: MirrorVault;
   /** Settles when the mirrors and all copies have been listed. */
   readonly synced: () => Promise<unknown>;
-  /** Default: all labels of namespaces are known. */
-  readonly labelsKnown?: LabelsKnown;
-  /** @see NamespaceChanges. Default: no namespace changes */
-  readonly isOutdated?: NamespaceChanges['isOutdated'];
-  /** Wall clock, ms. */
-  readonly now: () => number;
+  readonly isOutdated: NamespaceChanges['isOutdated'];
 }
 
 /** The source of a mirror that is being deleted. */
@@ -59,44 +44,46 @@ const NO_SOURCE: SourceView = { state: 'missing', ...nobodyCause('Deleted', 'the
 export class MirrorReconciler implements RuleReconciler {
   readonly rules: MirrorRules;
   readonly getLive: RuleReconciler['getLive'];
-  readonly #options: MirrorReconcilerOptions;
+  readonly #context: ControllerContext;
+  readonly #parts: MirrorReconcilerParts;
+  readonly #labelsKnown: LabelsKnown;
   readonly #client: RuleClient;
-  readonly #statuses: RuleStatuses<SecretMirror, SecretMirrorStatus>;
+  readonly #statuses: RuleStatuses<StoredMirror, SecretMirrorStatus>;
   readonly #deletions: Deletions;
   /** The remarks in the status of mirrors that have any. */
   readonly #told = new Map<RuleKey, readonly RuleEvent[]>();
   /** Uids of mirrors whose stored spec violates the CRD, so that the server refuses the defaults. */
   readonly #refusedDefaults = new Map<RuleKey, string>();
 
-  constructor(options: MirrorReconcilerOptions) {
-    this.#options = options;
-    this.rules = options.rules;
-    const { api, mirrors: store, recordEvent, now } = options;
+  constructor(context: ControllerContext, parts: MirrorReconcilerParts) {
+    this.#context = context;
+    this.#parts = parts;
+    this.rules = parts.rules;
+    const { clock, config } = context;
+    const { api, namespaces } = context.cluster;
+    const { mirrors: store, recordEvent } = parts;
     const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRRORS, store }));
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
-      options.isOutdated,
+      parts.isOutdated,
     );
-    this.#statuses = new RuleStatuses<SecretMirror, SecretMirrorStatus>({
-      client,
-      store,
-      isSame: sameStatus,
-      recordEvent,
-      now,
+    this.#labelsKnown = labelReader(api, namespaces);
+    this.#statuses = new RuleStatuses({ client, store, isSame: sameStatus, recordEvent, now: () => clock.now() });
+    this.#deletions = new Deletions({
+      deletionTimeoutMs: config.deletionTimeoutMs,
+      monotonic: () => clock.monotonic(),
     });
-    this.#deletions = new Deletions(options);
   }
 
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { synced, labelsKnown } = this.#options;
     // The copies of a mirror are only known after the list of all copies.
-    await orAborted(synced(), signal, 'waiting for the list of copies');
+    await orAborted(this.#parts.synced(), signal, 'waiting for the list of copies');
     const labels = this.rules.labelsOf(rule);
-    if (labels !== undefined) await labelsKnown?.(labels.keys, signal);
+    if (labels !== undefined) await this.#labelsKnown(labels.keys, signal);
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {
-    const mirror = this.#options.mirrors.get(rule);
+    const mirror = this.#parts.mirrors.get(rule);
     const step = stepOf(mirror);
     if (mirror === undefined || step !== 'apply') return step === 'add' ? 'first' : undefined;
     const isIncomplete = this.#defaultsFor(rule, mirror) !== undefined;
@@ -109,8 +96,7 @@ export class MirrorReconciler implements RuleReconciler {
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { mirrors } = this.#options;
-    const mirror = mirrors.get(rule);
+    const mirror = this.#parts.mirrors.get(rule);
     if (mirror === undefined) return;
     const { uid } = mirror.metadata;
     const spec = this.#defaultsFor(rule, mirror);
@@ -127,8 +113,7 @@ export class MirrorReconciler implements RuleReconciler {
 
   /** A separate request, because the server makes the sender of a request the owner of the fields that it changes. */
   async #disownDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { mirrors } = this.#options;
-    const mirror = mirrors.get(rule);
+    const mirror = this.#parts.mirrors.get(rule);
     const managedFields = withoutOurSpec(mirror?.metadata.managedFields);
     if (mirror === undefined || managedFields === undefined) return;
     const { resourceVersion } = mirror.metadata;
@@ -141,14 +126,14 @@ export class MirrorReconciler implements RuleReconciler {
   }
 
   evaluated(rule: RuleKey): void {
-    const { mirrors, vault } = this.#options;
+    const { mirrors, vault } = this.#parts;
     const mirror = mirrors.get(rule);
-    if (mirror === undefined || isEnding(stepOf(mirror))) vault?.release(rule);
-    else vault?.use(rule, this.rules.specOf(mirror));
+    if (mirror === undefined || isEnding(stepOf(mirror))) vault.release(rule);
+    else vault.use(rule, this.rules.specOf(mirror));
   }
 
   /** @see RuleStatuses.reported */
-  statusReported(rule: RuleKey, before: SecretMirror, after: SecretMirror): boolean {
+  statusReported(rule: RuleKey, before: StoredMirror, after: StoredMirror): boolean {
     return this.#statuses.reported(rule, before, after);
   }
 
@@ -158,14 +143,15 @@ export class MirrorReconciler implements RuleReconciler {
     { evaluated, failure, writes, ...findings }: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { mirrors, namespaces, viewOf, vault, onSynced, onGone } = this.#options;
+    const { mirrors, vault, metrics } = this.#parts;
+    const { engine, cluster } = this.#context;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) {
       this.#statuses.forget(rule);
       this.#deletions.forget(rule);
       this.#refusedDefaults.delete(rule);
       this.#told.delete(rule);
-      onGone(ruleName(rule));
+      metrics.removeMirror(ruleName(rule));
       return undefined;
     }
     const step = stepOf(mirror);
@@ -178,29 +164,29 @@ export class MirrorReconciler implements RuleReconciler {
     const key = this.rules.sourceOf(rule, mirror, spec);
     const result = await this.#write(rule, mirror, claims, signal, {
       ...findings,
-      source: viewOf(key),
-      trouble: key === undefined ? undefined : vault?.trouble(key),
+      source: engine.backends.view(key),
+      trouble: key === undefined ? undefined : vault.trouble(key),
       failure,
-      misread: misreadPatterns(spec.suspects, namespaces.names()),
+      misread: misreadPatterns(spec.suspects, cluster.namespaces.names()),
       writes,
     });
     if (result === undefined) return undefined;
-    if (result.synced) onSynced(ruleName(rule), spec, result.namespaces);
-    return soonest(result.requeueAfterMs, vault?.leases.revokeReplaced(rule, mirror, result.status, claims));
+    if (result.synced) metrics.synced(ruleName(rule), spec, result.namespaces);
+    return soonest(result.requeueAfterMs, vault.leases.revokeReplaced(rule, mirror, result.status, claims));
   }
 
   async #updateDeletion(
     rule: RuleKey,
-    mirror: SecretMirror,
+    mirror: StoredMirror,
     claims: readonly Entry[],
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { vault } = this.#options;
+    const { vault } = this.#parts;
     const spec = this.rules.specOf(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
     const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
     if (step.isDone) {
-      if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
+      if (!vault.leases.revocation(rule, mirror, spec)) return undefined;
       const events = deletionEvents(claims, step.isTimedOut ? remaining : [], spec.destinationType);
       this.#statuses.record(rule, mirror, events);
       await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
@@ -213,21 +199,20 @@ export class MirrorReconciler implements RuleReconciler {
   /** @returns `undefined` while nothing is known yet */
   async #write(
     rule: RuleKey,
-    mirror: SecretMirror,
+    mirror: StoredMirror,
     entries: readonly Entry[],
     signal: AbortSignal,
     facts: Omit<StatusInput, 'mirror' | 'spec' | 'entries' | 'leases' | 'previous' | 'told' | 'now'>,
   ): Promise<(StatusOutput & RunResult) | undefined> {
-    const { vault, now } = this.#options;
     const result = nextStatus({
       ...facts,
       mirror,
       spec: this.rules.specOf(mirror),
       entries,
-      leases: vault?.leases.states(rule, entries),
+      leases: this.#parts.vault.leases.states(rule, entries),
       previous: this.#statuses.latest(rule, mirror),
       told: this.#told.get(rule),
-      now: now(),
+      now: this.#context.clock.now(),
     });
     if (result === undefined) return undefined;
     const later = await this.#statuses.write(rule, mirror, result, signal);

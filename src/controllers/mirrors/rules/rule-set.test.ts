@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
-import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import { Claims } from '../../../copy/book/claims.ts';
@@ -10,13 +9,13 @@ import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
 import { RetainShape } from './shape.ts';
 import { asKey } from '../../../../test/support/keys.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/db');
 const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };
@@ -47,15 +46,7 @@ function rules(
     };
     mirrors.put(mirror);
   }
-  return new MirrorRules({
-    mirrors,
-    namespaces,
-    onLimitChange: () => undefined,
-    reach: new Reach(),
-    patterns: new PatternCache('full'),
-    secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
-    viewOf: unused,
-  });
+  return new MirrorRules(ruleScope({ namespaces }), { mirrors, viewOf: unused });
 }
 
 const object = (

@@ -1,18 +1,17 @@
 /** What SecretMirrors mean: their claims, the marks on their copies, and what becomes of orphans. See `RuleSet`. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Owner, type SourceView, leavingClaims } from '../../../copy/model/claim.ts';
-import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
-import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import type { Reach } from '../../common/namespaces/reach.ts';
 import { type NamespaceSelection, rulesSelecting, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, RuleLimits } from '../../common/rules/rule-limits.ts';
@@ -31,17 +30,10 @@ import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SU
 
 export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
-  readonly namespaces: Namespaces;
-  readonly patterns: PatternCache;
-  readonly specOptions?: SpecOptions | undefined;
-  /** Key of a Secret, or of an object of another kind, in the cluster. */
-  readonly secretKey: (namespace: string, name: string, kind?: string) => ResourceKey;
+  readonly specOptions?: SpecOptions;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   /** Without it, mirrors from and to Vault make no claims on entries. */
-  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'> | undefined;
-  /** The limits may now admit or refuse the rule: evaluate it again. */
-  readonly onLimitChange: (rule: RuleKey) => unknown;
-  readonly reach: Reach;
+  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'>;
 }
 
 const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
@@ -49,26 +41,32 @@ const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
   readonly limits: RuleLimits;
+  readonly #scope: RuleScope;
   readonly #options: MirrorRulesOptions;
+  readonly #patterns: PatternCache;
   #hasConfigMaps = false;
   readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
 
-  constructor(options: MirrorRulesOptions) {
+  constructor(scope: RuleScope, options: MirrorRulesOptions) {
+    this.#scope = scope;
     this.#options = options;
-    this.limits = new RuleLimits(options.namespaces, options.onLimitChange);
+    this.#patterns = new PatternCache(scope.config.mirrors.regexMode);
+    this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
   }
 
   /** The effective spec, computed once for each version of a mirror: every change of a namespace needs those of all mirrors. */
   specOf(mirror: SecretMirror): EffectiveSpec {
-    const { patterns, specOptions } = this.#options;
     let spec = this.#specs.get(mirror);
-    if (spec === undefined) this.#specs.set(mirror, (spec = effectiveSpec(mirror, patterns, specOptions)));
+    if (spec === undefined) {
+      const options = { ...this.#options.specOptions, served: this.#scope.served };
+      this.#specs.set(mirror, (spec = effectiveSpec(mirror, this.#patterns, options)));
+    }
     return spec;
   }
 
   /** The mirrors that a change of a namespace concerns. @see NamespaceChangesOptions */
   rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
-    const { reach } = this.#options;
+    const { reach } = this.#scope;
     return rulesSelecting(namespace, this.#selections(), reach.concernedBy(changed), reach.labelKeys.length > 0);
   }
 
@@ -89,7 +87,7 @@ export class MirrorRules implements RuleSet {
     // Without the effective spec: its patterns may take long to compile, and at the start many mirrors come at once.
     const type = mirror.spec?.source?.type ?? MIRROR_DEFAULTS.sourceType;
     const name = type === 'vault' ? undefined : sourceSecretOf(mirror);
-    return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name, kindOf(type))];
+    return name === undefined ? [] : [this.#keyOf(mirror.metadata.namespace ?? '', name, kindOf(type))];
   }
 
   *warmUp(rule: RuleKey): Steps<void> {
@@ -98,12 +96,13 @@ export class MirrorRules implements RuleSet {
     const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
     // An object that is older than the schema may have anything here.
     const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
-    yield* this.#options.patterns.warmUp(texts.filter((text) => typeof text === 'string'));
+    yield* this.#patterns.warmUp(texts.filter((text) => typeof text === 'string'));
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
     const { limits } = this;
-    const { mirrors, vault, namespaces } = this.#options;
+    const { namespaces } = this.#scope;
+    const { mirrors, vault } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;
@@ -157,10 +156,14 @@ export class MirrorRules implements RuleSet {
 
   /** @returns `undefined` if the spec does not name a valid source */
   sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
-    const { secretKey, vault } = this.#options;
-    if (spec.sourceType === 'vault') return vault?.sourceOf(rule, spec);
+    if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(rule, spec);
     const { sourceName, sourceType } = spec;
-    return sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', sourceName, kindOf(sourceType));
+    return sourceName === undefined ? undefined : this.#keyOf(metadata.namespace ?? '', sourceName, kindOf(sourceType));
+  }
+
+  /** The key of an object in the cluster. */
+  #keyOf(namespace: string, name: string, kind: string): ResourceKey {
+    return resourceKey(this.#scope.cluster, kind, namespace, name);
   }
 
   selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
@@ -168,7 +171,7 @@ export class MirrorRules implements RuleSet {
     const spec = mirror && this.specOf(mirror);
     const { kind, namespace, name } = parseResourceKey(object);
     if (spec?.copyName !== name || kindOf(spec.sourceType) !== kind) return undefined;
-    return selectsNow(spec.namespaces, namespace, this.#options.namespaces);
+    return selectsNow(spec.namespaces, namespace, this.#scope.namespaces);
   }
 
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
@@ -177,7 +180,7 @@ export class MirrorRules implements RuleSet {
     const place = parseResourceKey(target);
     // Mirrors create only Secrets and ConfigMaps, and only in this cluster.
     const isOfMirrors = place.kind === SECRET.kind || (place.kind === CONFIG_MAP.kind && this.#copiesConfigMaps());
-    if (!isOfMirrors || this.#options.secretKey(place.namespace, place.name, place.kind) !== target) return undefined;
+    if (!isOfMirrors || place.cluster !== this.#scope.cluster) return undefined;
     if (isMarkedElsewhere(annotations, place)) return undefined;
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
@@ -219,7 +222,8 @@ export class MirrorRules implements RuleSet {
 
   /** Why the mirror must not copy its source. */
   #sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
-    return this.#options.reach.fromRefusal(namespace, this.#options.namespaces.factsOf(namespace));
+    const { reach, namespaces } = this.#scope;
+    return reach.fromRefusal(namespace, namespaces.factsOf(namespace));
   }
 
   /** The copies in namespaces. */
@@ -228,16 +232,16 @@ export class MirrorRules implements RuleSet {
     { copyName, sourceType, namespaces: selected }: EffectiveSpec,
     source: ResourceKey | undefined,
   ): Steps<Pick<Evaluation, 'outOfReach'> & { readonly targets: ResourceKey[] }> {
-    const { namespaces, secretKey, reach } = this.#options;
+    const { namespaces, reach } = this.#scope;
     const { namespace: home = '' } = mirror.metadata;
     const refused = this.#sourceRefusal(mirror);
     if (refused !== undefined) return { targets: [], outOfReach: { ...refused, part: 'all' } };
     if (copyName === undefined) return { targets: [] };
     const leftOut = new LeftOut(home);
     const kind = kindOf(sourceType);
-    const own = secretKey(home, copyName, kind) === source ? home : undefined;
+    const own = this.#keyOf(home, copyName, kind) === source ? home : undefined;
     const reached = yield* reach.reachedBy(selected, namespaces, leftOut, own);
-    const targets = reached.map((namespace) => secretKey(namespace, copyName, kind));
+    const targets = reached.map((namespace) => this.#keyOf(namespace, copyName, kind));
     return { targets, outOfReach: leftOut.outOfReach };
   }
 }

@@ -2,39 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Reach } from '../../common/namespaces/reach.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
-import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { Claims } from '../../../copy/book/claims.ts';
 import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
-import { SECRET } from '../../../copy/model/kind.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { annotationNames } from './annotations.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const RULE = ruleKeyOfKind(REPLICATOR_CONTROLLER, 'Secret', 'home', 'db');
 
 function rules(replicateTo: string): ReplicatorRules {
   const source = observedObject({ annotations: { 'k8s-replicator/replicate-to': replicateTo } });
-  return new ReplicatorRules({
-    cluster: 'c',
-    settings: {
-      names: annotationNames('k8s-replicator'),
-      allowAll: false,
-      ignoreUnknown: false,
-      createWithLabels: {},
-      patterns: new PatternCache('full'),
-    },
-    kinds: [SECRET],
-    namespaces: new Namespaces(),
-    onLimitChange: () => undefined,
-    reach: new Reach(),
-    push: true,
-    observed: () => source,
-  });
+  return new ReplicatorRules(ruleScope(), { observed: () => source });
 }
 
 test('a copy whose source has a mistake stays, as long as the source is there', async () => {

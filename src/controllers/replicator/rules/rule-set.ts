@@ -21,18 +21,12 @@ import {
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, OutOfReach, RuleSet } from '../../../copy/model/rule-set.ts';
-import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import type { Reach } from '../../common/namespaces/reach.ts';
-import {
-  type NamespaceSelection,
-  rulesSelecting,
-  selectsNow,
-  type Served,
-  unionOf,
-} from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, rulesSelecting, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
-import { illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
+import { annotationNames, illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
 import {
   isRule,
@@ -57,59 +51,57 @@ export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as con
 const STEP = 100;
 
 export interface ReplicatorRulesOptions {
-  /** Name of the cluster. */
-  readonly cluster: string;
-  readonly settings: RuleSettings;
-  readonly kinds: readonly Kind[];
-  readonly namespaces: Namespaces;
-  /** The only namespaces that copies can be in; `undefined`: all. */
-  readonly served?: Served | undefined;
+  /** Kinds besides those of `--run-replicators`. */
+  readonly extraKinds?: readonly Kind[];
+  /** Labels for created objects. A command need not know them: copies that exist keep theirs. */
+  readonly createWithLabels?: RuleSettings['createWithLabels'];
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
-  /** The limits may now admit or refuse the rule: evaluate it again. */
-  readonly onLimitChange: (rule: RuleKey) => unknown;
-  readonly reach: Reach;
-  /** Whether annotations can push copies. */
-  readonly push: boolean;
 }
 
 export class ReplicatorRules implements RuleSet {
   readonly name = REPLICATOR_CONTROLLER;
   readonly limits: RuleLimits;
-  readonly #options: ReplicatorRulesOptions;
-  readonly #kinds: ReadonlyMap<string, Kind>;
+  readonly settings: RuleSettings;
+  readonly kinds: readonly Kind[];
+  readonly #scope: RuleScope;
+  readonly #observed: ReplicatorRulesOptions['observed'];
   /** The namespaces that the rules with copies select, as of their last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
   /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
-  constructor(options: ReplicatorRulesOptions) {
-    this.#options = options;
-    this.limits = new RuleLimits(options.namespaces, options.onLimitChange);
-    this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
+  constructor(scope: RuleScope, { extraKinds = [], createWithLabels = {}, observed }: ReplicatorRulesOptions) {
+    this.#scope = scope;
+    this.#observed = observed;
+    const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = scope.config.replicator;
+    this.kinds = [...runReplicators.map((kind) => REPLICATED_KINDS[kind]), ...extraKinds];
+    const patterns = new PatternCache('full');
+    this.settings = { names: annotationNames(annotationsPrefix), allowAll, ignoreUnknown, createWithLabels, patterns };
+    this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
   }
 
   /** The rules that a change of a namespace concerns. @see NamespaceChangesOptions */
   rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
-    const { reach } = this.#options;
+    const { reach } = this.#scope;
     return rulesSelecting(namespace, this.#selections, reach.concernedBy(changed), reach.labelKeys.length > 0);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { cluster, kind, namespace, name } = parseResourceKey(object);
-    if (!this.#kinds.has(kind) || cluster !== this.#options.cluster) return undefined;
+    if (this.#kindOf(kind) === undefined || cluster !== this.#scope.cluster) return undefined;
     return ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, namespace, name);
   }
 
   /** Changes whenever the rule must be evaluated again; `undefined` if the object is not a rule. */
   versionOf({ uid, annotations }: Observed): string | undefined {
-    const { settings } = this.#options;
+    const { settings } = this;
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
   }
 
   *warmUp(rule: RuleKey): Steps<void> {
-    const { names, patterns } = this.#options.settings;
+    const { names, patterns } = this.settings;
     const { annotations = {} } = this.objectOf(rule).observed ?? {};
     const items = [names.to, names.toNamespaces, names.allowedNamespaces].flatMap((name) =>
       listItems(annotations[name] ?? ''),
@@ -118,7 +110,8 @@ export class ReplicatorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { settings, cluster, reach } = this.#options;
+    const { settings } = this;
+    const { cluster, reach } = this.#scope;
     const { kind, place, observed } = this.objectOf(rule);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
@@ -165,9 +158,10 @@ export class ReplicatorRules implements RuleSet {
 
   /** Why the rule must not copy at all. */
   #forbidden(replication: Exclude<ReplicationRule, { kind: 'broken' }>, { namespace: home }: Place): Cause | undefined {
-    const { reach, namespaces, push } = this.#options;
+    const { reach, namespaces, config } = this.#scope;
     if (replication.kind === 'push') {
-      if (!push) return userCause('NotPermitted', 'annotations must not push copies: --replicator-push is false');
+      if (!config.limits.replicatorPush)
+        return userCause('NotPermitted', 'annotations must not push copies: --replicator-push is false');
       return reach.fromRefusal(home, namespaces.factsOf(home));
     }
     const from = sourceNamespace(replication);
@@ -183,7 +177,7 @@ export class ReplicatorRules implements RuleSet {
     targets: Targets,
   ): Steps<Pick<Evaluation, 'outOfReach' | 'demand'> & { readonly found: ReadonlySet<string> | Refusal }> {
     const { limits } = this;
-    const { namespaces: there, reach } = this.#options;
+    const { namespaces: there, reach } = this.#scope;
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
@@ -200,7 +194,7 @@ export class ReplicatorRules implements RuleSet {
   }
 
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
-    const { names } = this.#options.settings;
+    const { names } = this.settings;
     if (!(names.by in annotations)) return undefined;
     const place = parseResourceKey(target);
     const mark = this.ruleOf(target) === undefined ? undefined : pushedBy(names, place, annotations);
@@ -208,13 +202,12 @@ export class ReplicatorRules implements RuleSet {
   }
 
   orphanPolicy(_rule: RuleKey, observed: Observed): 'delete' | 'keep' {
-    const { settings } = this.#options;
-    return unknownOn(settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
+    return unknownOn(this.settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
   }
 
   /** The events that the annotations of a rule deserve, whatever becomes of its targets. */
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly ReplicatorEvent[] {
-    const { served, namespaces } = this.#options;
+    const { served, namespaces } = this.#scope;
     const targets = this.#targetsOf(rule);
     const warnings = targets === undefined ? [] : warningsOf(targets, namespaces, served);
     return outOfReach === undefined ? warnings : [warning(outOfReach), ...warnings];
@@ -223,7 +216,7 @@ export class ReplicatorRules implements RuleSet {
   /** What the object of a rule pushes to. */
   #targetsOf(rule: RuleKey): Targets | undefined {
     const { place, observed } = this.objectOf(rule);
-    const replication = observed && readRule(this.#options.settings, place, observed.annotations);
+    const replication = observed && readRule(this.settings, place, observed.annotations);
     return replication?.kind === 'push' ? replication.targets : undefined;
   }
 
@@ -231,21 +224,25 @@ export class ReplicatorRules implements RuleSet {
     const { kind, namespace, name } = parseResourceKey(object);
     const groups = this.#targetsOf(rule)?.groups.filter(({ names }) => names.includes(name)) ?? [];
     if (groups.length === 0 || parseRuleKey(rule).kind !== kind || this.ruleOf(object) === rule) return undefined;
-    return groups.some((group) => selectsNow(group.namespaces, namespace, this.#options.namespaces));
+    return groups.some((group) => selectsNow(group.namespaces, namespace, this.#scope.namespaces));
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {
     let shape = this.#shapes.get(rule);
-    if (shape === undefined) this.#shapes.set(rule, (shape = new PushShape(this.#options.settings, place)));
+    if (shape === undefined) this.#shapes.set(rule, (shape = new PushShape(this.settings, place)));
     return shape;
   }
 
   /** The annotated object of a rule, as the cache has it. @throws TypeError for the key of another rule */
   objectOf(rule: RuleKey): { readonly kind: Kind; readonly place: Place; readonly observed: Observed | undefined } {
     const { kind: kindName, namespace, name } = parseRuleKey(rule);
-    const kind = this.#kinds.get(kindName);
+    const kind = this.#kindOf(kindName);
     if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
-    return { kind, place: { namespace, name }, observed: this.#options.observed(kind, namespace, name) };
+    return { kind, place: { namespace, name }, observed: this.#observed(kind, namespace, name) };
+  }
+
+  #kindOf(name: string): Kind | undefined {
+    return this.kinds.find(({ kind }) => kind === name);
   }
 }
 

@@ -2,17 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import type { ObjectMeta } from '../../../kube/api.ts';
-import { Reach } from '../../common/namespaces/reach.ts';
 import { KeyLists } from '../../../copy/model/observed.ts';
 import { SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
 import { ccmDuty, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 import { ManagerRules } from './sync-secret-rule-set.ts';
-import { Travel } from './travel.ts';
 import { Deletions } from '../../common/rules/finalizer.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const UID = '3d8f4a52-9b1f-4a35-9f0e-0a3a6d1c7f11';
 const RULE: RuleKey = asKey('syncsecret-manager:app/new');
@@ -115,11 +114,8 @@ describe('the manager', () => {
   it('leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
     let now = 5;
     let present: SyncSecretRule | undefined;
-    const rules = new ManagerRules({
-      cluster: 'c',
+    const rules = new ManagerRules(ruleScope(), {
       store: { get: () => present, key: () => RULE },
-      reach: new Reach(),
-      travel: new Travel({ propagateLabels: [], propagateAnnotations: [] }),
       isServed: () => true,
       leftDeletions: new Deletions({ deletionTimeoutMs: 1000, monotonic: () => now }),
     });

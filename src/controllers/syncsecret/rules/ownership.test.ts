@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { Reach } from '../../common/namespaces/reach.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { ownersText } from '../../../copy/model/observed.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
@@ -11,20 +10,17 @@ import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { Zone } from './one-cluster.ts';
 import type { SyncSecretRule } from './rule.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER, ManagerRules } from './sync-secret-rule-set.ts';
-import { Travel } from './travel.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { ResourceKey } from '../../../copy/model/keys.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const UID = '0a1b2c3d-0000-4000-8000-000000000001';
 const store = (controller: string): RuleStore<SyncSecretRule> =>
   new RuleStore<SyncSecretRule>({ controller, toRule: unused, versionOf: unused });
 const unused = (): never => assert.fail('not used');
-const travel = new Travel({ propagateLabels: [], propagateAnnotations: [] });
-const common = { cluster: 'c', travel, reach: new Reach() };
 
 function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmRules {
-  return new CcmRules({
-    ...common,
+  return new CcmRules(ruleScope(), {
     store: store(CCM_CONTROLLER),
     management: 'm',
     namespace: 'tenant-one',
@@ -70,8 +66,7 @@ describe('the CCM', () => {
 });
 
 describe('the manager', () => {
-  const manager = new ManagerRules({
-    ...common,
+  const manager = new ManagerRules(ruleScope(), {
     store: store(MANAGER_CONTROLLER),
     isServed: () => true,
   });
@@ -88,7 +83,7 @@ describe('the manager', () => {
 
   it('leaves the Secrets of namespaces that it does not serve', () => {
     const isServed = (namespace: string): boolean => namespace === 'tenant-one';
-    const some = new ManagerRules({ ...common, store: store(MANAGER_CONTROLLER), isServed });
+    const some = new ManagerRules(ruleScope(), { store: store(MANAGER_CONTROLLER), isServed });
     assert.equal(some.orphanPolicy(asKey(`${MANAGER_CONTROLLER}:tenant-one/db`)), 'delete');
     assert.equal(some.orphanPolicy(asKey(`${MANAGER_CONTROLLER}:tenant-two/db`)), 'keep');
   });

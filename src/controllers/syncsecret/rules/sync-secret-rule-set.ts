@@ -18,7 +18,7 @@ import type { KubeObject } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { flatText } from '../../../runtime/text/texts.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
-import type { Reach } from '../../common/namespaces/reach.ts';
+import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
@@ -26,7 +26,7 @@ import { ccmDuty, type CcmDuty, managerDuty, type Zone } from './one-cluster.ts'
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape, SecretShape } from './shapes.ts';
 import { type CopyStatus, copyState } from './status.ts';
-import type { Travel } from './travel.ts';
+import { Travel } from './travel.ts';
 
 export const CCM_CONTROLLER = 'syncsecret-ccm';
 export const MANAGER_CONTROLLER = 'syncsecret-manager';
@@ -35,11 +35,7 @@ export const MANAGER_CONTROLLER = 'syncsecret-manager';
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 
 export interface SyncSecretRulesOptions {
-  /** Name of the cluster of the SyncSecrets. */
-  readonly cluster: string;
   readonly store: Pick<RuleStore<SyncSecretRule>, 'get' | 'key'>;
-  readonly travel: Travel;
-  readonly reach: Reach;
 }
 
 export abstract class SyncSecretRules<
@@ -47,9 +43,13 @@ export abstract class SyncSecretRules<
 > implements RuleSet {
   abstract readonly name: string;
   readonly options: Options;
+  protected readonly scope: RuleScope;
+  protected readonly travel: Travel;
 
-  constructor(options: Options) {
+  constructor(scope: RuleScope, options: Options) {
+    this.scope = scope;
     this.options = options;
+    this.travel = new Travel(scope.config.syncsecret);
   }
 
   abstract ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
@@ -72,13 +72,13 @@ export abstract class SyncSecretRules<
       shape: this.shapeOf(rule, object),
       withoutSource: released,
     } as const;
-    return oneClaim(this.options, { key: rule, kind: SYNC_SECRET, object, version: ruleVersion(object) }, claimed);
+    return oneClaim(this.scope, { key: rule, kind: SYNC_SECRET, object, version: ruleVersion(object) }, claimed);
   }
 }
 
 /** The evaluation of a rule whose one claim is from the object itself to one target. @param claimed `withoutSource`: the target gets no content */
 export function oneClaim(
-  { cluster, reach }: Pick<SyncSecretRulesOptions, 'cluster' | 'reach'>,
+  { cluster, reach }: RuleScope,
   rule: { readonly key: RuleKey; readonly kind: Kind; readonly object: KubeObject; readonly version: string },
   claimed: Pick<Claim, 'target' | 'shape'> & { readonly withoutSource: Claim['mode'] | undefined },
 ): Evaluation {
@@ -196,8 +196,8 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     if (this.dutyOf(object) === 'keep') return KEPT;
     const { metadata, immutable } = object;
     const { namespace = '', name } = metadata;
-    const { travel, clusterUid } = this.options;
-    return new CopyShape(rule, travel, { cluster: clusterUid() ?? UNKNOWN_CLUSTER, namespace, name, immutable });
+    const cluster = this.options.clusterUid() ?? UNKNOWN_CLUSTER;
+    return new CopyShape(rule, this.travel, { cluster, namespace, name, immutable });
   }
 }
 
@@ -213,7 +213,7 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
 
   ownerOf({ annotations, owners }: Observed, target: ResourceKey): RuleKey | undefined {
     const place = parseResourceKey(target);
-    if (place.cluster !== this.options.cluster || place.kind !== SECRET.kind) return undefined;
+    if (place.cluster !== this.scope.cluster || place.kind !== SECRET.kind) return undefined;
     const name = annotations[OWNER_ANNOTATION] ?? ownerByUid(owners, place.name);
     return name === undefined ? undefined : this.options.store.key(place.namespace, name);
   }
@@ -243,13 +243,13 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   }
 
   protected targetOf({ metadata: { namespace = '', uid } }: SyncSecretRule): ResourceKey {
-    return resourceKey(this.options.cluster, SECRET.kind, namespace, uid);
+    return resourceKey(this.scope.cluster, SECRET.kind, namespace, uid);
   }
 
   protected shapeOf(_rule: RuleKey, object: SyncSecretRule): SecretShape {
     const { metadata, immutable } = object;
     const { name, uid } = metadata;
-    return new SecretShape(this.options.travel, { name, uid, immutable, originalType: originalTypeOf(object) });
+    return new SecretShape(this.travel, { name, uid, immutable, originalType: originalTypeOf(object) });
   }
 }
 

@@ -6,13 +6,13 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import type { Reach } from '../../common/namespaces/reach.ts';
+import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';
 import { oneClaim } from './sync-secret-rule-set.ts';
-import type { Travel } from './travel.ts';
+import { Travel } from './travel.ts';
 
 export const SYNCHRONIZER_CONTROLLER = 'syncsecret-synchronizer';
 
@@ -25,14 +25,6 @@ export interface SecretRule {
   readonly immutable: boolean;
   /** `false`: it is no longer offered, and still has the finalizer of KubeLB. */
   readonly isOffered: boolean;
-}
-
-export interface SynchronizerRulesOptions {
-  /** Name of the tenant cluster. */
-  readonly cluster: string;
-  readonly secrets: RuleStore<SecretRule>;
-  readonly travel: Travel;
-  readonly reach: Reach;
 }
 
 /** The part of a Secret that is kept. `undefined`: it is not offered, and does not have the finalizer of KubeLB. */
@@ -79,34 +71,36 @@ export function isOfKubeLb({ metadata }: KubeObject): boolean {
 
 export class SynchronizerRules implements RuleSet {
   readonly name = SYNCHRONIZER_CONTROLLER;
-  readonly #options: SynchronizerRulesOptions;
+  readonly #scope: RuleScope;
+  readonly #secrets: RuleStore<SecretRule>;
+  readonly #travel: Travel;
 
-  constructor(options: SynchronizerRulesOptions) {
-    this.#options = options;
+  constructor(scope: RuleScope, secrets: RuleStore<SecretRule>) {
+    this.#scope = scope;
+    this.#secrets = secrets;
+    this.#travel = new Travel(scope.config.syncsecret);
   }
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
-    const { secrets, cluster, travel } = this.#options;
-    const object = secrets.get(rule);
+    const object = this.#secrets.get(rule);
     if (object === undefined) return undefined;
     const { immutable, isOffered } = object;
     const { namespace = '', name } = object.metadata;
-    const target = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
+    const target = resourceKey(this.#scope.cluster, SYNC_SECRET.kind, namespace, name);
     const claimed = isOffered
-      ? { target, shape: new ManifestShape(travel, { namespace, name, immutable }), withoutSource: undefined }
+      ? { target, shape: new ManifestShape(this.#travel, { namespace, name, immutable }), withoutSource: undefined }
       : { target, shape: new MarkShape(name), withoutSource: 'own' as const };
-    return oneClaim(this.#options, { key: rule, kind: SECRET, object, version: secretVersion(object) }, claimed);
+    return oneClaim(this.#scope, { key: rule, kind: SECRET, object, version: secretVersion(object) }, claimed);
   }
 
   ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
-    const { cluster, secrets } = this.#options;
     const place = parseResourceKey(target);
-    if (place.cluster !== cluster || place.kind !== SYNC_SECRET.kind) return undefined;
+    if (place.cluster !== this.#scope.cluster || place.kind !== SYNC_SECRET.kind) return undefined;
     const isOurs = annotations[SECRET_ANNOTATION] === place.name;
     // A SyncSecret that KubeLB made: its origin labels name itself.
     const isOriginals = labels[ORIGIN_LABELS.name] !== undefined && originOf({ ...place, labels }) === 'itself';
-    return isOurs || isOriginals ? secrets.key(place.namespace, place.name) : undefined;
+    return isOurs || isOriginals ? this.#secrets.key(place.namespace, place.name) : undefined;
   }
 
   orphanPolicy(_rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
