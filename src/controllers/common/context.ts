@@ -22,7 +22,7 @@ import type { ControllerReader } from './snapshot/reader.ts';
 export interface RuleScope {
   /** Name of the cluster of the rules. */
   readonly cluster: string;
-  readonly config: Pick<ReadingConfig, 'limits' | 'mirrors' | 'replicator' | 'syncsecret'>;
+  readonly config: Omit<ReadingConfig, 'namespaces' | 'namespaceSelector' | 'controllers'>;
   readonly namespaces: Namespaces;
   /** The only namespaces that copies can be in; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;

@@ -37,7 +37,7 @@ export const generator: ControllerEntry = {
   // The generator reads annotations of ExternalSecrets only, which the stores of copies do not hold.
   annotationReader: () => () => false,
   create,
-  reader: async () => (await import('./reader.ts')).generatorReader,
+  reader: async () => (await import('./reader.ts')).GeneratorReader,
 };
 
 /** The source component of events. */

@@ -4,13 +4,7 @@
  */
 import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import type {
-  ControllerReader,
-  ListedRule,
-  ReaderContext,
-  RuleCollection,
-  RuleReader,
-} from '../common/snapshot/reader.ts';
+import type { ListedRule, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import { notReady } from '../common/snapshot/status-report.ts';
 import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './request/settings.ts';
 import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret, GENERATOR } from './api.ts';
@@ -31,12 +25,8 @@ const COLLECTION: RuleCollection = {
   notInstalled: ESO_ADVICE,
 };
 
-export const generatorReader: ControllerReader = {
-  collection: COLLECTION,
-  open: (context) => new GeneratorReader(context),
-};
-
-class GeneratorReader implements RuleReader {
+export class GeneratorReader implements RuleReader {
+  static readonly collection = COLLECTION;
   readonly collection = COLLECTION;
   readonly system = GENERATOR;
   readonly ruleNames = 'ExternalSecrets with the annotation create';

@@ -28,7 +28,7 @@ export const mirrors: ControllerEntry = {
   name: 'mirrors',
   annotationReader: () => isReadOfCopies,
   create,
-  reader: async () => (await import('./reader.ts')).mirrorsReader,
+  reader: async () => (await import('./reader.ts')).MirrorReader,
   programs: async () => [(await import('./migration.ts')).mirrorsMigration],
 };
 

@@ -7,14 +7,7 @@ import type { Evaluation } from '../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
 import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
-import type {
-  ControllerReader,
-  ListedRule,
-  ReaderContext,
-  RuleCollection,
-  RuleReader,
-  Unwanted,
-} from '../common/snapshot/reader.ts';
+import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { stateByCondition } from '../common/snapshot/status-report.ts';
 import {
@@ -47,12 +40,8 @@ const COLLECTION: RuleCollection = {
   specProblem,
 };
 
-export const mirrorsReader: ControllerReader = {
-  collection: COLLECTION,
-  open: (context) => new MirrorReader(context),
-};
-
-class MirrorReader implements RuleReader {
+export class MirrorReader implements RuleReader {
+  static readonly collection = COLLECTION;
   readonly collection = COLLECTION;
   readonly system = MIRRORS_CONTROLLER;
   readonly ruleNames = 'SecretMirrors';

@@ -26,7 +26,7 @@ export const replicator: ControllerEntry = {
     });
     return replicatorHealth(unsynced, stuck);
   },
-  reader: async () => (await import('./reader.ts')).replicatorReader,
+  reader: async () => (await import('./reader.ts')).ReplicatorReader,
   programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
 

@@ -6,7 +6,7 @@ import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { command } from '../../runtime/text/command.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
-import type { ControllerReader, ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
+import type { ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
 import { type AnnotationNames, isAnnotated, listItems } from './rules/annotations.ts';
@@ -17,12 +17,8 @@ import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
 import { eventsOf } from './rules/rule-events.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rules/rule.ts';
 
-export const replicatorReader: ControllerReader = {
-  collection: undefined,
-  open: (context) => new ReplicatorReader(context),
-};
-
-class ReplicatorReader implements RuleReader {
+export class ReplicatorReader implements RuleReader {
+  static readonly collection = undefined;
   readonly collection = undefined;
   readonly system = REPLICATOR_CONTROLLER;
   readonly ruleNames = 'Secrets or ConfigMaps with replicator annotations';

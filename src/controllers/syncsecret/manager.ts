@@ -23,7 +23,7 @@ export const syncSecretManager: ControllerEntry = {
   hasTenants: true,
   annotationReader: () => isReadMark,
   create,
-  reader: async () => (await import('./reader.ts')).syncSecretReader,
+  reader: async () => (await import('./reader.ts')).SyncSecretReader,
   programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
 

@@ -14,14 +14,7 @@ import {
 } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import type {
-  ControllerReader,
-  ListedRule,
-  ReaderContext,
-  RuleCollection,
-  RuleReader,
-  Unwanted,
-} from '../common/snapshot/reader.ts';
+import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { type RuleState, stateByCondition } from '../common/snapshot/status-report.ts';
@@ -47,12 +40,8 @@ const COLLECTION: RuleCollection = {
   isRare: true,
 };
 
-export const syncSecretReader: ControllerReader = {
-  collection: COLLECTION,
-  open: (context) => new SyncSecretReader(context),
-};
-
-class SyncSecretReader implements RuleReader {
+export class SyncSecretReader implements RuleReader {
+  static readonly collection = COLLECTION;
   readonly collection = COLLECTION;
   readonly system = 'syncsecret';
   readonly ruleNames = 'SyncSecrets';

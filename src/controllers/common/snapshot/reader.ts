@@ -9,10 +9,11 @@ import type { Collection, Inventory } from './inventory.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { RuleState, RuleStatus } from './status-report.ts';
 
+/** The class of the readers of one controller. */
 export interface ControllerReader {
+  new (context: ReaderContext): RuleReader;
   /** `undefined`: the rules are annotated Secrets and ConfigMaps. */
   readonly collection: RuleCollection | undefined;
-  readonly open: (context: ReaderContext) => RuleReader;
 }
 
 /** The collection of rules that have a kind of their own. */

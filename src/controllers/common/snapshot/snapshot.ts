@@ -99,7 +99,7 @@ export class Snapshot {
       reach: reachOf(options.config.limits),
       onLimitChange: (rule: RuleKey) => outdated.add(rule),
     };
-    const readers = controllers.map(({ open }) => open({ inventory, scope }));
+    const readers = controllers.map((Reader) => new Reader({ inventory, scope }));
     await inventory.list(api.cluster, lister, changes, signal);
     return new Snapshot(options, inventory, readers, outdated);
   }
