@@ -169,9 +169,10 @@ export class ReachProcess {
     this.#pushRules = new ReplicatorRules(scope, {
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
     });
+    const log = { error: (_text: string, fields?: object) => this.errors.push(fields) };
     this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => {
       const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
-      return new NamespaceChanges({ engine, clock: this.#clock, rules, namespaces: this.namespaces, isCurrent });
+      return new NamespaceChanges({ engine, clock: this.#clock, rules, namespaces: this.namespaces, isCurrent, log });
     });
     engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
     engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));

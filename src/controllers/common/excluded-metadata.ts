@@ -2,6 +2,7 @@
  * The labels and annotations that copies get from their source, and those that they never carry, in one list for all systems. SyncSecrets cross from a tenant to an
  * administrator, so there only keys that the administrator allows travel (`controllers/syncsecret/rules/travel.ts`), and `isMark` limits these.
  */
+import type { Steps } from '../../runtime/queue/slices.ts';
 import { userCause } from '../../copy/model/cause.ts';
 import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
@@ -122,13 +123,15 @@ export const TOO_LARGE: DesiredState = {
   ),
 };
 
-/** The labels or annotations that reach a copy: those that `isCopied`, except values that were too long to keep. */
-export function copiedMetadata(
+/** The labels or annotations that reach a copy: those that `isCopied`, except values that were too long to keep. One step for each. */
+export function* copiedMetadata(
   map: Readonly<Record<string, string>>,
   isCopied: (key: string, value: string) => boolean,
-): Record<string, string> {
-  const entries = Object.entries(map).filter(([key, value]) => {
-    return isCopied(key, value) && lengthProblem(value) === undefined;
-  });
-  return Object.fromEntries(entries);
+): Steps<Record<string, string>> {
+  const copied: [string, string][] = [];
+  for (const [key, value] of Object.entries(map)) {
+    if (isCopied(key, value) && lengthProblem(value) === undefined) copied.push([key, value]);
+    yield;
+  }
+  return Object.fromEntries(copied);
 }

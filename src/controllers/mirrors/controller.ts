@@ -44,7 +44,7 @@ function create(context: ControllerContext): Controller {
     // A SecretMirror wakes itself. At the start its source is listed with the other objects.
     onChange: (rule, initial) => {
       if (mirrors.get(rule)?.spec?.source?.type === 'configmap') copies.watchConfigMaps();
-      engine.expectSources(rule, rules.secretsOf(rule));
+      engine.expectSources(rule, rules.sourcesOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     },
     onSameVersion: (rule, before, after) => {
@@ -69,7 +69,7 @@ function create(context: ControllerContext): Controller {
     vault,
   });
   const isCurrent = currencyReader(api, namespaces, cluster.served);
-  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent });
+  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent, log });
   const copies = new WatchedCopies(cluster);
   const reconciler = new MirrorReconciler(context, {
     ...parts,

@@ -47,7 +47,7 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
 }
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, clock, extraKinds } = context;
+  const { engine, cluster, clock, log, extraKinds } = context;
   const { api, namespaces, served } = cluster;
   const { createWithLabels, resyncPeriodMs } = context.config.replicator;
   const rules = new ReplicatorRules(context.scope, {
@@ -57,7 +57,7 @@ function create(context: ControllerContext): Controller {
   });
   const { kinds, settings } = rules;
   const isCurrent = currencyReader(api, namespaces, served);
-  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent });
+  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent, log });
   const reconciler = new ReplicatorReconciler(context, rules, changes.isOutdated);
   /** A changed object wakes its rule. */
   const objectChanged: OnObjectChange = (key, before, after, initial) => {

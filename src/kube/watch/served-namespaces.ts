@@ -75,11 +75,11 @@ export class ServedNamespaces {
         return true;
       },
       remove: (object) => {
-        this.leave(object.metadata.name);
+        this.remove(object.metadata.name);
         known.remove(object);
       },
       prune: (keys, ...list) => {
-        for (const name of [...this.#names, ...this.#recent.keys()]) if (!keys.has(name)) this.leave(name);
+        for (const name of [...this.#names, ...this.#recent.keys()]) if (!keys.has(name)) this.remove(name);
         known.prune(keys, ...list);
         this.#listed.resolve();
       },
@@ -110,8 +110,8 @@ export class ServedNamespaces {
     for (const object of waiting) if (object !== undefined) this.#put(object, false, known);
   }
 
-  /** The namespace is not served from now on. */
-  leave(name: string): void {
+  /** The namespace is not served from now on: it is no longer selected, or nothing in it may be read. */
+  remove(name: string): void {
     if (this.#recent.has(name)) this.#recent.set(name, undefined);
     if (!this.#names.delete(name)) return;
     for (const handler of this.#handlers) handler(name, false);

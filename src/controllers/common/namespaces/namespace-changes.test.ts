@@ -5,6 +5,8 @@ import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
+import { type NamespaceChange, Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { Slices, type Steps } from '../../../runtime/queue/slices.ts';
 import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
@@ -22,6 +24,9 @@ class Scene {
   late: string | undefined;
   /** The namespaces that were read from the server. */
   readonly read: string[] = [];
+  readonly errors: string[] = [];
+  /** The next search fails. */
+  fails = false;
   counts = 0;
   readonly changes = new NamespaceChanges({
     engine: {
@@ -35,6 +40,7 @@ class Scene {
     },
     clock: this.clock,
     namespaces: this.namespaces,
+    log: { error: (text, fields) => this.errors.push(`${text} ${JSON.stringify(fields)}`) },
     rules: {
       rulesFor: (namespace, changed) => this.#rulesFor(namespace, changed),
       labelsOf: (rule) => (rule === 'test:home/selects' ? parseSelector('tier') : undefined),
@@ -46,14 +52,18 @@ class Scene {
     },
   });
 
-  *#rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
-    this.searched.push([namespace, ...(changed ?? [])].join(' '));
+  *#rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
+    this.searched.push([namespace, ...(changed === 'existence' ? [] : changed)].join(' '));
+    if (this.fails) {
+      this.fails = false;
+      throw new Error('a mistake in the search');
+    }
     yield;
     return namespace.split('').map((rule) => asKey<RuleKey>(rule));
   }
 
   async add(...namespaces: readonly string[]): Promise<void> {
-    for (const namespace of namespaces) this.changes.add(namespace, true, false);
+    for (const namespace of namespaces) this.changes.add(namespace, true, false, 'existence');
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
     });
@@ -114,7 +124,7 @@ test('a rule is outdated from the event of its namespace until the rule is enque
   assert.equal(await scene.isOutdated('a'), false);
   await scene.add('a');
   assert.deepEqual([scene.take(), await scene.isOutdated('a')], [['a normal'], false]);
-  scene.changes.add('b', true, false);
+  scene.changes.add('b', true, false, 'existence');
   const during = scene.isOutdated('a');
   assert.equal(await during, true, 'the search is under way, so any rule may be found');
   await scene.add();
@@ -125,8 +135,8 @@ test('a rule is outdated from the event of its namespace until the rule is enque
 
 test('the rules of a namespace from a list are enqueued at once with low priority', async () => {
   const scene = new Scene();
-  scene.changes.add('ab', true, true);
-  scene.changes.add('c', true, true);
+  scene.changes.add('ab', true, true, 'existence');
+  scene.changes.add('c', true, true, 'existence');
   await scene.add();
   assert.deepEqual(scene.take(), ['a low', 'b low', 'c low']);
 });
@@ -181,4 +191,44 @@ test('a rule that may not copy at all is outdated while its own namespace flips'
   for (let change = 0; change < 2; change += 1) scene.changes.add('home', true, false, new Set(['team']));
   await scene.add();
   assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
+});
+
+test('a search that fails is reported, and done again in a second with what has changed since; others do not wait', async () => {
+  for (const changed of ['existence', new Set(['tier'])] as const) {
+    const scene = new Scene();
+    scene.fails = true;
+    scene.changes.add('a', true, false, changed);
+    scene.changes.add('b', true, false, 'existence');
+    await scene.add();
+    assert.deepEqual(scene.take(), ['b normal']);
+    assert.match(scene.errors.join(), /cannot find the rules .*"namespace":"a"/);
+    assert.equal(await scene.isOutdated('c', 'a'), true, 'any rule may reach it');
+    assert.equal(await scene.isOutdated('c', 'b'), false);
+    scene.changes.add('a', true, false, new Set(['team']));
+    await scene.clock.advance(1000);
+    await scene.clock.advance(250);
+    assert.deepEqual(scene.take(), ['a normal']);
+    assert.equal(scene.searched.at(-1), changed === 'existence' ? 'a' : 'a tier team');
+    assert.deepEqual([await scene.isOutdated('c', 'a'), scene.errors.length], [false, 1]);
+  }
+});
+
+test('a flip waits once: a namespace that waited until it is served again is searched for at once', async () => {
+  const scene = new Scene();
+  const namespaces = new Namespaces();
+  namespaces.keep(['team']);
+  namespaces.onChange((...change) => scene.changes.add(...change));
+  const sink = new ServedNamespaces([], 'team', scene.clock).sinkBefore(namespaces.sink);
+  const metadata = { name: 'a', uid: 'a', resourceVersion: '1', creationTimestamp: '', labels: { team: 'x' } };
+  sink.upsert({ metadata }, false);
+  for (const team of ['y', 'z']) {
+    sink.remove({ metadata });
+    sink.upsert({ metadata: { ...metadata, labels: { team } } }, false);
+  }
+  await scene.add();
+  assert.deepEqual(scene.searched, ['a', 'a'], 'it came and went');
+  await scene.clock.advance(999);
+  assert.equal(scene.searched.length, 2);
+  await scene.clock.advance(1);
+  assert.deepEqual([scene.searched.length, namespaces.factsOf('a')?.labels], [3, { team: 'z' }]);
 });

@@ -10,13 +10,15 @@
  * labels or consent decide, `isOutdated` compares them with the server.
  *
  * A label can flip many times a second. So after a change of its labels or consent, further such changes of the namespace wait for a second, and
- * cost one search together. Meanwhile only the copies in this namespace are pending.
+ * cost one search together. Meanwhile only the copies in this namespace are pending. A namespace that comes or goes never waits here: where a label
+ * selects the served namespaces, it has waited before (`kube/watch/served-namespaces.ts`).
  */
 import type { Claims } from '../../../copy/book/claims.ts';
 import type { IsCurrent } from '../../../copy/cluster/watch/namespace-labels.ts';
-import type { OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
+import type { NamespaceChange, OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import type { Log } from '../../../observe/log.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
@@ -32,8 +34,8 @@ export interface NamespaceChangesOptions {
   readonly engine: Pick<Engine, 'enqueueRule' | 'slices'> & { readonly claims: Pick<Claims, 'findingsOf'> };
   readonly clock: Clock;
   readonly rules: {
-    /** The rules that a namespace concerns. @param changed what has changed of it; `undefined`: it came or went. @see OnNamespace */
-    readonly rulesFor: (namespace: string, changed: ReadonlySet<string> | undefined) => Steps<Iterable<RuleKey>>;
+    /** The rules that a change of a namespace concerns. */
+    readonly rulesFor: (namespace: string, changed: NamespaceChange) => Steps<Iterable<RuleKey>>;
     /** The labels that a rule selects by. */
     readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
     /** They depend on the number of namespaces. */
@@ -41,14 +43,17 @@ export interface NamespaceChangesOptions {
   };
   readonly namespaces: { readonly size: number };
   readonly isCurrent: IsCurrent;
+  readonly log: Pick<Log, 'error'>;
 }
+
+type Change = Parameters<OnNamespace>;
 
 export class NamespaceChanges {
   readonly #options: NamespaceChangesOptions;
-  readonly #namespaces: Parameters<OnNamespace>[] = [];
+  readonly #namespaces: Change[] = [];
   readonly #rules = new Set<RuleKey>();
-  /** The namespaces whose labels or consent changed lately: the next change, if there is one. */
-  readonly #flipping = new Map<string, Parameters<OnNamespace> | undefined>();
+  /** The namespaces whose labels or consent changed lately: the next change, if there is one. Also a change whose search has failed. */
+  readonly #flipping = new Map<string, Change | undefined>();
   #timer: Timer | undefined;
   #flipTimer: Timer | undefined;
   #isSearching = false;
@@ -75,7 +80,11 @@ export class NamespaceChanges {
 
   /** If the search takes less than one slice, the search is done when this returns. */
   readonly add: OnNamespace = (...change) => {
-    if (this.#isStopped || this.#isDelayed(...change)) return;
+    const [namespace, , , changed] = change;
+    const isFlip = changed !== 'existence' && this.#flipping.has(namespace);
+    if (isFlip) this.#delay(namespace, change);
+    if (this.#isStopped || isFlip) return;
+    if (changed !== 'existence') this.#delay(namespace);
     this.#namespaces.push(change);
     if (!this.#isSearching) void this.#search();
   };
@@ -89,15 +98,11 @@ export class NamespaceChanges {
     this.#rules.clear();
   }
 
-  /** Delays a change of labels or consent, if there was one lately. Several changes become one, of all that has changed. */
-  #isDelayed(...[namespace, there, initial, changed]: Parameters<OnNamespace>): boolean {
-    if (changed === undefined) return false;
-    const isDelayed = this.#flipping.has(namespace);
-    const [, , , before = []] = this.#flipping.get(namespace) ?? [];
-    const change: Parameters<OnNamespace> = [namespace, there, initial, new Set([...before, ...changed])];
-    this.#flipping.set(namespace, isDelayed ? change : undefined);
+  /** Further changes of labels or consent wait for a second. @param change waits already; several become one, of all that has changed */
+  #delay(namespace: string, change?: Change): void {
+    const before = this.#flipping.get(namespace);
+    this.#flipping.set(namespace, change && before ? merged(before, change) : change);
     this.#flipTimer ??= this.#options.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
-    return isDelayed;
   }
 
   #searchDelayed(): void {
@@ -108,19 +113,23 @@ export class NamespaceChanges {
   }
 
   async #search(): Promise<void> {
+    const { engine, log } = this.#options;
     this.#isSearching = true;
-    try {
-      for (let next = 0; next < this.#namespaces.length; next += 1) {
-        const change = this.#namespaces[next];
-        if (change !== undefined) await this.#options.engine.slices.run(this.#searchFor(...change));
+    for (let next = 0, change = this.#namespaces[0]; change !== undefined; change = this.#namespaces[(next += 1)]) {
+      const [namespace] = change;
+      try {
+        await engine.slices.run(this.#searchFor(...change));
+      } catch (error) {
+        // Until the next search, no copy in this namespace counts as an orphan.
+        this.#delay(namespace, change);
+        log.error('cannot find the rules that a change of a namespace concerns, retrying', { namespace, error });
       }
-    } finally {
-      this.#namespaces.length = 0;
-      this.#isSearching = false;
     }
+    this.#namespaces.length = 0;
+    this.#isSearching = false;
   }
 
-  *#searchFor(...[name, , initial, changed]: Parameters<OnNamespace>): Steps<void> {
+  *#searchFor(...[name, , initial, changed]: Change): Steps<void> {
     const { engine, rules } = this.#options;
     const found = yield* rules.rulesFor(name, changed);
     if (this.#isStopped) return;
@@ -141,4 +150,9 @@ export class NamespaceChanges {
     for (const rule of this.#rules) this.#options.engine.enqueueRule(rule);
     this.#rules.clear();
   }
+}
+
+function merged([, , , before]: Change, [namespace, there, initial, after]: Change): Change {
+  const isExistence = before === 'existence' || after === 'existence';
+  return [namespace, there, initial, isExistence ? 'existence' : new Set([...before, ...after])];
 }

@@ -53,8 +53,16 @@ class Scene {
       enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),
       claims: { findingsOf: () => ({}) },
     };
+    const log = { error: () => assert.fail('no search fails') };
     const isCurrent = async (): Promise<boolean> => await Promise.resolve(true);
-    const changes = new NamespaceChanges({ engine, clock: this.clock, rules, namespaces: this.namespaces, isCurrent });
+    const changes = new NamespaceChanges({
+      engine,
+      clock: this.clock,
+      rules,
+      namespaces: this.namespaces,
+      isCurrent,
+      log,
+    });
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
     this.namespaces.onChange((...change) => changes.add(...change));
   }

@@ -11,14 +11,18 @@
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import { ACCEPT_FROM_ANNOTATION, type NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
+import {
+  ACCEPT_FROM_ANNOTATION,
+  type NamespaceChange,
+  type NamespaceFacts,
+} from '../../../copy/cluster/watch/namespaces.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
-import { type NamespaceSelection, selectedIn, type There } from './selection.ts';
+import { type Concerned, type NamespaceSelection, selectedIn, type There } from './selection.ts';
 
 /** Some namespaces, by their names or by their labels. */
 export interface NamespaceFilter {
@@ -50,12 +54,12 @@ export class Reach {
   }
 
   /**
-   * @param changed what has changed of a namespace (@see OnNamespace)
-   * @returns the labels by which a rule must select to be concerned; `undefined`: all rules are, because limits or consent are
+   * @param changed what has changed of a namespace
+   * @returns which rules are concerned: those that select by one of these labels, or all, because existence, limits and consent concern all
    */
-  concernedBy(changed: ReadonlySet<string> | undefined): ReadonlySet<string> | undefined {
-    const isForAll = changed?.has(ACCEPT_FROM_ANNOTATION) === true || this.labelKeys.some((key) => changed?.has(key));
-    return isForAll ? undefined : changed;
+  concernedBy(changed: NamespaceChange): Concerned {
+    if (changed === 'existence' || changed.has(ACCEPT_FROM_ANNOTATION)) return 'all';
+    return this.labelKeys.some((key) => changed.has(key)) ? 'all' : changed;
   }
 
   /** Why no rule may copy from a namespace; `undefined`: it may. */

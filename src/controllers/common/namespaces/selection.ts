@@ -73,20 +73,22 @@ export function* selectedIn(selection: NamespaceSelection, there: There): Steps<
   return selected;
 }
 
+/** The rules that a change can concern: those that select by one of these labels, or all. */
+export type Concerned = 'all' | ReadonlySet<string>;
+
 /**
  * The rules that a change of a namespace concerns: their selections have its name. One step for each rule.
- * @param changed only those that select by one of these labels; `undefined`: all
  * @param atHome also those that are in the namespace: whether they may copy from there depends on its labels
  */
 export function* rulesSelecting(
   namespace: string,
   rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
-  changed: ReadonlySet<string> | undefined,
+  concerned: Concerned,
   atHome: boolean,
 ): Steps<readonly RuleKey[]> {
   const found: RuleKey[] = [];
   for (const [rule, selection] of rules) {
-    const isConcerned = changed === undefined || selection.labels?.keys.some((key) => changed.has(key)) === true;
+    const isConcerned = concerned === 'all' || selection.labels?.keys.some((key) => concerned.has(key)) === true;
     const isSelecting = isConcerned && (selects(selection, namespace) || (atHome && namespaceOf(rule) === namespace));
     if (isSelecting) found.push(rule);
     yield;

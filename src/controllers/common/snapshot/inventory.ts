@@ -144,7 +144,7 @@ export class Inventory {
       const found = await lister(collection, place, changes.size === 0 ? take : change, options);
       this.coverage.set(kind, found);
       if (found.extent === 'refused') return;
-      for (const name of found.without ?? []) served?.leave(name);
+      for (const name of found.without ?? []) served?.remove(name);
       for (const [key, create] of changes) {
         const created = parseResourceKey(key).kind === kind && !listed.has(key) ? create(undefined) : undefined;
         if (created !== undefined) take(created);

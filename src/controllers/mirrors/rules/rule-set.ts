@@ -7,6 +7,7 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import type { NamespaceChange } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
@@ -65,7 +66,7 @@ export class MirrorRules implements RuleSet {
   }
 
   /** The mirrors that a change of a namespace concerns. @see NamespaceChangesOptions */
-  rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
+  rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
     const { reach } = this.#scope;
     return rulesSelecting(namespace, this.#selections(), reach.concernedBy(changed), reach.labelKeys.length > 0);
   }
@@ -80,8 +81,8 @@ export class MirrorRules implements RuleSet {
     for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specOf(mirror).namespaces];
   }
 
-  /** The Secrets that a mirror copies from. */
-  secretsOf(rule: RuleKey): ResourceKey[] {
+  /** The Secret or ConfigMap that a mirror copies from, if there is one. */
+  sourcesOf(rule: RuleKey): ResourceKey[] {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
     // Without the effective spec: its patterns may take long to compile, and at the start many mirrors come at once.

@@ -1,7 +1,7 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
-import type { Choices, Travels } from './choices.ts';
+import type { Choices } from './choices.ts';
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
@@ -44,7 +44,7 @@ export interface MirrorShapeOptions {
   /** `<namespace>/<name>` of the mirror. */
   readonly owner: string;
   readonly retain: boolean;
-  /** The path of a Vault source, as in the spec; `undefined`: the source is a Secret. */
+  /** The path of a Vault source, as in the spec; `undefined`: the source is an object of the cluster. */
   readonly vaultPath?: string | undefined;
   /** Default: `vault` with a path, else `secret`. */
   readonly sourceType?: SourceType;
@@ -88,8 +88,8 @@ export class MirrorShape implements Shape {
   *#learn({ version, lease, ...source }: PresentSource): Steps<void> {
     const { choices, vaultPath } = this.#options;
     const fromSource = vaultPath === undefined ? source.annotations : {};
-    const labels = yield* copiedInSteps(source.labels, choices?.copiesLabel);
-    const annotations = yield* copiedInSteps(fromSource, choices?.copiesAnnotation);
+    const labels = yield* copiedMetadata(source.labels, choices?.copiesLabel ?? isCopied);
+    const annotations = yield* copiedMetadata(fromSource, choices?.copiesAnnotation ?? isCopied);
     this.#last = {
       version,
       labels: { ...labels, ...choices?.labels, [COPY_LABEL]: 'mirrors' },
@@ -156,16 +156,6 @@ export class MirrorShape implements Shape {
       [MIRROR_ANNOTATIONS.vaultLeaseDuration]: lease === undefined ? null : String(lease.seconds),
     };
   }
-}
-
-/** The labels or annotations that reach a copy, one step for each. @param travels the choice of their keys. Default: as without a choice */
-function* copiedInSteps(all: PresentSource['labels'], travels: Travels = isCopied): Steps<Record<string, string>> {
-  const chosen: [string, string][] = [];
-  for (const [key, value] of Object.entries(all)) {
-    if (travels(key, value)) chosen.push([key, value]);
-    yield;
-  }
-  return copiedMetadata(Object.fromEntries(chosen), () => true);
 }
 
 /**

@@ -20,6 +20,7 @@ import {
 } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
+import type { NamespaceChange } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EngineView, Evaluation, OutOfReach, RuleSet } from '../../../copy/model/rule-set.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
@@ -82,7 +83,7 @@ export class ReplicatorRules implements RuleSet {
   }
 
   /** The rules that a change of a namespace concerns. @see NamespaceChangesOptions */
-  rulesFor(namespace: string, changed: ReadonlySet<string> | undefined): Steps<readonly RuleKey[]> {
+  rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
     const { reach } = this.#scope;
     return rulesSelecting(namespace, this.#selections, reach.concernedBy(changed), reach.labelKeys.length > 0);
   }

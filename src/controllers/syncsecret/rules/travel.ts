@@ -4,6 +4,7 @@
  * manager both enforce it, because a tenant's token can write SyncSecrets without the CCM.
  */
 import type { SyncSecretConfig } from '../../../config/config.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { copiedMetadata, isCopied, isMark } from '../../common/excluded-metadata.ts';
 
@@ -20,16 +21,16 @@ export class Travel {
   }
 
   labels(map: Texts): Record<string, string> {
-    return copiedMetadata(map, (key) => isAllowed(key, this.#labels));
+    return finish(copiedMetadata(map, (key) => isAllowed(key, this.#labels)));
   }
 
   annotations(map: Texts): Record<string, string> {
-    return copiedMetadata(map, (key) => isAllowed(key, this.#annotations));
+    return finish(copiedMetadata(map, (key) => isAllowed(key, this.#annotations)));
   }
 
   /** The labels that go from a tenant's Secret to the SyncSecret beside it: those of any copy, and what may go on from there. */
   labelsOfSecret(map: Texts): Record<string, string> {
-    return copiedMetadata(map, (key, value) => isCopied(key, value) || isAllowed(key, this.#labels));
+    return finish(copiedMetadata(map, (key, value) => isCopied(key, value) || isAllowed(key, this.#labels)));
   }
 }
 

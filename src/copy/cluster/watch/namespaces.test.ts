@@ -17,8 +17,8 @@ function namespace(name: string, labels: Texts = {}, annotations: Texts = {}, ui
 function recorded(namespaces: Namespaces): () => string[] {
   const changes: string[] = [];
   namespaces.onChange((name, there, _initial, changed) => {
-    const facts = changed && ` ${[...changed].join()}`;
-    changes.push(`${name} ${there ? (facts === undefined ? 'came' : `changed${facts}`) : 'went'}`);
+    const what = changed === 'existence' ? (there ? 'came' : 'went') : `changed ${[...changed].join()}`;
+    changes.push(`${name} ${what}`);
   });
   return () => changes.splice(0);
 }

@@ -23,10 +23,13 @@ export interface NamespaceFacts {
 }
 
 /**
- * A namespace was created (perhaps again under its name), or its deletion began. `initial`: it comes from a list. `changed`: it was there before, and
- * these of its facts have changed: the keys of labels, and `ACCEPT_FROM_ANNOTATION` for the consent.
+ * What has changed of a namespace. `existence`: it was created (perhaps again under its name), or its deletion began. Else it was there before, and these
+ * of its facts have changed: the keys of labels, and `ACCEPT_FROM_ANNOTATION` for the consent.
  */
-export type OnNamespace = (name: string, there: boolean, initial: boolean, changed?: ReadonlySet<string>) => void;
+export type NamespaceChange = 'existence' | ReadonlySet<string>;
+
+/** @param initial the change comes from a list */
+export type OnNamespace = (name: string, there: boolean, initial: boolean, changed: NamespaceChange) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
@@ -127,7 +130,7 @@ export class Namespaces {
       const isNew = this.#uids.get(name) !== uid;
       if (isNew) this.#uids.set(name, uid);
       const changed = this.#learn(metadata);
-      if (isNew) this.#changed(name, true, initial);
+      if (isNew) this.#changed(name, true, initial, 'existence');
       else if (changed.size > 0) this.#changed(name, true, initial, changed);
       return true;
     },
@@ -173,7 +176,7 @@ export class Namespaces {
 
   #drop(name: string): void {
     this.#facts.delete(name);
-    if (this.#uids.delete(name)) this.#changed(name, false, false);
+    if (this.#uids.delete(name)) this.#changed(name, false, false, 'existence');
   }
 
   #changed(...change: Parameters<OnNamespace>): void {
