@@ -13,10 +13,11 @@ import {
   type VaultUse,
 } from './locations.ts';
 import { asKey } from '../../../test/support/keys.ts';
+import { parseServer } from '../../vault/client/server.ts';
 
 const secret = { namespace: 'default', name: 'vault-token' };
 const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
-  server: { addr: 'https://vault.example:8200' },
+  server: parseServer({ addr: 'https://vault.example:8200' }),
   auth: { method: 'token', token: { ...secret, key: 'token' } },
   path: 'secret/data/app',
   encoding: 'plain',
@@ -27,7 +28,10 @@ const otherAuth = at({ auth: { method: 'token', token: { ...secret, namespace: '
 
 describe('the key of an entry', () => {
   it('the key of an entry is the same for all spellings of address and path', () => {
-    for (const change of [{ path: '/secret//data/app' }, { server: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
+    for (const change of [
+      { path: '/secret//data/app' },
+      { server: parseServer({ addr: 'HTTPS://vault.example:8200/v1/' }) },
+    ]) {
       assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
     }
@@ -36,9 +40,9 @@ describe('the key of an entry', () => {
   it('the key of an entry differs by server, Vault namespace and path', () => {
     const changes: readonly Partial<VaultLocation>[] = [
       { path: 'secret/data/app2' },
-      { server: { addr: 'https://vault.example' } },
-      { server: { addr: 'http://vault.example:8200' } },
-      { server: { addr: 'https://vault.example:8200', namespace: 'team' } },
+      { server: parseServer({ addr: 'https://vault.example' }) },
+      { server: parseServer({ addr: 'http://vault.example:8200' }) },
+      { server: parseServer({ addr: 'https://vault.example:8200', namespace: 'team' }) },
     ];
     const keys = [at(), ...changes.map(at)];
     assert.equal(new Set(keys.map(vaultPollKey)).size, keys.length);
@@ -54,8 +58,8 @@ describe('the key of an entry', () => {
 
   it('the key of an entry of a poll is shared only by rules with the same identity and encoding', () => {
     const caBundle = '';
-    assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: { addr: at().server.addr, caBundle } })));
-    const named = { addr: at().server.addr, tlsServerName: 'vault' };
+    assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: parseServer({ addr: at().server.addr, caBundle }) })));
+    const named = parseServer({ addr: at().server.addr, tlsServerName: 'vault' });
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ server: named })]) {
       assert.notEqual(vaultPollKey(other), vaultPollKey(at()));
     }
@@ -68,7 +72,7 @@ describe('the key of an entry', () => {
   });
 
   it('the key of an entry as a target is the same for all names of loopback, and for the short and the long name of a Service', () => {
-    const target = (addr: string): string => vaultTargetKey(at({ server: { addr } }));
+    const target = (addr: string): string => vaultTargetKey(at({ server: parseServer({ addr }) }));
     for (const [name, ...others] of [
       [
         'http://127.0.0.1:8200',
@@ -97,15 +101,15 @@ describe('the key of an entry', () => {
     // Credentials and leases are for the address as it is written.
     const addr = 'http://localhost:8200';
     assert.notEqual(
-      vaultPollKey(at({ server: { addr } })),
-      vaultPollKey(at({ server: { addr: 'http://127.0.0.1:8200' } })),
+      vaultPollKey(at({ server: parseServer({ addr }) })),
+      vaultPollKey(at({ server: parseServer({ addr: 'http://127.0.0.1:8200' }) })),
     );
   });
 
   it('the key of an entry contains the server, for its queue lane', () => {
     assert.equal(serverOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
-      serverOf(vaultTargetKey(at({ server: { addr: 'http://[fd00::1]:8200/behind/a/proxy' } }))),
+      serverOf(vaultTargetKey(at({ server: parseServer({ addr: 'http://[fd00::1]:8200/behind/a/proxy' }) }))),
       'http://[fd00::1]:8200',
     );
     assert.ok(isEntryKey(vaultPollKey(at())));
@@ -118,8 +122,8 @@ describe('the origin of a lease', () => {
   it('the origin of a lease does not depend on TLS settings or the type of the copies', () => {
     for (const same of [
       at({ secretType: 'kubernetes.io/tls' }),
-      at({ server: { addr, tlsServerName: 'vault' } }),
-      at({ server: { addr: `${addr}/v1/` }, path: '/secret/data/app' }),
+      at({ server: parseServer({ addr, tlsServerName: 'vault' }) }),
+      at({ server: parseServer({ addr: `${addr}/v1/` }), path: '/secret/data/app' }),
     ]) {
       assert.equal(vaultLeaseOrigin(same), vaultLeaseOrigin(at()));
     }
@@ -127,8 +131,8 @@ describe('the origin of a lease', () => {
 
   it('the origin of a lease differs by address, Vault namespace, path, login and encoding', () => {
     const others = [
-      at({ server: { addr: 'https://other.example:8200' } }),
-      at({ server: { addr, namespace: 'team' } }),
+      at({ server: parseServer({ addr: 'https://other.example:8200' }) }),
+      at({ server: parseServer({ addr, namespace: 'team' }) }),
       at({ path: 'secret/data/other' }),
       otherAuth,
       at({ auth: { method: 'token', token: { ...secret, key: 'other' } } }),

@@ -10,8 +10,7 @@ import { createHash } from 'node:crypto';
 import type { EntryPath } from '../../vault/kv/mounts.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { normalizePath } from '../../vault/path.ts';
-import { parseServer } from '../../vault/client/server.ts';
-import type { VaultServerOptions } from '../../vault/client/server.ts';
+import type { VaultServer } from '../../vault/client/server.ts';
 import type { ValueEncoding } from '../../vault/kv/values.ts';
 import { entryKey, type EntryKey, type RuleKey } from '../model/keys.ts';
 
@@ -60,7 +59,7 @@ export function accountOf(auth: VaultAuthRef): string {
 }
 
 export interface VaultLocation {
-  readonly server: VaultServerOptions;
+  readonly server: VaultServer;
   readonly auth: VaultAuthRef;
   readonly path: string;
   readonly encoding: ValueEncoding;
@@ -68,11 +67,13 @@ export interface VaultLocation {
   readonly secretType: string | undefined;
 }
 
-type EntryLocation = Pick<VaultLocation, 'server' | 'path'>;
+interface EntryLocation extends Pick<VaultLocation, 'path'> {
+  readonly server: Pick<VaultServer, 'url' | 'namespace'>;
+}
 
 /**
  * The key of a location as the source of one rule.
- * @throws VaultError `invalidServer`, VaultPathError
+ * @throws VaultPathError
  */
 export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey {
   return keyOf(location, [...readParameters(location), rule]);
@@ -80,7 +81,7 @@ export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey
 
 /**
  * Equal for locations of the same entry, read with the same login in the same way. They share a poll.
- * @throws VaultError `invalidServer`, VaultPathError
+ * @throws VaultPathError
  */
 export function vaultPollKey(location: VaultLocation): EntryKey {
   return keyOf(location, readParameters(location));
@@ -89,45 +90,42 @@ export function vaultPollKey(location: VaultLocation): EntryKey {
 /**
  * The origin of a lease: address, Vault namespace and path, login, and encoding. A lease of another origin is never used for this location.
  * TLS settings and the type of the copies are not part of it.
- * @throws VaultError `invalidServer`, VaultPathError
+ * @throws VaultPathError
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
   return hashOf(location, [location.auth, location.encoding]);
 }
 
 function readParameters({ server, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
-  return [parseServer(server).connectionKey, auth, encoding, secretType ?? null];
+  return [server.connectionKey, auth, encoding, secretType ?? null];
 }
 
 /**
  * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
- * @throws VaultError `invalidServer`, VaultPathError
+ * @throws VaultPathError
  */
-export function vaultTargetKey({ server, path }: EntryLocation): EntryKey {
-  const { url, namespace } = parseServer(server);
-  return keyOf({ server: { addr: commonAddress(url), namespace }, path }, []);
+export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocation): EntryKey {
+  return keyOf({ server: { url: commonAddress(url), namespace }, path }, []);
 }
 
 /**
  * One address for all names that always mean the same server. The identity that a server gives itself (its `cluster_id`) is not used: its author could
  * claim to be another Vault, and get that one's rules into conflicts.
  */
-function commonAddress(url: URL): string {
+function commonAddress(url: URL): URL {
   const common = new URL(url);
   common.hostname = url.hostname
     .replace(/^(?:localhost\.?|\[::1\])$/, '127.0.0.1')
     .replace(/(?<=\.svc)\.cluster\.local\.?$/, '');
-  return common.href;
+  return common;
 }
 
 function keyOf(location: EntryLocation, parameters: readonly unknown[]): EntryKey {
-  const { origin } = parseServer(location.server);
-  return entryKey(origin, normalizePath(location.path), hashOf(location, parameters));
+  return entryKey(location.server.url.origin, normalizePath(location.path), hashOf(location, parameters));
 }
 
-function hashOf(location: EntryLocation, parameters: readonly unknown[]): string {
-  const { url, namespace } = parseServer(location.server);
-  const parts = JSON.stringify([url.href, namespace, normalizePath(location.path), parameters]);
+function hashOf({ server: { url, namespace }, path }: EntryLocation, parameters: readonly unknown[]): string {
+  const parts = JSON.stringify([url.href, namespace, normalizePath(path), parameters]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }
 

@@ -13,11 +13,12 @@ import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.
 import { VaultTargets } from './targets.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
+import { parseServer } from '../../vault/client/server.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/mirror');
 const SOURCE: ResourceKey = asKey('c:Secret/default/db');
 const LOCATION: VaultLocation = {
-  server: { addr: 'http://v' },
+  server: parseServer({ addr: 'http://v' }),
   auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
   path: 'secret/data/app',
   encoding: 'plain',

@@ -12,6 +12,7 @@ import { type LeaseRecord, VaultLeases } from './leases/leases.ts';
 import { VaultSources } from './poll/sources.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, EntryKey } from '../model/keys.ts';
+import { parseServer } from '../../vault/client/server.ts';
 
 const ONE: RuleKey = asKey('mirrors:default/one');
 const TWO: RuleKey = asKey('mirrors:default/two');
@@ -19,7 +20,7 @@ const POLL_MS = 1000;
 
 function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
   const auth = { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } } as const;
-  return { server: { addr: 'http://v' }, auth, path: 'there/app', encoding, secretType: 'Opaque' };
+  return { server: parseServer({ addr: 'http://v' }), auth, path: 'there/app', encoding, secretType: 'Opaque' };
 }
 
 describe('a source in Vault', () => {

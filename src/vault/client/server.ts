@@ -3,7 +3,6 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { hostAndPort } from '../../http/exchange.ts';
-import { ByteCache } from '../../runtime/maps.ts';
 import { VaultError } from '../errors.ts';
 import type { AddressPattern } from '../../runtime/text/address-patterns.ts';
 
@@ -20,6 +19,8 @@ export interface VaultServerOptions {
 }
 
 export interface VaultServer {
+  /** As it was given. */
+  readonly addr: string;
   readonly url: URL;
   /** Scheme, host and port: the name of this Vault in messages and metrics. */
   readonly origin: string;
@@ -44,24 +45,10 @@ export class VaultServerError extends VaultError {
   }
 }
 
-/** The servers that were named last: a rule names its server in each of its keys, and many rules name the same one. */
-const KNOWN = new ByteCache<VaultServer>({ maxBytes: 256 * 1024 });
-/** Memory of a server beside its texts, bytes. */
-const SERVER_OVERHEAD = 1024;
-
 /** @throws VaultServerError naming the field and, where it cannot hold a credential, the value */
 export function parseServer(options: VaultServerOptions): VaultServer {
-  const { addr, namespace, caBundle, tlsServerName, insecureSkipVerify } = options;
-  const key = JSON.stringify([addr, namespace, caBundle, tlsServerName, insecureSkipVerify]);
-  const known = KNOWN.get(key);
-  if (known !== undefined) return known;
-  const server = newServer(options);
-  KNOWN.set(key, server, 3 * key.length + SERVER_OVERHEAD);
-  return server;
-}
-
-function newServer(options: VaultServerOptions): VaultServer {
-  const url = parseAddress(options.addr);
+  const { addr } = options;
+  const url = parseAddress(addr);
   const namespace = trimSlashes(options.namespace);
   const caBundle = emptyToUndefined(options.caBundle);
   const tlsServerName = emptyToUndefined(options.tlsServerName);
@@ -74,7 +61,7 @@ function newServer(options: VaultServerOptions): VaultServer {
   if (caBundle !== undefined) checkBundle(url.origin, caBundle);
   const tls = [url.href, caBundle ?? '', tlsServerName ?? '', String(insecureSkipVerify)];
   const connectionKey = createHash('sha256').update(JSON.stringify(tls)).digest('hex');
-  return { url, origin: url.origin, namespace, caBundle, tlsServerName, insecureSkipVerify, connectionKey };
+  return { addr, url, origin: url.origin, namespace, caBundle, tlsServerName, insecureSkipVerify, connectionKey };
 }
 
 function parseAddress(addr: string): URL {

@@ -11,7 +11,7 @@ import { VaultError } from '../errors.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './token.ts';
-import { parseServer, type VaultServer, type VaultServerOptions } from '../client/server.ts';
+import type { VaultServer } from '../client/server.ts';
 import { largeAnswerSlots } from '../client/transport.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
@@ -67,8 +67,7 @@ export class VaultSessions {
    * The session of this identity. Does not log in: the first call does.
    * @throws VaultError `invalidServer` naming the field, `closed` after `stop`
    */
-  acquire(serverOptions: VaultServerOptions, identity: VaultIdentity): SessionHold {
-    const server = parseServer(serverOptions);
+  acquire(server: VaultServer, identity: VaultIdentity): SessionHold {
     if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: server.origin });
     const key = sessionKey(server, identity);
     const entry = this.#open.get(key) ?? this.#openSession(key, server, identity);

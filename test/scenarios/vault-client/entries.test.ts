@@ -14,12 +14,14 @@ import { VaultSessions } from '../../../src/vault/session/sessions.ts';
 import { toSecretData, toVaultValues, VaultValues } from '../../../src/vault/kv/values.ts';
 import { DevVault } from './dev-vault.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { parseServer } from '../../../src/vault/client/server.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
 
 function sessionFor(token: string): VaultSession {
-  return sessions.acquire({ addr: vault.addr }, { method: 'token', token: SecretBytes.fromUtf8(token) }).session;
+  return sessions.acquire(parseServer({ addr: vault.addr }), { method: 'token', token: SecretBytes.fromUtf8(token) })
+    .session;
 }
 
 const rootSession = (): VaultSession => sessionFor(vault.rootToken);

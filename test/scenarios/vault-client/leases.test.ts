@@ -16,6 +16,7 @@ import { findPostgres, type PostgresServer, startPostgres } from '../../servers/
 import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
 import { DevVault } from './dev-vault.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { parseServer } from '../../../src/vault/client/server.ts';
 
 const PATH = 'database/creds/app';
 /** Credentials that expire within seconds. */
@@ -34,7 +35,7 @@ async function open(settings: object = {}): Promise<{ session: VaultSession; ent
   });
   const roleId = SecretBytes.fromUtf8(role.roleId);
   const identity = { method: 'approle', roleId, secretId: SecretBytes.fromUtf8(role.secretId) } as const;
-  const { session } = sessions.acquire({ addr: vault.addr }, identity);
+  const { session } = sessions.acquire(parseServer({ addr: vault.addr }), identity);
   return { session, entries: new VaultEntries(session, { clock: systemClock }) };
 }
 
@@ -142,7 +143,7 @@ describe('leases', { skip }, () => {
       roleId: SecretBytes.fromUtf8(role.roleId),
       secretId: SecretBytes.fromUtf8(role.secretId),
     } as const;
-    const { session } = own.acquire({ addr: vault.addr }, identity);
+    const { session } = own.acquire(parseServer({ addr: vault.addr }), identity);
     const { lease } = await credentials(new VaultEntries(session, { clock: systemClock }));
     assert.equal(session.leases, 1);
     await own.stop();

@@ -21,6 +21,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 import { asKey } from '../../support/keys.ts';
+import { parseServer } from '../../../src/vault/client/server.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
@@ -37,7 +38,7 @@ function appRole({ roleId, secretId }: AppRole, mount?: string): AppRoleIdentity
 }
 
 function open(identity: VaultIdentity): VaultSession {
-  return sessions.acquire({ addr: vault.addr }, identity).session;
+  return sessions.acquire(parseServer({ addr: vault.addr }), identity).session;
 }
 
 async function newRole(settings: object = {}): Promise<AppRole> {
@@ -110,7 +111,7 @@ describe('one login', () => {
     await Promise.all([read(open(appRole(first))), read(open(appRole(other, 'team/approle')))]);
     assert.deepEqual([calls('auth/approle/login'), calls('auth/team/approle/login')], [1, 1]);
     await assert.rejects(read(open(appRole(other))), is('authFailed', /invalid role/));
-    sessions.acquire({ addr: vault.addr, namespace: 'team' }, appRole(first));
+    sessions.acquire(parseServer({ addr: vault.addr, namespace: 'team' }), appRole(first));
     assert.equal(sessions.size, 4);
   });
 
@@ -121,11 +122,11 @@ describe('one login', () => {
 
   it('one login is kept for a while without users, then revoked', async () => {
     const role = await newRole();
-    const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
+    const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
     hold.release();
     hold.release();
-    const again = sessions.acquire({ addr: vault.addr }, appRole(role));
+    const again = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     assert.equal(again.session, hold.session);
     again.release();
     await waitFor(() => sessions.size === 0 && seen('revoked') === 1, { message: 'the session is gone' });
@@ -182,12 +183,12 @@ describe('a token that expires', () => {
     const ttlS = 2 * Math.ceil(await currentStretch());
     const lingerMs = 2_000 * ttlS;
     sessions = new VaultSessions({ ...CALL, clock: systemClock, lingerMs, onEvent: (event) => events.push(event) });
-    const hold = sessions.acquire({ addr: vault.addr }, appRole(await newRole({ token_ttl: `${ttlS}s` })));
+    const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(await newRole({ token_ttl: `${ttlS}s` })));
     await read(hold.session);
     hold.release();
     await waitFor(() => hold.session.state === 'idle', { timeoutMs: 60_000 + ttlS * 1000, message: 'its expiry' });
     assert.equal(seen('renewed'), 0);
-    const again = sessions.acquire({ addr: vault.addr }, appRole(await newRole()));
+    const again = sessions.acquire(parseServer({ addr: vault.addr }), appRole(await newRole()));
     await read(again.session);
   });
 
@@ -365,7 +366,7 @@ describe('a login that is refused', () => {
   it('a login that is refused is remembered when its only user leaves and returns', async () => {
     const role = await newRole();
     for (let i = 0; i < 10; i++) {
-      const hold = sessions.acquire({ addr: vault.addr }, appRole({ ...role, secretId: 'wrong' }));
+      const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole({ ...role, secretId: 'wrong' }));
       await assert.rejects(read(hold.session), is('authFailed'));
       hold.release();
     }
@@ -422,7 +423,7 @@ describe('a session that is stopped while it logs in', () => {
 describe('a credential', () => {
   it('a credential does not appear in the output of a session and its events', async () => {
     const role = await newRole();
-    const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
+    const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
     const printed = inspect([hold, sessions, events, new VaultEntries(hold.session, { clock: systemClock })], {
       depth: null,
@@ -435,7 +436,7 @@ describe('a credential', () => {
 
 describe('a location', () => {
   const { signal } = new AbortController();
-  const login: VaultLogin = { server: { addr: '' }, auth: { method: 'environment' } };
+  const login: VaultLogin = { server: parseServer({ addr: 'http://v' }), auth: { method: 'environment' } };
   const accessWith = (identity: () => VaultIdentity): VaultAccess => {
     const credentials = {
       follow: () => undefined,
@@ -452,7 +453,7 @@ describe('a location', () => {
     const [before, after] = [appRole(await newRole()), appRole(await newRole())];
     let identity = before;
     const access = accessWith(() => identity);
-    const at = { ...login, server: { addr: vault.addr } };
+    const at = { ...login, server: parseServer({ addr: vault.addr }) };
     const old = await access.open(asKey('vault:x'), at, signal);
     await read(old.session);
     identity = after;
@@ -466,7 +467,7 @@ describe('a location', () => {
     const role = appRole(await newRole());
     const location: VaultLocation = {
       ...login,
-      server: { addr: vault.addr },
+      server: parseServer({ addr: vault.addr }),
       path: 'secret/data/app',
       encoding: 'plain',
       secretType: undefined,

@@ -15,6 +15,7 @@ import { TimeLimitError } from '../../../runtime/abort.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
+import { parseServer } from '../../../vault/client/server.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import { type EntryOutcome, makeValues } from './entry.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf } from '../request/external-secret.ts';
@@ -188,7 +189,7 @@ export class Worker {
     checkTime();
     const user = loginKey(key, storeName);
     getOrCreate(this.#users, key, () => new Set()).add(user);
-    const server = { ...place.store.server, ...(ca && { caBundle: await stores.readCa(ca, signal) }) };
+    const server = parseServer({ ...place.store.server, ...(ca && { caBundle: await stores.readCa(ca, signal) }) });
     const { entries } = await vault.open(user, { server, auth }, signal);
     const { name } = parseRuleKey(key);
     // The rule that copies to one of these paths.

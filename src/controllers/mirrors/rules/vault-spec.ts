@@ -1,5 +1,11 @@
 /** Turns the `vault` blocks of a SecretMirror into locations with a login. A block with a problem is not used at all. */
-import { type VaultAddresses, parseServer, VaultServerError } from '../../../vault/client/server.ts';
+import {
+  parseServer,
+  type VaultAddresses,
+  type VaultServer,
+  VaultServerError,
+  type VaultServerOptions,
+} from '../../../vault/client/server.ts';
 import { normalizePath, VaultPathError } from '../../../vault/path.ts';
 import {
   type ObjectRef,
@@ -11,10 +17,7 @@ import { isDnsLabel, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
 
 /** Connection settings from the environment. */
-export type VaultDefaults = Pick<
-  VaultLocation['server'],
-  'caBundle' | 'tlsServerName' | 'namespace' | 'insecureSkipVerify'
->;
+export type VaultDefaults = Omit<VaultServerOptions, 'addr'>;
 
 export interface BlockContext {
   /** `spec.source.vault` or `spec.destination.vault`. */
@@ -43,9 +46,7 @@ export function vaultLocation(
   }
   const found: string[] = [];
   const { addr = '', path = '' } = block;
-  const server = { addr, ...withDefaults(block, context.vaultDefaults) };
-  if (addr === '') found.push(`${field}.addr: must be specified`);
-  else found.push(...serverProblems(context, server));
+  const server = serverOf({ addr, ...withDefaults(block, context.vaultDefaults) }, context, found);
   if (path === '') found.push(`${field}.path: must be specified`);
   else found.push(...pathProblems(field, path));
   const encoding = block.encoding ?? MIRROR_DEFAULTS.encoding;
@@ -54,7 +55,9 @@ export function vaultLocation(
   }
   const auth = authOf(block, context, found);
   problems.push(...found);
-  return found.length > 0 || auth === undefined ? undefined : { server, auth, path, encoding, secretType };
+  return found.length > 0 || auth === undefined || server === undefined
+    ? undefined
+    : { server, auth, path, encoding, secretType };
 }
 
 /** A block with its own certificates is always verified, also if the environment disables verification. */
@@ -73,15 +76,24 @@ export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }
 
-function serverProblems({ field, vaultAddresses }: BlockContext, server: VaultLocation['server']): string[] {
+function serverOf(
+  options: VaultServerOptions,
+  { field, vaultAddresses }: BlockContext,
+  problems: string[],
+): VaultServer | undefined {
+  if (options.addr === '') {
+    problems.push(`${field}.addr: must be specified`);
+    return undefined;
+  }
   try {
-    // Parsed also where no addresses are checked: a block that cannot be parsed has no key.
-    const { url } = parseServer(server);
-    const problem = vaultAddresses?.problem(url);
-    return problem === undefined ? [] : [`${field}.addr: ${problem}`];
+    const server = parseServer(options);
+    const problem = vaultAddresses?.problem(server.url);
+    if (problem !== undefined) problems.push(`${field}.addr: ${problem}`);
+    return server;
   } catch (error) {
     if (!(error instanceof VaultServerError)) throw error;
-    return [`${field}.${error.field}: ${error.problem}`];
+    problems.push(`${field}.${error.field}: ${error.problem}`);
+    return undefined;
   }
 }
 

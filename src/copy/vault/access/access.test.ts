@@ -24,9 +24,10 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import type { VaultSessions } from '../../../vault/session/sessions.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { LoginKey } from '../../model/keys.ts';
+import { parseServer } from '../../../vault/client/server.ts';
 
 const LOCATION: VaultLocation = {
-  server: { addr: 'https://v' },
+  server: parseServer({ addr: 'https://v' }),
   auth: {
     method: 'approle',
     mount: 'approle',
@@ -187,7 +188,7 @@ function scene(versionOf: () => string | undefined = () => undefined): { access:
 describe('the connection of a user', () => {
   it('the connection of a user is kept while its server and login stay the same', async () => {
     const { access, done } = scene();
-    const login = (): VaultLogin => ({ server: { addr: 'http://one' }, auth: tokenIn('t') });
+    const login = (): VaultLogin => ({ server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') });
     const first = await access.open(USER, login(), signal);
     assert.deepEqual(done, ['follow t', 'acquire http://one']);
     assert.equal(await access.open(USER, login(), signal), first);
@@ -200,9 +201,9 @@ describe('the connection of a user', () => {
   ] as const) {
     it(`the connection of a user is closed before the next one is opened when its ${what} has changed`, async () => {
       const { access, done } = scene();
-      await access.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
+      await access.open(USER, { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') }, signal);
       done.length = 0;
-      await access.open(USER, { server: { addr: server }, auth: tokenIn(auth) }, signal);
+      await access.open(USER, { server: parseServer({ addr: server }), auth: tokenIn(auth) }, signal);
       assert.deepEqual(done, [`follow ${auth}`, 'unfollow t', 'release http://one', `acquire ${server}`]);
       done.length = 0;
       access.close(USER);
@@ -212,7 +213,7 @@ describe('the connection of a user', () => {
 
   it('the connection of a user that is closed while it opens holds no session', async () => {
     const { access, done } = scene();
-    const opening = access.open(USER, { server: { addr: 'http://one' }, auth: tokenIn('t') }, signal);
+    const opening = access.open(USER, { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') }, signal);
     access.close(USER);
     await opening;
     assert.deepEqual(done, ['follow t', 'unfollow t', 'acquire http://one', 'release http://one']);
@@ -220,7 +221,7 @@ describe('the connection of a user', () => {
 
   it('the connection of a user for a single use follows no credential, and is closed after a failure', async () => {
     const { access, done } = scene();
-    const login = { server: { addr: 'http://one' }, auth: tokenIn('t') };
+    const login = { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') };
     await assert.rejects(
       access.once(login, signal, () => Promise.reject(new Error('no answer'))),
       /no answer/,
@@ -238,7 +239,7 @@ describe('the credential of a user', () => {
     it(`the credential of a user ${title}`, async () => {
       let version: string | undefined = 'v1';
       const { access } = scene(() => version);
-      await access.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
+      await access.open(USER, { server: parseServer({ addr: 'http://v' }), auth: tokenIn('t') }, signal);
       version = now;
       assert.equal(access.isOutdated(USER), isOutdated);
     });
@@ -246,7 +247,7 @@ describe('the credential of a user', () => {
 
   it('the credential of a user is outdated if its Secrets were not known when the user opened', async () => {
     const { access } = scene();
-    await access.open(USER, { server: { addr: 'http://v' }, auth: tokenIn('t') }, signal);
+    await access.open(USER, { server: parseServer({ addr: 'http://v' }), auth: tokenIn('t') }, signal);
     assert.equal(access.isOutdated(USER), true);
   });
 });

@@ -18,11 +18,12 @@ import { VaultLeases } from '../leases/leases.ts';
 import { VaultSources } from './sources.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../model/keys.ts';
+import { parseServer } from '../../../vault/client/server.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/mirror');
 const LOCATION: VaultLocation = {
   // No server listens there.
-  server: { addr: 'http://127.0.0.1:1' },
+  server: parseServer({ addr: 'http://127.0.0.1:1' }),
   auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
   path: 'secret/data/app',
   encoding: 'plain',
