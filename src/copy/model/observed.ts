@@ -73,15 +73,16 @@ const MAX_OWNERS = 4096;
 /** Data keys that are longer together are replaced by their digest. */
 const MAX_KEYS = 1024;
 
-type Place = Pick<ObjectName, 'namespace' | 'name'>;
-
 /** The value of `PLACE_ANNOTATION`. */
-export function placeText({ namespace, name }: Place): string {
+export function placeText({ namespace, name }: Pick<ObjectName, 'namespace' | 'name'>): string {
   return `${namespace}/${name}`;
 }
 
-/** The last annotations with a place, because one decision reads them twenty times. */
-let lastRead: { readonly slot: Slot; readonly annotations: Texts } | undefined;
+/** A namespace of an index: the strings and values that its objects share. */
+export interface KeptIn {
+  readonly name: string;
+  readonly lists: KeyLists;
+}
 
 /**
  * An object of an index, with the bits of the feeds that confirm it.
@@ -100,8 +101,8 @@ export class Slot implements Observed {
   readonly ownLabels: readonly string[];
   readonly ownAnnotations: readonly string[];
   readonly #annotations: Texts;
-  readonly #namespace: string | undefined;
-  readonly #name: string | undefined;
+  readonly #keptIn: KeptIn | undefined;
+  readonly #name: string;
   // Rare: with `declare`, an object without them has no room for them.
   declare readonly generation?: number;
   declare readonly owners?: string;
@@ -109,11 +110,11 @@ export class Slot implements Observed {
   declare readonly trimmed?: true;
   declare readonly full?: true;
 
-  /** @param place of an object that is kept: the strings that its index has anyway */
-  constructor(meta: ObjectMeta, { lists, isRead, isCustom = false }: ObserveOptions, place: Place | undefined) {
+  /** @param keptIn `undefined`: no index keeps it @param name the string that the index has anyway */
+  constructor(meta: ObjectMeta, { lists, isRead, isCustom = false }: ObserveOptions, keptIn?: KeptIn, name = '') {
     const { annotations: all = NONE, ownerReferences = [] } = meta;
     const { ownKeys, ownLabels, ownAnnotations, ownImmutable } = ownFields(meta.managedFields);
-    const isPlaced = place !== undefined && all[PLACE_ANNOTATION] === placeText(place);
+    const isPlaced = keptIn !== undefined && all[PLACE_ANNOTATION] === placeText({ namespace: keptIn.name, name });
     const labels = keptOf(meta.labels ?? NONE, isRead && (() => false), lists);
     const annotations = keptOf(all, isRead, lists, isPlaced ? PLACE_ANNOTATION : undefined);
     this.uid = meta.uid;
@@ -125,8 +126,8 @@ export class Slot implements Observed {
     this.ownLabels = lists?.share(ownLabels) ?? ownLabels;
     this.ownAnnotations = lists?.share(ownAnnotations) ?? ownAnnotations;
     this.#annotations = annotations.kept;
-    this.#namespace = isPlaced ? place.namespace : undefined;
-    this.#name = isPlaced ? place.name : undefined;
+    this.#keptIn = isPlaced ? keptIn : undefined;
+    this.#name = name;
     if (isCustom) this.generation = meta.generation ?? 0;
     if (ownerReferences.length > 0) this.owners = ownersText(ownerReferences);
     if (ownImmutable === true) this.ownImmutable = true;
@@ -135,19 +136,19 @@ export class Slot implements Observed {
   }
 
   get annotations(): Texts {
-    const [namespace, name] = [this.#namespace, this.#name];
-    if (namespace === undefined || name === undefined) return this.#annotations;
-    if (lastRead?.slot !== this) {
-      const annotations = { ...this.#annotations, [PLACE_ANNOTATION]: placeText({ namespace, name }) };
-      lastRead = { slot: this, annotations };
+    if (this.#keptIn === undefined) return this.#annotations;
+    const { name: namespace, lists } = this.#keptIn;
+    if (lists.lastRead?.slot !== this) {
+      const annotations = { ...this.#annotations, [PLACE_ANNOTATION]: placeText({ namespace, name: this.#name }) };
+      lists.lastRead = { slot: this, annotations };
     }
-    return lastRead.annotations;
+    return lists.lastRead.annotations;
   }
 }
 
 /** The stored part of an object's metadata. */
 export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observed {
-  return new Slot(meta, options, undefined);
+  return new Slot(meta, options);
 }
 
 /**
@@ -313,6 +314,8 @@ export class KeyLists {
   readonly #short = new Map<string, string>();
   readonly #maps = new Map<string, object>();
   readonly #lists = new Map<string, readonly string[]>();
+  /** The last annotations with a place, because one decision reads them twenty times. */
+  lastRead: { readonly slot: Slot; readonly annotations: Texts } | undefined;
 
   /** The shared copy of a text: a list of namespaces on every copy. */
   text(value: string): string {

@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { OnObjectChange } from '../../engine/backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
-import { KeyLists, observe, type Observed, type ObserveOptions, Slot } from '../../model/observed.ts';
+import { type KeptIn, KeyLists, observe, type Observed, type ObserveOptions, Slot } from '../../model/observed.ts';
 
 /** The bit of one feed. */
 type FeedBit = number;
@@ -194,7 +194,9 @@ export class ObjectIndex {
   #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {
     const { namespace = '' } = meta;
     const path = `${namespace}/${meta.name}`;
-    const there = getOrCreate(this.#namespaces, namespace, () => ({ name: namespace, slots: new Map() }));
+    const there = getOrCreate(this.#namespaces, namespace, () => {
+      return { name: namespace, lists: this.#observing.lists, slots: new Map() };
+    });
     const before = there.slots.get(meta.name);
     if (before === undefined) {
       const slot = this.#set(there, meta, bit);
@@ -220,11 +222,11 @@ export class ObjectIndex {
     this.#onChange(this.#key(namespace, meta.name), before, after, initial, own);
   }
 
-  #set({ name: namespace, slots }: Namespace, meta: ObjectMeta, feeds: FeedBit): Slot {
-    const name = this.#observing.lists.text(meta.name);
-    const slot = new Slot(meta, this.#observing, { namespace, name });
+  #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit): Slot {
+    const name = there.lists.text(meta.name);
+    const slot = new Slot(meta, this.#observing, there, name);
     slot.feeds = feeds;
-    slots.set(name, slot);
+    there.slots.set(name, slot);
     return slot;
   }
 
@@ -267,9 +269,8 @@ export class ObjectIndex {
   }
 }
 
-/** The objects of a namespace, by name. */
-interface Namespace {
-  readonly name: string;
+interface Namespace extends KeptIn {
+  /** Its objects, by name. */
   readonly slots: Map<string, Slot>;
 }
 
