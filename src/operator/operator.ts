@@ -42,8 +42,6 @@ export interface OperatorOptions {
   readonly management?: KubeApi | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Kinds that are replicated besides Secrets and ConfigMaps. */
-  readonly extraKinds?: readonly Kind[];
   /** @see ClusterOptions.onRollback */
   readonly onRollback: (what: string) => void;
 }
@@ -71,7 +69,7 @@ export class Operator {
   #leading = false;
 
   constructor(options: OperatorOptions) {
-    const { api, management, log, metrics, config, extraKinds = [] } = options;
+    const { api, management, log, metrics, config } = options;
     this.#options = options;
     this.#events = eventRecorder(api, config.leaderElect.identity, log, metrics);
     this.manager = new Manager({
@@ -86,7 +84,7 @@ export class Operator {
     });
     const { engine } = this.manager;
     const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
-    const kinds = [SECRET, CONFIG_MAP, ...extraKinds, ...entries.flatMap((entry) => entry.kinds ?? [])];
+    const kinds = [SECRET, CONFIG_MAP, ...entries.flatMap((entry) => entry.kinds ?? [])];
     const cluster = (this.#cluster = this.#addCluster(api, kinds));
     const { environment } = config.vault;
     const vault = engine.backends.add(
@@ -133,7 +131,6 @@ export class Operator {
         reach,
         onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       },
-      extraKinds,
       log,
       metrics,
       clock: systemClock,

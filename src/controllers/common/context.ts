@@ -43,8 +43,6 @@ export interface ControllerContext {
   readonly management: Cluster | undefined;
   readonly vault: VaultBackend;
   readonly scope: RuleScope;
-  /** Kinds that are replicated besides Secrets and ConfigMaps. */
-  readonly extraKinds: readonly Kind[];
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;

@@ -9,10 +9,13 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation, SUSPEND_ANNOTATION } from './rules/annotations.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
-import { ReplicatorRules } from './rules/rule-set.ts';
+import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',
+  get kinds() {
+    return Object.values(REPLICATED_KINDS);
+  },
   annotationReader: (config) => {
     const names = annotationNames(config.replicator.annotationsPrefix);
     return (annotation) => annotation === SUSPEND_ANNOTATION || isReplicatorAnnotation(names, annotation);
@@ -47,11 +50,10 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
 }
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, clock, log, extraKinds } = context;
+  const { engine, cluster, clock, log } = context;
   const { api, namespaces, served } = cluster;
   const { createWithLabels, resyncPeriodMs } = context.config.replicator;
   const rules = new ReplicatorRules(context.scope, {
-    extraKinds,
     createWithLabels,
     observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
   });

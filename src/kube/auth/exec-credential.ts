@@ -51,14 +51,12 @@ interface Run {
 export class ExecPlugin {
   readonly #spec: ExecSpec;
   readonly #clock: Clock;
-  readonly #runLimitMs: number;
   #last: Run | undefined;
   #running: Promise<PluginCredential> | undefined;
 
-  constructor(spec: ExecSpec, clock: Clock, runLimitMs: number = RUN_LIMIT_MS) {
+  constructor(spec: ExecSpec, clock: Clock) {
     this.#spec = spec;
     this.#clock = clock;
-    this.#runLimitMs = runLimitMs;
   }
 
   get(): PluginCredential | Promise<PluginCredential> {
@@ -127,8 +125,8 @@ export class ExecPlugin {
       };
       const timer = this.#clock.setTimeout(() => {
         child.kill('SIGKILL');
-        end(this.#failure(`gave no answer within ${this.#runLimitMs} ms`));
-      }, this.#runLimitMs);
+        end(this.#failure(`gave no answer within ${RUN_LIMIT_MS} ms`));
+      }, RUN_LIMIT_MS);
       child.stdout.on('data', (piece: Buffer) => {
         size += piece.length;
         if (size <= MAX_OUTPUT) output.push(piece);

@@ -30,6 +30,8 @@ export interface WatchStreamOptions {
 
 /** Longest silence of a stream without bookmarks, ms: above every `timeoutSeconds` that we request. */
 const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
+/** A longer line is an error, to limit memory. An object in etcd has at most 1.5 MB. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 export class WatchStream {
   /** Monotonic, ms. */
@@ -125,12 +127,6 @@ export function watchError(cluster: string, path: string, object: unknown): Erro
 export class LineSplitter {
   #rest: Buffer[] = [];
   #restBytes = 0;
-  readonly #maxLineBytes: number;
-
-  /** @param maxLineBytes a longer line is an error, to limit memory. An object in etcd has at most 1.5 MB. */
-  constructor(maxLineBytes = 16 * 1024 * 1024) {
-    this.#maxLineBytes = maxLineBytes;
-  }
 
   /**
    * Calls `onLine` for every line that `chunk` completes, without its newline. Empty lines are skipped.
@@ -153,8 +149,8 @@ export class LineSplitter {
     if (start < chunk.length) {
       const tail = chunk.subarray(start);
       this.#restBytes += tail.length;
-      if (this.#restBytes > this.#maxLineBytes) {
-        throw new RangeError(`a line of the stream is longer than ${this.#maxLineBytes} bytes`);
+      if (this.#restBytes > MAX_LINE_BYTES) {
+        throw new RangeError(`a line of the stream is longer than ${MAX_LINE_BYTES} bytes`);
       }
       this.#rest.push(tail);
     }

@@ -31,10 +31,7 @@ import type { VaultValues } from './values.ts';
 
 export interface VaultEntriesOptions {
   readonly clock: Clock;
-  /**
-   * Time limit of a read that may create credentials, ms: a database is slow to create a user. Default 60,000, as in Vault's own
-   * client.
-   */
+  /** Time limit of a read that may create credentials, ms: a database is slow to create a user. Default: that of other calls. */
   readonly credentialsTimeoutMs?: number | undefined;
 }
 
@@ -71,12 +68,10 @@ const UPDATE_ATTEMPTS = 5;
 const FORBIDDEN_MS = 600_000;
 /** How long a path that created credentials, when it was to be written, is not tried again. */
 const NOT_KV_MS = 600_000;
-const DEFAULT_CREDENTIALS_TIMEOUT_MS = 60_000;
 
 export class VaultEntries {
   readonly #session: VaultCaller;
-  readonly #clock: Clock;
-  readonly #credentialsTimeoutMs: number;
+  readonly #options: VaultEntriesOptions;
   readonly #mounts: Mounts;
   /** Metadata paths that a policy forbids. */
   readonly #forbidden = new Holds(FORBIDDEN_MS);
@@ -85,8 +80,7 @@ export class VaultEntries {
 
   constructor(session: VaultCaller, options: VaultEntriesOptions) {
     this.#session = session;
-    this.#clock = options.clock;
-    this.#credentialsTimeoutMs = options.credentialsTimeoutMs ?? DEFAULT_CREDENTIALS_TIMEOUT_MS;
+    this.#options = options;
     this.#mounts = new Mounts(session, options.clock);
   }
 
@@ -166,9 +160,9 @@ export class VaultEntries {
   }
 
   async #read(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
-    const askedAt = this.#clock.now();
+    const askedAt = this.#options.clock.now();
     const repeatable = entry.known && entry.mount.kind !== 'other';
-    const limit = repeatable ? {} : { timeoutMs: this.#credentialsTimeoutMs };
+    const limit = repeatable ? {} : { timeoutMs: this.#options.credentialsTimeoutMs };
     const { dataPath: path, mount } = entry;
     const request = { method: 'GET', path, mount: mount.path, repeatable, signal, ...limit } as const;
     try {
@@ -204,11 +198,11 @@ export class VaultEntries {
   }
 
   #isHeld(holds: Holds, path: string): boolean {
-    return holds.until(path) > this.#clock.monotonic();
+    return holds.until(path) > this.#options.clock.monotonic();
   }
 
   #hold(holds: Holds, path: string, ms: number): void {
-    const now = this.#clock.monotonic();
+    const now = this.#options.clock.monotonic();
     holds.sweep(now);
     holds.extend(path, now + ms);
   }
@@ -227,7 +221,7 @@ export class VaultEntries {
     if (path === undefined || this.#isHeld(this.#forbidden, path)) return undefined;
     try {
       const { data } = await this.#session.request({ method: 'GET', path, mount: entry.mount.path, signal });
-      return entryHead(data, this.#clock.now());
+      return entryHead(data, this.#options.clock.now());
     } catch (error) {
       if (isVaultError(error, 'notFound')) return MISSING;
       if (!isVaultError(error, 'permissionDenied')) throw error;

@@ -5,6 +5,7 @@ import { after, before, it } from 'node:test';
 
 import { clientOf } from '../../support/kube-client.ts';
 import { Operator } from '../../../src/operator/operator.ts';
+import { REPLICATED_KINDS } from '../../../src/controllers/replicator/rules/rule-set.ts';
 import { findControllerCommand } from '../../../src/config/commands.ts';
 import type { Kind } from '../../../src/copy/model/kind.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
@@ -41,13 +42,14 @@ before(async () => {
   const surroundings = { env: {}, hostname: 'test', uniqueId: 'test' };
   const config = findControllerCommand('replicator')?.configure([], surroundings);
   assert.ok(config !== undefined);
+  Object.assign(REPLICATED_KINDS, { settings: SETTINGS });
+  const runReplicators = Object.keys(REPLICATED_KINDS) as (keyof typeof REPLICATED_KINDS)[];
   operator = new Operator({
-    config,
+    config: { ...config, replicator: { ...config.replicator, runReplicators } },
     api,
     namespace: 'default',
     log: createLog({ level: 'error' }),
     metrics: createMetrics('test'),
-    extraKinds: [SETTINGS],
     onRollback: (what) => assert.fail(what),
   });
   await operator.open(stop.signal);

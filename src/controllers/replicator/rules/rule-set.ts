@@ -52,8 +52,6 @@ export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as con
 const STEP = 100;
 
 export interface ReplicatorRulesOptions {
-  /** Kinds besides those of `--run-replicators`. */
-  readonly extraKinds?: readonly Kind[];
   /** Labels for created objects. A command need not know them: copies that exist keep theirs. */
   readonly createWithLabels?: RuleSettings['createWithLabels'];
   /** The object in the cache. */
@@ -72,11 +70,11 @@ export class ReplicatorRules implements RuleSet {
   /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
-  constructor(scope: RuleScope, { extraKinds = [], createWithLabels = {}, observed }: ReplicatorRulesOptions) {
+  constructor(scope: RuleScope, { createWithLabels = {}, observed }: ReplicatorRulesOptions) {
     this.#scope = scope;
     this.#observed = observed;
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = scope.config.replicator;
-    this.kinds = [...runReplicators.map((kind) => REPLICATED_KINDS[kind]), ...extraKinds];
+    this.kinds = runReplicators.map((kind) => REPLICATED_KINDS[kind]);
     const patterns = new PatternCache('full');
     this.settings = { names: annotationNames(annotationsPrefix), allowAll, ignoreUnknown, createWithLabels, patterns };
     this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
