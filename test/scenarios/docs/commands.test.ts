@@ -31,7 +31,7 @@ const PAGES = [
 const TIMEOUT_MS = 60_000;
 
 /** The mark of a command that the page shows because it fails. A new policy takes a moment, so such a command must change nothing. */
-const REFUSED = / # refused$/;
+const REFUSED = / # (refused|not found: excluded)$/;
 /** What kubectl says then: a policy denies it, or there is no such object. */
 const REFUSAL = /ValidatingAdmissionPolicy '.+' .*denied request|\(NotFound\)/;
 

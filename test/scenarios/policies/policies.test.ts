@@ -275,6 +275,33 @@ describe('the policy that protects copies', () => {
     await assert.rejects(author.delete(pathOf('team-b', 'pushed')), /which only Keyferry changes/);
   });
 
+  it('the policy that protects copies lets nobody else mark an object as a copy, because Keyferry would delete it', async () => {
+    await secret('team-b', 'frozen');
+    const path = pathOf('team-b', 'frozen');
+    const annotations = { 'mirrors.kts.studio/owned-by': 'team-a/none', 'keyferry.dev/target': 'team-b/frozen' };
+    const forged = { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' }, annotations } };
+    await assert.rejects(author.patch(path, forged), /metadata.annotations: only Keyferry marks/);
+    for (const [key, value] of Object.entries({ ...annotations, 'k8s-replicator/replicated-by': 'team-a/shared' })) {
+      await assert.rejects(author.patch(path, { metadata: { annotations: { [key]: value } } }), /only Keyferry marks/);
+    }
+    await without('keyferry-protect-copies', async () => {
+      await succeeds(() => author.patch(path, forged), 'the forged marks');
+      await waitFor(async () => (await plane.api.find(path)) === undefined, { message: 'the deletion of the orphan' });
+    });
+  });
+
+  it('the policy that protects copies leaves an object with the label, and a clone of a copy, to its user', async () => {
+    await secret('team-b', 'labelled');
+    const path = pathOf('team-b', 'labelled');
+    await author.patch(path, { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });
+    await author.patch(path, { data: { password: 'eA==' } });
+    await author.delete(path);
+    const { metadata, ...copy } = await plane.api.get(pathOf('team-b', 'shared'));
+    const { labels, annotations } = metadata;
+    await author.create({ ...copy, metadata: { name: 'clone', namespace: 'team-b', labels, annotations } });
+    await author.delete(pathOf('team-b', 'clone'));
+  });
+
   it('the policy that protects copies does not hold up the deletion of a namespace', async () => {
     await plane.api.delete('/api/v1/namespaces/project-a-x');
     await waitFor(async () => (await plane.api.find('/api/v1/namespaces/project-a-x')) === undefined, {
