@@ -52,46 +52,40 @@ async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): P
 }
 
 /**
- * Runs a command on a cluster, and prints what it returns.
- * @returns its exit code
- * @throws KubeconfigError if no cluster is configured, and the errors of the command; a connection error or 401 is wrapped with the
- * address of the server and its origin
+ * The action of a command that reads a cluster: loads its code on demand, and prints what the command returns.
+ * @returns resolves to its exit code. Rejects with KubeconfigError if no cluster is configured, and with the errors of the command. A connection
+ * error or 401 is wrapped with the address of the server and its origin
  */
-async function onCluster(
-  { kubeconfig, context }: ClusterOptions,
-  command: (context: CommandContext) => Promise<CommandResult>,
-  signal = new AbortController().signal,
-): Promise<number> {
-  const [{ loadKubeconfig }, { HttpKubeApi }, { ConnectionError, isUnauthorized }] = await Promise.all([
-    import('../kube/auth/kubeconfig.ts'),
-    import('../kube/http.ts'),
-    import('../kube/errors.ts'),
-  ]);
-  const connection = await loadKubeconfig({ path: kubeconfig, context, env: process.env });
-  await using api = new HttpKubeApi(connection);
-  using progress = new Progress(process.stderr, process.env['TERM']);
-  try {
-    const { text, code } = await command({
-      api,
-      cluster: connection.server.host,
-      namespace: connection.namespace,
-      paint: paintFor(process.stdout),
-      progress,
-      now: () => Date.now(),
-      signal,
-      stdin: readStdin,
-      stdout,
-      stderr,
-    });
-    progress.end();
-    if (text !== '') stdout(text);
-    return code;
-  } catch (error) {
-    if (!(error instanceof ConnectionError) && !isUnauthorized(error)) throw error;
-    const { server, origin } = connection;
-    throw new Error(`cannot use the cluster at ${server.origin} (${origin}): ${error.message}`, { cause: error });
-  }
+function onCluster<Options extends ClusterOptions>(
+  load: () => Promise<(context: CommandContext, options: Options) => Promise<CommandResult>>,
+): (options: Options, signal?: AbortSignal) => Promise<number> {
+  return async (options, signal = new AbortController().signal) => {
+    const [command, { loadKubeconfig }, { HttpKubeApi }, { ConnectionError, isUnauthorized }] = await Promise.all([
+      load(),
+      import('../kube/auth/kubeconfig.ts'),
+      import('../kube/http.ts'),
+      import('../kube/errors.ts'),
+    ]);
+    const { kubeconfig: path, context } = options;
+    const connection = await loadKubeconfig({ path, context, env: process.env });
+    const { server, origin, namespace } = connection;
+    await using api = new HttpKubeApi(connection);
+    using progress = new Progress(process.stderr, process.env['TERM']);
+    const cluster = { api, cluster: server.host, namespace, now: () => Date.now(), signal };
+    const terminal = { paint: paintFor(process.stdout), progress, stdin: readStdin, stdout, stderr };
+    try {
+      const { text, code } = await command({ ...cluster, ...terminal }, options);
+      progress.end();
+      if (text !== '') stdout(text);
+      return code;
+    } catch (error) {
+      if (!(error instanceof ConnectionError) && !isUnauthorized(error)) throw error;
+      throw new Error(`cannot use the cluster at ${server.origin} (${origin}): ${error.message}`, { cause: error });
+    }
+  };
 }
+
+const showStatus = onCluster(async () => (await import('../commands/status.ts')).status);
 
 void runCli(
   {
@@ -105,25 +99,14 @@ void runCli(
         stdout(crds());
         return 0;
       },
-      status: async (options) => {
-        const { status } = await import('../commands/status.ts');
-        const show = async (signal?: AbortSignal): Promise<number> =>
-          await onCluster(options, async (context) => await status(context, options), signal);
-        // Without --watch a signal ends the process at once.
-        return await (options.watch ? untilInterrupted(show) : show());
-      },
-      plan: async (options) => {
-        const { planFiles } = await import('../commands/plan.ts');
-        return await onCluster(options, async (context) => await planFiles(context, options));
-      },
-      explain: async (options) => {
-        const { explain } = await import('../commands/explain.ts');
-        return await onCluster(options, async (context) => await explain(context, options));
-      },
-      migrate: async (options) => {
-        const { migrate } = await import('../commands/migrate.ts');
-        return await onCluster(options, async (context) => await migrate(context, options));
-      },
+      // Without --watch a signal ends the process at once.
+      status: async (options) =>
+        await (options.watch
+          ? untilInterrupted(async (signal) => await showStatus(options, signal))
+          : showStatus(options)),
+      plan: onCluster(async () => (await import('../commands/plan.ts')).planFiles),
+      explain: onCluster(async () => (await import('../commands/explain.ts')).explain),
+      migrate: onCluster(async () => (await import('../commands/migrate.ts')).migrate),
       demo: async (options) => {
         const { runDemo } = await import('./demo.ts');
         return await runDemo(options);

@@ -1,39 +1,34 @@
 /**
  * The metrics of the original `mirrors` operator with the same names, so that dashboards and alerts keep working. Unlike in the
- * original, the series of a mirror are removed when the mirror is deleted.
- *
- * Invariant: `#series` contains exactly the label sets that were used for a mirror since it was last removed.
+ * original, the series of a mirror go when the mirror is deleted.
  */
-import type { Counter, Gauge, LabelValues, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
+import type { LabelValues, MetricRegistry, Sample } from '../../observe/metrics/metric-registry.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { DestinationType, SourceType } from './api.ts';
 
+const SYNCS = 'mirrors_sync_total';
+const NAMESPACES = 'mirrors_ns_current_count';
+const RENEWALS = 'mirrors_vault_lease_renew_ok_total';
+const FAILED_RENEWALS = 'mirrors_vault_lease_renew_error_total';
+
+interface Series {
+  readonly metric: string;
+  readonly labels: LabelValues<string>;
+  value: number;
+}
+
 export class MirrorMetrics {
-  readonly #sync: Counter<'mirror' | 'source_type' | 'destination_type'>;
-  readonly #namespaces: Gauge<'mirror' | 'source_type'>;
-  readonly #renewOk: Counter<'mirror' | 'vault'>;
-  readonly #renewError: Counter<'mirror' | 'vault' | 'http_code'>;
-  /** By mirror and series: removes the series. */
-  readonly #series = new Map<string, Map<string, () => void>>();
+  /** By mirror, then by metric and labels. */
+  readonly #series = new Map<string, Map<string, Series>>();
 
   constructor(registry: MetricRegistry) {
-    this.#sync = registry.counter('mirrors_sync_total', 'Successful syncs of a mirror.', [
-      'mirror',
-      'source_type',
-      'destination_type',
-    ]);
-    this.#namespaces = registry.gauge('mirrors_ns_current_count', 'Namespaces that a mirror matches.', [
-      'mirror',
-      'source_type',
-    ]);
-    this.#renewOk = registry.counter('mirrors_vault_lease_renew_ok_total', 'Vault leases renewed.', [
-      'mirror',
-      'vault',
-    ]);
-    this.#renewError = registry.counter(
-      'mirrors_vault_lease_renew_error_total',
-      'Vault leases that could not be renewed; http_code is - if there was no response.',
-      ['mirror', 'vault', 'http_code'],
-    );
+    const add = (type: 'counter' | 'gauge', metric: string, help: string, labels: readonly string[]): void =>
+      registry.derived(metric, help, ['mirror', ...labels], () => this.#samplesOf(metric), type);
+    add('counter', SYNCS, 'Successful syncs of a mirror.', ['source_type', 'destination_type']);
+    add('gauge', NAMESPACES, 'Namespaces that a mirror matches.', ['source_type']);
+    add('counter', RENEWALS, 'Vault leases renewed.', ['vault']);
+    const failed = 'Vault leases that could not be renewed; http_code is - if there was no response.';
+    add('counter', FAILED_RENEWALS, failed, ['vault', 'http_code']);
   }
 
   /**
@@ -46,40 +41,33 @@ export class MirrorMetrics {
     spec: { readonly sourceType: SourceType; readonly destinationType: DestinationType },
     namespaces: number,
   ): void {
-    const labels = { mirror, source_type: spec.sourceType };
-    this.#count(this.#sync, { ...labels, destination_type: spec.destinationType });
-    if (spec.destinationType !== 'namespaces') return;
-    this.#namespaces.set(labels, namespaces);
-    this.#keep(this.#namespaces, labels);
+    const { sourceType, destinationType } = spec;
+    this.#of(mirror, SYNCS, { source_type: sourceType, destination_type: destinationType }).value += 1;
+    if (destinationType === 'namespaces') this.#of(mirror, NAMESPACES, { source_type: sourceType }).value = namespaces;
   }
 
   /** @param vault its address */
   leaseRenewed(mirror: string, vault: string): void {
-    this.#count(this.#renewOk, { mirror, vault });
+    this.#of(mirror, RENEWALS, { vault }).value += 1;
   }
 
   /** @param httpCode `undefined` without a response */
   leaseRenewFailed(mirror: string, vault: string, httpCode: number | undefined): void {
-    this.#count(this.#renewError, { mirror, vault, http_code: httpCode === undefined ? '-' : String(httpCode) });
+    this.#of(mirror, FAILED_RENEWALS, { vault, http_code: String(httpCode ?? '-') }).value += 1;
   }
 
   /** Removes all series of a deleted mirror. */
   removeMirror(mirror: string): void {
-    for (const remove of this.#series.get(mirror)?.values() ?? []) remove();
     this.#series.delete(mirror);
   }
 
-  #count<L extends string>(counter: Counter<L | 'mirror'>, labels: LabelValues<L | 'mirror'>): void {
-    counter.inc(labels);
-    this.#keep(counter, labels);
+  #of(mirror: string, metric: string, labels: LabelValues<string>): Series {
+    const own = getOrCreate(this.#series, mirror, () => new Map());
+    const all = { mirror, ...labels };
+    return getOrCreate(own, JSON.stringify([metric, all]), () => ({ metric, labels: all, value: 0 }));
   }
 
-  /** The names of the labels are those of one metric, so the labels show the series. */
-  #keep<L extends string>(metric: Pick<Counter<L | 'mirror'>, 'remove'>, labels: LabelValues<L | 'mirror'>): void {
-    const series = this.#series.get(labels.mirror) ?? new Map<string, () => void>();
-    this.#series.set(
-      labels.mirror,
-      series.set(JSON.stringify(labels), () => metric.remove(labels)),
-    );
+  *#samplesOf(metric: string): Iterable<Sample<string>> {
+    for (const own of this.#series.values()) for (const one of own.values()) if (one.metric === metric) yield one;
   }
 }

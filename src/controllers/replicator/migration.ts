@@ -3,9 +3,13 @@ import type { ProgramFindings, MigrationContext, ProgramReader } from '../common
 import { annotationNames, isAnnotated } from './rules/annotations.ts';
 import { configSyncer } from './foreign/config-syncer.ts';
 import { foreignReader } from './foreign/foreign.ts';
-import { kubernetesReplicator } from './foreign/kubernetes-replicator.ts';
+import { kubernetesReplicator, mittwald } from './foreign/kubernetes-replicator.ts';
 import { reflector } from './foreign/reflector.ts';
+import type { Foreign } from './foreign/requests.ts';
 import { REPLICATOR_CONTROLLER } from './rules/rule-set.ts';
+
+/** Those whose annotations `keyferry migrate` turns into those of the replicator. */
+export const FOREIGN: readonly Foreign[] = [reflector, mittwald, configSyncer];
 
 const k8sReplicator: ProgramReader = {
   program: 'k8s-replicator',

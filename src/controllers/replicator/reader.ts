@@ -11,7 +11,7 @@ import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
 import { type AnnotationNames, isAnnotated, listItems } from './rules/annotations.ts';
 import { isFilled } from './rules/bookkeeping.ts';
-import { FOREIGN } from './foreign/programs.ts';
+import { FOREIGN } from './migration.ts';
 import { ForeignRequests } from './foreign/requests.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
 import { eventsOf } from './rules/rule-events.ts';

@@ -16,18 +16,21 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
-import { isReadMark, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
+import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
 import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, tenantState } from './rules/status.ts';
 import { CCM_CONTROLLER, CcmRules, type CcmRulesOptions, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
-import { type ActiveProgress, SyncSecretReconciler, watchSyncSecrets } from './sync-secret-reconciler.ts';
+import {
+  type ActiveProgress,
+  SyncSecretReconciler,
+  SYNC_SECRET_ENTRY,
+  watchSyncSecrets,
+} from './sync-secret-reconciler.ts';
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
-  kinds: [SYNC_SECRET],
-  hasTenants: true,
-  annotationReader: () => isReadMark,
+  ...SYNC_SECRET_ENTRY,
   create,
 };
 

@@ -9,19 +9,22 @@ import { SECRET } from '../../copy/model/kind.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { Deletions, finalizerStep } from '../common/rules/finalizer.ts';
-import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
-import { COPY_OF_SYNC_SECRET, isReadMark } from './rules/marks.ts';
+import { SYNC_SECRET_FINALIZER } from './api.ts';
+import { COPY_OF_SYNC_SECRET } from './rules/marks.ts';
 import { managerDuty, servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
-import { type ActiveProgress, SyncSecretReconciler, watchSyncSecrets } from './sync-secret-reconciler.ts';
+import {
+  type ActiveProgress,
+  SyncSecretReconciler,
+  SYNC_SECRET_ENTRY,
+  watchSyncSecrets,
+} from './sync-secret-reconciler.ts';
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
-  kinds: [SYNC_SECRET],
-  hasTenants: true,
-  annotationReader: () => isReadMark,
+  ...SYNC_SECRET_ENTRY,
   create,
   reader: async () => (await import('./reader.ts')).SyncSecretReader,
   programs: async () => [(await import('./migration.ts')).kubelbMigration],

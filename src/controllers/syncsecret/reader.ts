@@ -4,17 +4,10 @@
  */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { KeyLists, observe, type Observed } from '../../copy/model/observed.ts';
-import {
-  parseResourceKey,
-  type ResourceKey,
-  resourceKey,
-  ruleKey,
-  type RuleKey,
-  ruleName,
-} from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { KubeObject } from '../../kube/api.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
+import { RuleStore } from '../common/rules/rule-store.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { type RuleState, stateByCondition } from '../common/snapshot/status-report.ts';
@@ -28,7 +21,7 @@ import {
 } from './api.ts';
 import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './rules/marks.ts';
-import { ruleOf, type SyncSecretRule } from './rules/rule.ts';
+import { ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SYNC_SECRET.kind,
@@ -51,17 +44,26 @@ export class SyncSecretReader implements RuleReader {
   /** A manager serves SyncSecrets of this cluster. */
   #hasManager = false;
   readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
-  readonly #lists = new KeyLists();
-  /** All, by `<namespace>/<name>`. */
-  readonly #all = new Map<string, SyncSecretRule>();
+  /** All, under the keys of the manager. */
+  readonly #all: RuleStore<SyncSecretRule>;
   /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
   readonly #propagatedTo = new Set<string>();
 
   constructor({ inventory, scope }: ReaderContext) {
     this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
     this.#cluster = scope.cluster;
+    const lists = new KeyLists();
+    const all = (this.#all = new RuleStore({
+      controller: MANAGER_CONTROLLER,
+      toRule: (object) => ruleOf(object, lists),
+      versionOf: ruleVersion,
+      onChange: (_key, _initial, _before, rule) => {
+        if (rule?.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
+        this.#hasManager ||= rule !== undefined && isManaged(rule);
+      },
+    }));
     inventory.include(COLLECTION, (item) => {
-      this.#put(item);
+      all.put(item);
       const { namespace = '', name } = item.metadata;
       const key = resourceKey(scope.cluster, SYNC_SECRET.kind, namespace, name);
       inventory.objects.set(key, observe(item.metadata, SYNC_SECRET));
@@ -69,27 +71,17 @@ export class SyncSecretReader implements RuleReader {
     this.ruleSet = new ManagerRules(scope, {
       store: {
         get: (key) => {
-          const rule = this.#all.get(ruleName(key));
+          const rule = all.get(key);
           return rule !== undefined && isManaged(rule) ? rule : undefined;
         },
-        key: keyOf,
+        key: (namespace, name) => all.key(namespace, name),
       },
       isServed: () => true,
     });
   }
 
-  #put(item: KubeObject): void {
-    const rule = ruleOf(item, this.#lists);
-    this.#all.set(`${rule.metadata.namespace}/${rule.metadata.name}`, rule);
-    if (rule.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
-    this.#hasManager ||= isManaged(rule);
-  }
-
   *rules(): Iterable<RuleKey> {
-    for (const rule of this.#all.values()) {
-      const { namespace = '', name } = rule.metadata;
-      if (isManaged(rule)) yield keyOf(namespace, name);
-    }
+    for (const [key, rule] of this.#all.all()) if (isManaged(rule)) yield key;
   }
 
   /** The label offers a Secret to the synchronizer, of KubeLB or of Keyferry. */
@@ -101,7 +93,7 @@ export class SyncSecretReader implements RuleReader {
   /** What becomes of a SyncSecret whose Secret is not in this cluster, or has no name yet. */
   notesOf(object: ResourceKey): readonly string[] {
     const { kind, namespace, name } = parseResourceKey(object);
-    const rule = kind === SYNC_SECRET.kind ? this.#all.get(`${namespace}/${name}`) : undefined;
+    const rule = kind === SYNC_SECRET.kind ? this.#all.get(this.#all.key(namespace, name)) : undefined;
     if (rule === undefined || isManaged(rule)) return [];
     const { propagated } = rule;
     if (propagated !== undefined)
@@ -124,11 +116,11 @@ export class SyncSecretReader implements RuleReader {
   }
 
   *list({ inventory }: Snapshot): Iterable<ListedRule> {
-    for (const rule of this.#all.values()) {
+    for (const [key, rule] of this.#all.all()) {
       const { namespace = '', name, uid } = rule.metadata;
       const state = stateOf(rule);
       yield {
-        key: keyOf(namespace, name),
+        key,
         kind: SYNC_SECRET.kind,
         namespace,
         name,
@@ -173,13 +165,9 @@ export class SyncSecretReader implements RuleReader {
     if (claims.book.claims(owner, key) || !inventory.isListed(SYNC_SECRET.kind, namespace)) return undefined;
     const tenants = originPlace(observed);
     const whose = tenants === undefined ? '' : ` (of ${tenants} in tenant)`;
-    const what = this.#all.has(ruleName(owner)) ? 'was created again' : 'does not exist';
+    const what = this.#all.get(owner) !== undefined ? 'was created again' : 'does not exist';
     return { owner: ruleName(owner), why: `its SyncSecret${whose} ${what}` };
   }
-}
-
-function keyOf(namespace: string, name: string): RuleKey {
-  return ruleKey(MANAGER_CONTROLLER, namespace, name);
 }
 
 /**

@@ -14,7 +14,7 @@ import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { ControllerContext } from '../common/context.ts';
+import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { Deletions } from '../common/rules/finalizer.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
@@ -30,6 +30,7 @@ import {
   type SyncSecretStatus,
 } from './api.ts';
 import { SyncSecretMetrics } from './metrics.ts';
+import { isReadMark } from './rules/marks.ts';
 import { Pending } from './pending.ts';
 import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
 import { type RuleResult, type SyncState, terminatingState } from './rules/status.ts';
@@ -293,6 +294,13 @@ function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {
     a.phase === b.phase && a.observedGeneration === b.observedGeneration && sameConditions(a.conditions, b.conditions)
   );
 }
+
+/** What the entries of all controllers of SyncSecrets say. */
+export const SYNC_SECRET_ENTRY = {
+  kinds: [SYNC_SECRET],
+  hasTenants: true,
+  annotationReader: () => isReadMark,
+} satisfies Partial<ControllerEntry>;
 
 /** Watches all SyncSecrets of the cluster that the process runs in. @param isSource they are copied, and are not only targets */
 export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {

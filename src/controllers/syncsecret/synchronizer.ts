@@ -16,8 +16,7 @@ import { orAborted } from '../../runtime/abort.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
-import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
-import { isReadMark } from './rules/marks.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGINAL_FINALIZER } from './api.ts';
 import {
   isOfKubeLb,
   type SecretRule,
@@ -26,13 +25,11 @@ import {
   SYNCHRONIZER_CONTROLLER,
   SynchronizerRules,
 } from './rules/synchronizer-rule-set.ts';
-import { watchSyncSecrets } from './sync-secret-reconciler.ts';
+import { SYNC_SECRET_ENTRY, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
-  kinds: [SYNC_SECRET],
-  hasTenants: true,
-  annotationReader: () => isReadMark,
+  ...SYNC_SECRET_ENTRY,
   create,
 };
 

@@ -16,12 +16,10 @@ export type LabelValues<L extends string> = Readonly<Record<L, string>>;
 
 export interface Counter<L extends string> {
   inc(labels: LabelValues<L>, by?: number): void;
-  remove(labels: LabelValues<L>): void;
 }
 
 export interface Gauge<L extends string> {
   set(labels: LabelValues<L>, value: number): void;
-  remove(labels: LabelValues<L>): void;
 }
 
 export interface Histogram<L extends string> {

@@ -20,7 +20,7 @@ import { isVaultError } from '../../../vault/errors.ts';
 import { type EntryOutcome, makeValues } from './entry.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf } from '../request/external-secret.ts';
 import { SettingError, type Settings, settingsOf } from '../request/settings.ts';
-import { type Place, placesOf } from '../request/places.ts';
+import { type Place, placesOf } from '../store/store-spec.ts';
 import type { Problem } from '../request/requests.ts';
 import { found, problemOf, recreating, type Result, resultOf, WRONG_ANNOTATION, wrongSetting } from './result.ts';
 import type { Stores } from '../store/stores.ts';

@@ -1,12 +1,14 @@
-/** Reads a SecretStore or ClusterSecretStore of ESO: where its Vault is, how to log in, and which entry a key names. Pure. */
+/** Reads a SecretStore or ClusterSecretStore of ESO: where its Vault is, how to log in, and which entries the keys of an ExternalSecret name. Pure. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { VaultEnvironment } from '../../../config/vault-environment.ts';
 import type { VaultAuthRef, VaultSecretKey } from '../../../copy/vault/locations.ts';
 import type { VaultServerOptions } from '../../../vault/client/server.ts';
 import { readSelector } from '../../../runtime/text/label-selector.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
 import { normalizePath, VaultPathError } from '../../../vault/path.ts';
 import type { SecretKeySelector, SecretStore, StoreCondition, VaultProvider } from '../api.ts';
-import type { ProblemReason, StoreRef } from '../request/requests.ts';
+import { type Problem, type ProblemReason, type StoreRef, userProblem, type WantedValue } from '../request/requests.ts';
+import type { WantedEntry } from '../run/entry.ts';
 
 /** Where the certificates of the server's issuer are. */
 export interface CaReference {
@@ -257,4 +259,44 @@ function normalized(path: string): string | undefined {
     if (!(error instanceof VaultPathError)) throw error;
     return undefined;
   }
+}
+
+/** A store, and all entries that are wanted there, by path. */
+export interface Place {
+  readonly store: VaultStore;
+  readonly entries: ReadonlyMap<string, WantedEntry>;
+}
+
+export interface Places {
+  readonly places: readonly Place[];
+  readonly problems: readonly Problem[];
+}
+
+/** Finds the entries of an ExternalSecret: the server, login and path of each value. @param storeOf throws StoreError */
+export function placesOf(wanted: readonly WantedValue[], storeOf: (ref: StoreRef) => VaultStore): Places {
+  type Entries = Map<string, WantedEntry & { values: WantedValue[] }>;
+  const places = new Map<string, Place & { readonly entries: Entries }>();
+  const problems: Problem[] = [];
+  for (const value of wanted) {
+    const { field, key, store: ref } = value;
+    try {
+      const store = storeOf(ref);
+      const path = entryPathOf(key, store);
+      const { entries } = getOrCreate(places, store.name, () => ({ store, entries: new Map() }));
+      getOrCreate(entries, path, () => ({ path, version: store.version, values: [] })).values.push(value);
+    } catch (error) {
+      if (error instanceof EntryPathError) {
+        problems.push(userProblem('ErrorCreating', `${field}.remoteRef.key`, error.message));
+      } else if (error instanceof StoreError) {
+        const { reason, message, fault } = error;
+        problems.push({ reason, field: `${ref.kind} ${ref.name}`, message, fault });
+      } else throw error;
+    }
+  }
+  return { places: [...places.values()], problems: once(problems) };
+}
+
+/** A store that cannot be used is one problem, and not one for each of its values. */
+function once(problems: readonly Problem[]): Problem[] {
+  return [...new Map(problems.map((problem) => [`${problem.field} ${problem.message}`, problem])).values()];
 }

@@ -1,7 +1,6 @@
 /** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
 import { EVERYWHERE } from '../rules/namespace-lists.ts';
-import type { Foreign, ForeignSource, Remark } from './requests.ts';
-import { selectorText } from './selectors.ts';
+import { type Foreign, type ForeignSource, type Remark, selectorText } from './requests.ts';
 
 const PREFIX = 'kubed.appscode.com/';
 const NAMES = {

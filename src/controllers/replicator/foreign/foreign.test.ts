@@ -6,7 +6,7 @@ import type { ReadingConfig } from '../../../config/config.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import type { MigrationContext } from '../../common/migration.ts';
 import { foreignReader } from './foreign.ts';
-import { FOREIGN } from './programs.ts';
+import { FOREIGN } from '../migration.ts';
 import { ForeignRequests } from './requests.ts';
 
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';

@@ -4,8 +4,7 @@ import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { foreignReader } from './foreign.ts';
 import type { Finding, ProgramReader } from '../../common/migration.ts';
-import { type Foreign, type ForeignSource, namespaceList, type Remark } from './requests.ts';
-import { selectorText } from './selectors.ts';
+import { type Foreign, type ForeignSource, namespaceList, type Remark, selectorText } from './requests.ts';
 import { listerOf } from '../../common/snapshot/inventory.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 

@@ -2,8 +2,7 @@
 import type { Annotations } from '../rules/annotations.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { EVERYWHERE, intersection } from '../rules/namespace-lists.ts';
-import { type Foreign, type ForeignSource, namespaceList, type Remark } from './requests.ts';
-import { selectorText } from './selectors.ts';
+import { type Foreign, type ForeignSource, namespaceList, type Remark, selectorText } from './requests.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';
 const NAMES = {

@@ -8,6 +8,7 @@ import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../.
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
 import type { ProgramReader, FindingVerdict } from '../../common/migration.ts';
+import { selectorObject } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 
 /** What one object requests of the other program. */
@@ -156,4 +157,20 @@ export function namespaceList(text: string, patterns: PatternCache): NamespaceLi
     else if (!items.includes(own)) items.push(own);
   }
   return { items, invalid };
+}
+
+/**
+ * What a finding says of an annotation that selects namespaces by their labels. Annotations of Keyferry cannot, but a SecretMirror can.
+ * @param name of the annotation
+ * @param selectors the namespaces have the labels of all
+ */
+export function selectorText(name: string, ...selectors: readonly string[]): string {
+  const why = `${name}: annotations of Keyferry select namespaces by their names, not by labels`;
+  try {
+    const selector = JSON.stringify(selectorObject(selectors.join(',')));
+    return `${why}; write a SecretMirror with spec.destination.namespaceSelector ${selector} in place of the copies, or stay with annotations`;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return `${why}, and the selector is invalid (${error.message})`;
+  }
 }

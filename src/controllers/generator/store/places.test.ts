@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VaultProvider } from '../api.ts';
-import { type Places, placesOf } from './places.ts';
-import type { StoreRef, WantedValue } from './requests.ts';
+import type { StoreRef, WantedValue } from '../request/requests.ts';
 import {
   environmentStore,
+  type Places,
+  placesOf,
   type StoreSpec,
   type StoreUser,
   type VaultStore,
   vaultStoreOf,
-} from '../store/store-spec.ts';
+} from './store-spec.ts';
 
 const USER: StoreUser = { namespace: 'dev', labels: {}, matches: () => false, mayGetApiTokens: () => false };
 
