@@ -428,7 +428,7 @@ describe('as the replacement of an original', () => {
   const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
     cli(argv, found, runCli, [path, 'node']);
 
-  it('a link with the name of an original is the command for it, with or without flags', async () => {
+  it('a program that is started under the name of an original, by a link, runs the command that replaces it, with or without flags', async () => {
     const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
     for (const [path, argv, command] of [
       ['/manager', chart, 'mirrors'],

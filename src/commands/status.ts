@@ -83,7 +83,7 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
         );
         before = found.report;
       } catch (error) {
-        // Content is read where metadata do not decide, and the server may be gone.
+        // A report also reads content, where metadata do not decide, so a later one fails while the server is gone.
         if (before === undefined || !(error instanceof ConnectionError || error instanceof ApiError)) throw error;
         problem ??= error.message;
       }

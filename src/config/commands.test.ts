@@ -124,7 +124,7 @@ describe('every command', () => {
     assert.equal(configure('syncsecret-manager', [], { [variable]: 'team=a' }).kube.namespaceSelector, undefined);
   });
 
-  it('every command reads labels and consents of the namespaces that a label selects', () => {
+  it('where a label selects the served namespaces, limits may be selectors, and consent may be required', () => {
     const flags = ['--namespace-selector=team=a', '--require-consent', '--source-namespaces=selector:b'];
     const { limits } = configure('run', flags);
     assert.deepEqual([limits.requireConsent, limits.sourceNamespaces], [true, { selector: 'b' }]);

@@ -77,7 +77,7 @@ describe('the keys of labels and annotations that travel', () => {
 });
 
 describe('syncsecret-ccm', () => {
-  it('has the defaults of the CCM of KubeLB', () => {
+  it('syncsecret-ccm has the defaults of the CCM of KubeLB', () => {
     const config = ccm();
     const expected: Partial<Config> = {
       controllers: ['syncsecret-ccm'],
@@ -192,7 +192,7 @@ it('without $HOME the kubeconfig of the management cluster must be named', () =>
 describe('syncsecret-manager', () => {
   const manager = (...argv: readonly string[]): Config => configure('syncsecret-manager', argv);
 
-  it('has the defaults of the manager of KubeLB', () => {
+  it('syncsecret-manager has the defaults of the manager of KubeLB', () => {
     const config = manager();
     assert.deepEqual(config.controllers, ['syncsecret-manager']);
     assert.deepEqual(config.metricsAddress, at('metrics-addr', 9443));

@@ -73,7 +73,7 @@ export function lacksNamespace({ inventory }: Snapshot, namespace: string): bool
 }
 
 /**
- * Without any Secret, rules of their own kinds are known by their own status.
+ * Rules with a kind of their own have a status, so one such kind is enough where no Secret may be listed.
  * @throws Error if neither Secrets nor any kind of rules could be listed
  */
 export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint = ''): void {

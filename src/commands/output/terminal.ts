@@ -1,6 +1,6 @@
 /**
- * What a command shows on a terminal alone: styles, and what it does now, as one line on standard error that goes away. The operator loads this
- * file, too.
+ * What a command shows only on a terminal: styles, and one line on standard error that says what the command is doing, and goes away. The operator
+ * loads this file, too.
  */
 import { styleText } from 'node:util';
 import type { Lister } from '../../controllers/common/snapshot/inventory.ts';

@@ -68,7 +68,7 @@ export async function statusReport(
   const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
   const orphans = (await orphansIn(snapshot))
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
-    // One without a readable mark belongs to the namespace that it is in.
+    // An orphan without a readable mark belongs to the namespace that it is in.
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
   const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];

@@ -169,7 +169,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
     return sent;
   }
 
-  it('stays until the claim of this version was tried', async () => {
+  it('the finalizer of KubeLB stays until the claim of the present version of the Secret was tried', async () => {
     assert.equal(await requests(undefined, 'never'), 0);
     assert.equal(await requests(SYNCED, 'never'), 0);
     assert.equal(await requests(SYNCED, 'before'), 0);

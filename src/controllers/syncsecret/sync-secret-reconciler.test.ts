@@ -149,13 +149,13 @@ class Scene {
 }
 
 describe('a SyncSecret that is being deleted', () => {
-  it('loses finalizer and marks at once when its copy is gone', async () => {
+  it('a SyncSecret that is being deleted loses finalizer and marks at once when its copy is gone', async () => {
     const scene = new Scene({ isMarked: true });
     assert.equal(await scene.update(RELEASED), undefined);
     assert.deepEqual(scene.calls, [`finalizer ${MARK}`]);
   });
 
-  it('says what it waits for if that lasts, and is asked again at the time limit', async () => {
+  it('a SyncSecret that is being deleted says what it waits for if that lasts, and is asked again at the time limit', async () => {
     const scene = new Scene();
     const { requeueAfterMs = LIMIT_MS } = (await scene.update(RELEASED, waiting)) ?? {};
     assert.ok(requeueAfterMs < SOON_MS);
@@ -165,7 +165,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted; a finalizer']);
   });
 
-  it('loses its finalizer at the time limit, with an event', async () => {
+  it('a SyncSecret that is being deleted loses its finalizer at the time limit, with an event', async () => {
     const scene = new Scene();
     await scene.update(PENDING);
     scene.now += LIMIT_MS;
@@ -176,7 +176,7 @@ describe('a SyncSecret that is being deleted', () => {
     ]);
   });
 
-  it('says that its cluster cannot be used, and waits as long as any other', async () => {
+  it('a SyncSecret that is being deleted says that its cluster cannot be used, and waits as long as any other', async () => {
     const scene = new Scene({ unreachable: down });
     await scene.update(PENDING);
     scene.now += SOON_MS;
@@ -184,7 +184,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.calls, [`status Terminating: SyncSecret is being deleted; ${down.message}`]);
   });
 
-  it('names no webhook', async () => {
+  it('the status and the event of a SyncSecret that is being deleted name no webhook', async () => {
     const scene = new Scene();
     for (const ms of [0, SOON_MS, LIMIT_MS]) {
       scene.now += ms;
@@ -195,7 +195,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.match(scene.calls[1] ?? '', /Last state: a webhook refused it$/);
   });
 
-  it('does not wait longer because its status cannot be written', async () => {
+  it('a SyncSecret that is being deleted does not wait longer because its status cannot be written', async () => {
     const scene = new Scene({ statusError: forbidden });
     await scene.update(waiting);
     scene.now += SOON_MS;
@@ -210,7 +210,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.warnings, [], 'the permissions of KubeLB do not include the status');
   });
 
-  it('logs why its status cannot be written, unless that is forbidden', async () => {
+  it('it is logged why the status of a SyncSecret that is being deleted cannot be written, unless that is forbidden', async () => {
     const scene = new Scene({ statusError: new Error('the connection was closed') });
     await scene.update(waiting);
     scene.now += SOON_MS;
@@ -218,7 +218,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.warnings, ['the status of a SyncSecret that is being deleted cannot be written']);
   });
 
-  it('says so while only the finalizer of another client holds it, with no second event', async () => {
+  it('a SyncSecret says that it is being deleted while only the finalizer of another client holds it, with no second event', async () => {
     const scene = new Scene({ finalizers: ['example.com/other'] });
     await scene.update(waiting);
     assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted']);

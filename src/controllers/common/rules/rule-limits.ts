@@ -86,7 +86,7 @@ export class RuleLimits {
     for (const account of this.#accounts.values()) this.#check(account);
   }
 
-  /** Calls `onChange` for the rules whose answer would be another one now. */
+  /** Calls `onChange` for each rule that was admitted and would be refused now, or the other way round. */
   #check(account: Account | undefined): void {
     const { limit } = this;
     if (account === undefined || (account.total <= limit && !account.isCrowded)) return;

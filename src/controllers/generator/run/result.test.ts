@@ -165,7 +165,7 @@ test('a value that somebody else wrote changes the text, also under the same num
   assert.notEqual(textOf(recreated), textOf(made));
 });
 
-test('what was known of the versions survives failures, findings and mistakes of the author', () => {
+test('a result keeps the versions that are known of entries: after a failure, when ESO has read the values, and after a mistake of the author', () => {
   const made = readBack(
     resultOf(run(Array.from({ length: 12 }, (_, index) => state(`kv/${index}`, undefined, true))), undefined),
   );

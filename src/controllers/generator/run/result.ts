@@ -76,17 +76,17 @@ function troubleOf({ reason }: Problem, problems: readonly Problem[]): Pick<Resu
   return { reason, message: clipped(isOriginal ? `While putting the random value: ${texts}` : texts, MAX_MESSAGE) };
 }
 
-/** A setting of the author is wrong. */
+/** The result of a setting that is wrong: a mistake of the author. */
 export function wrongSetting(message: string, before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'ErrorAnnotation', message: clipped(message, MAX_MESSAGE) };
 }
 
-/** A value that was put into Vault is not there any more. */
+/** The result while a value is missing that was put into Vault before. The value is made again. */
 export function recreating(before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'Recreating', message: RECREATING };
 }
 
-/** ESO has read the values. A result that says so stays. */
+/** The result once ESO has read the values. A result that says so already stays. */
 export function found(before: Result | undefined): Result {
   if (before?.created === true) return before;
   return { ...kept(before), created: true, reason: 'Exists', message: FOUND };
@@ -195,7 +195,7 @@ export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'
   if (missing !== undefined) return failed(missing.message, missing.fault);
   if (isVaultError(error)) {
     const { kind, reason, addr, path, transient } = error;
-    // Which call fails first while the server is down differs from try to try, and the message must not.
+    // While the server is down, another call may fail first in each try. The message must stay the same, so it names no call.
     const call = path === undefined || transient ? '' : `${path}: `;
     return failed(UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`, vaultFault(error, auth));
   }

@@ -53,7 +53,7 @@ export class Writes {
   }
 
   /**
-   * Tells the result to people, but not to ESO: as the condition, and as an event, which repeated writes do not repeat.
+   * Tells people the result, by the condition and one event. The annotation, whose change makes ESO read again, is not written.
    * @returns the rule after that @throws as `result`
    */
   async announce(job: Job, result: Result): Promise<ExternalSecretRule> {

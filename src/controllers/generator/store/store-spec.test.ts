@@ -30,7 +30,7 @@ function refused(call: () => unknown): string {
   return text;
 }
 
-test('server, mount and version are those of the store', () => {
+test('the server, the mount and the version of a value are those that its store names', () => {
   assert.deepEqual(storeOf({}), {
     name: 'SecretStore/vault',
     server: { addr: 'https://vault:8200' },

@@ -28,7 +28,7 @@ export interface StoreMount {
 
 /** A store, as one namespace may use it. */
 export interface VaultStore extends StoreMount {
-  /** `SecretStore/vault-backend`; `environment` where the environment is in the place of all stores. */
+  /** `SecretStore/vault-backend`; or `environment`, which replaces all stores where stores may not be listed. */
   readonly name: string;
   readonly server: VaultServerOptions;
   readonly ca: CaReference | undefined;
@@ -46,7 +46,7 @@ export class StoreError extends Error {
   readonly reason: StoreProblemReason;
   readonly fault: Fault;
 
-  /** @param fault default: the author of the store or of its user */
+  /** @param fault who has to act. Default: whoever wrote the store or the ExternalSecret */
   constructor(reason: StoreProblemReason, message: string, fault: Fault = 'user') {
     super(message);
     this.reason = reason;

@@ -232,7 +232,7 @@ function stepOf(mirror: SecretMirror | undefined): FinalizerStep | undefined {
   return mirror && finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER);
 }
 
-/** Without its finalizer, too, a deleted mirror gives its copies back, as long as another finalizer holds the mirror. */
+/** A deleted mirror releases its copies also without its own finalizer, as long as that of another client holds the mirror. */
 function isEnding(step: FinalizerStep | undefined): boolean {
   return step === 'cleanup' || step === 'none';
 }

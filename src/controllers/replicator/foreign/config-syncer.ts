@@ -6,7 +6,7 @@ const PREFIX = 'kubed.appscode.com/';
 const NAMES = {
   sync: `${PREFIX}sync`,
   contexts: `${PREFIX}sync-contexts`,
-  /** Labels on a copy, and on a source at each start of the program: there they name the source itself. */
+  /** Labels on a copy that name its source. At each start the program also writes them on a source, where they name that source itself. */
   originName: `${PREFIX}origin.name`,
   originNamespace: `${PREFIX}origin.namespace`,
   originCluster: `${PREFIX}origin.cluster`,

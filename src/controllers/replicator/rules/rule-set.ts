@@ -186,7 +186,7 @@ export class ReplicatorRules implements RuleSet {
     if ('reason' in found) return { found, outOfReach };
     const demand = limits.demand(rule, place.namespace, rank, Math.max(found.size, targets.named));
     if (demand.isAdmitted) return { found, outOfReach, demand };
-    // New namespaces change the number of targets only through patterns: names already count.
+    // Only patterns let a new namespace add targets. The targets of names count already, also where their namespaces do not exist.
     this.#selections.set(rule, { ...selection, names: new Set() });
     const problem = `the annotated objects in namespace ${place.namespace} have more than ${limits.limit} targets in total; older objects take precedence`;
     return { found: illFormed(...targets.annotation, problem), outOfReach, demand };

@@ -48,7 +48,7 @@ describe('whose a namespace is', () => {
     ['tenant-b', 'unknown', 'unknown', 'unknown'],
   ];
   for (const [namespace, own, management, zone] of cases) {
-    it(`${namespace}, with the uids ${own} and ${management}: ${zone}`, () => {
+    it(`with the uids ${own} and ${management} of the clusters, the namespace ${namespace} is: ${zone}`, () => {
       assert.equal(zoneOf(namespace, own, management, NOBODYS), zone);
       assert.equal(
         zoneOf(namespace, own, management, () => true),
@@ -71,7 +71,7 @@ describe('the CCM', () => {
     ['a propagated copy', rule('n', { ...copied, ...propagated }), 'release', 'release', 'release'],
   ];
   for (const [title, object, ...duties] of cases) {
-    it(`does with ${title} in its own, a manager's and an unknown namespace: ${duties.join(', ')}`, () => {
+    it(`the duty of the CCM for ${title} in its own, a manager's and an unknown namespace: ${duties.join(', ')}`, () => {
       const zones = ['ccm', 'manager', 'unknown'] as const;
       assert.deepEqual(
         zones.map((zone) => ccmDuty(object, zone)),
@@ -92,7 +92,7 @@ describe('the manager', () => {
     ['a copy, whatever else it says', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
   ];
   for (const [title, object, served, other] of cases) {
-    it(`does with ${title} in a served and in another namespace: ${served}, ${other}`, () => {
+    it(`the duty of the manager for ${title} in a served and in another namespace: ${served}, ${other}`, () => {
       assert.equal(
         managerDuty(object, () => true),
         served,
@@ -101,7 +101,7 @@ describe('the manager', () => {
     });
   }
 
-  it('serves all namespaces, those of tenants beside a CCM in the process, or those that match whole', () => {
+  it('the manager serves all namespaces, those of tenants beside a CCM in the process, or those that match whole', () => {
     const names = ['app', 'tenant-a', 'my-tenant-a'];
     const served = (patterns: readonly string[], hasCcm = false): string[] =>
       names.filter(servedNamespaces(patterns, hasCcm));
@@ -111,7 +111,7 @@ describe('the manager', () => {
     assert.deepEqual(served(['app', 'my-.*'], true), ['app', 'my-tenant-a']);
   });
 
-  it('leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
+  it('the manager leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
     let now = 5;
     let present: SyncSecretRule | undefined;
     const rules = new ManagerRules(ruleScope(), {

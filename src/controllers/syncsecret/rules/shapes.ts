@@ -78,7 +78,7 @@ abstract class SyncShape<Of> implements Shape {
 /** What every write sets besides the metadata of a shape. */
 const ALWAYS_SET: ReadonlySet<string> = new Set([PLACE_ANNOTATION, SOURCE_VERSION_ANNOTATION]);
 
-/** No label or annotation of an object may stay that is not desired. */
+/** Removes the labels or annotations that an object has. The desired ones are set after that. */
 function absent(map: Readonly<Record<string, string>> = {}): FieldPatch {
   return Object.fromEntries(Object.keys(map).flatMap((key) => (ALWAYS_SET.has(key) ? [] : [[key, null]])));
 }

@@ -1,6 +1,6 @@
 /**
- * The labels and annotations that reach another object. A tenant writes them, and programs in the management cluster obey some, as that
- * which logs in at the address in `vault-addr`. No list of those is complete, so only keys travel that an administrator allows. CCM and
+ * The labels and annotations that reach another object. A tenant writes them, and programs in the management cluster obey some: one
+ * logs in at the address that `vault-addr` names. No list of those is complete, so only keys travel that an administrator allows. CCM and
  * manager both enforce it, because a tenant's token can write SyncSecrets without the CCM.
  */
 import type { SyncSecretConfig } from '../../../config/config.ts';
