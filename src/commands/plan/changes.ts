@@ -5,6 +5,7 @@ import { type Kind, SECRET } from '../../copy/model/kind.ts';
 import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { quoted } from '../../config/usage-error.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
+import { notString } from '../../kube/json.ts';
 import type { Listed } from '../../kube/list-each.ts';
 import { isDataKey } from '../../runtime/text/dns-names.ts';
 import { rfc3339 } from '../../runtime/text/texts.ts';
@@ -175,7 +176,7 @@ function appliedContent(kind: Kind, there: Fields, last: Fields, manifest: Manif
   const { object, where } = manifest;
   const type = object['type'] ?? there['type'];
   const immutable = object['immutable'] ?? there['immutable'];
-  if (type !== undefined && typeof type !== 'string') throw new ManifestError(`${where}: type is not a string`);
+  if (type !== undefined && typeof type !== 'string') throw new ManifestError(`${where}: type ${notString(type)}`);
   if (immutable !== undefined && typeof immutable !== 'boolean') {
     throw new ManifestError(`${where}: immutable is neither true nor false`);
   }

@@ -4,10 +4,12 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type ErrorCode, parseAllDocuments, type Tags } from 'yaml';
+import { type ErrorCode, parseAllDocuments } from 'yaml';
 import { quoted } from '../../config/usage-error.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
+import { notString } from '../../kube/json.ts';
 import { isDnsLabel, nameProblems } from '../../runtime/text/dns-names.ts';
+import { KUBECTL_YAML } from './kubectl-yaml.ts';
 
 const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
@@ -78,21 +80,6 @@ export class ManifestError extends Error {
 /** Limit of aliases that a document resolves: a few lines can expand to gigabytes. */
 const MAX_ALIASES = 1000;
 
-/**
- * YAML as kubectl reads it: version 1.1 (so that merge keys work and `yes` is true), but neither times nor numbers to the base
- * of 60.
- */
-const YAML = {
-  logLevel: 'silent',
-  version: '1.1',
-  customTags: (tags: Tags): Tags =>
-    tags.filter(
-      (tag) =>
-        typeof tag === 'string' ||
-        !(tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME')),
-    ),
-} as const;
-
 /** What the common mistakes are, by the code of the library. */
 const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape after \\',
@@ -111,7 +98,7 @@ const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
  * @throws ManifestError
  */
 export function parseManifests(text: string, label: string, kinds: ReadonlySet<string>): Manifest[] {
-  return [...parseAllDocuments(text, YAML)].flatMap((document, index) => {
+  return [...parseAllDocuments(text, KUBECTL_YAML)].flatMap((document, index) => {
     const where = `${label}, document ${index + 1}`;
     const [error] = document.errors;
     if (error !== undefined) {
@@ -173,7 +160,8 @@ function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean)
   const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
   if (typeof name !== 'string' || name === '') {
     const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
-    throw new ManifestError(`${where}: metadata.name is missing${generated}`);
+    const problem = name === undefined || name === null || name === '' ? 'is missing' : notString(name);
+    throw new ManifestError(`${where}: metadata.name ${problem}${generated}`);
   }
   const home = namespace === null || namespace === '' ? undefined : namespace;
   const problem =
@@ -196,7 +184,7 @@ function nameProblem(name: string, isUsed: boolean): string | undefined {
 }
 
 function namespaceProblem(field: string, name: unknown): string | undefined {
-  if (typeof name !== 'string') return `${field} is not a string`;
+  if (typeof name !== 'string') return `${field} ${notString(name)}`;
   if (isDnsLabel(name)) return undefined;
   return `${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`;
 }
@@ -215,7 +203,7 @@ export function stringsOf(value: unknown, where: string, field: string): Record<
   return Object.fromEntries(
     Object.entries(value).map(([key, text]) => {
       if (text === null) return [key, ''];
-      if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
+      if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} ${notString(text)}`);
       return [key, text];
     }),
   );

@@ -5,7 +5,6 @@ import { withReason } from '../../copy/model/cause.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import { isRecord } from '../../kube/json.ts';
 import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
@@ -19,13 +18,13 @@ import {
   NEVER_SYNCED,
   SECRET_MIRROR_KIND,
   SECRET_MIRRORS,
-  type SecretMirror,
   type VaultBlock,
 } from './api.ts';
 import { misreadPatterns, occursIn, selects } from '../common/namespaces/selection.ts';
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { kindOf, MirrorRules } from './rules/rule-set.ts';
 import { RETAIN_ANNOTATION } from './rules/shape.ts';
+import { specProblem } from './spec-form.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from './rules/spec.ts';
 
 const COLLECTION: RuleCollection = {
@@ -169,32 +168,4 @@ export class MirrorReader implements RuleReader {
 function vaultPlace(block: VaultBlock | undefined): string {
   const host = URL.parse(block?.addr ?? '')?.host ?? '?';
   return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;
-}
-
-function specProblem(spec: Readonly<Record<string, unknown>>): string | undefined {
-  for (const field of ['source', 'destination']) {
-    const value = spec[field] ?? {};
-    if (!isRecord(value) || Array.isArray(value)) return `spec.${field} is not an object`;
-    const notText = ['name', 'type', 'secretType'].find((name) => typeof (value[name] ?? '') !== 'string');
-    if (notText !== undefined) return `spec.${field}.${notText} is not a string`;
-  }
-  const { namespaces, excludedNamespaces, namespaceSelector } = (spec as SecretMirror['spec'])?.destination ?? {};
-  if (!isTexts(namespaces)) return 'spec.destination.namespaces is not a list of strings';
-  if (!isTexts(excludedNamespaces)) return 'spec.destination.excludedNamespaces is not a list of strings';
-  return isSelector(namespaceSelector ?? {}) ? undefined : 'spec.destination.namespaceSelector is not a label selector';
-}
-
-function isTexts(list: unknown): boolean {
-  return list === undefined || (Array.isArray(list) && list.every((item) => typeof item === 'string'));
-}
-
-function isSelector(selector: unknown): boolean {
-  if (!isRecord(selector)) return false;
-  const { matchLabels = {}, matchExpressions = [] } = selector;
-  if (!isRecord(matchLabels) || !isTexts(Object.values(matchLabels)) || !Array.isArray(matchExpressions)) return false;
-  return matchExpressions.every((one: unknown) => {
-    return (
-      isRecord(one) && typeof one['key'] === 'string' && typeof one['operator'] === 'string' && isTexts(one['values'])
-    );
-  });
 }
