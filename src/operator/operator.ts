@@ -194,13 +194,12 @@ export class Operator {
       isRead: readAnnotations(config),
       onRollback,
       onTrouble: (trouble) => this.#watchFailed(cluster, trouble),
-      onWrite: (target, verb, ok, claim) => {
+      onWrite: (target, verb, ok, rule) => {
         const { kind, namespace, name } = parseResourceKey(target);
         metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
         if (!ok) return;
         const where = isHome ? {} : { cluster };
-        const rule = claim === undefined ? {} : { rule: claim.owner.key };
-        log.info(`${verb}d`, { ...where, kind, namespace, name, ...rule });
+        log.info(`${verb}d`, { ...where, kind, namespace, name, ...(rule === undefined ? {} : { rule }) });
       },
     });
     return engine.backends.add(backend);

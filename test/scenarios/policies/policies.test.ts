@@ -287,6 +287,10 @@ describe('the policy that protects copies', () => {
     await without('keyferry-protect-copies', async () => {
       await succeeds(() => author.patch(path, forged), 'the forged marks');
       await waitFor(async () => (await plane.api.find(path)) === undefined, { message: 'the deletion of the orphan' });
+      // The log says whose copy it was by its mark.
+      await waitFor(() => operator?.output.includes('"rule":"mirrors:team-a/none"'), {
+        message: 'the rule in the log',
+      });
     });
   });
 

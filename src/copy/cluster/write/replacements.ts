@@ -15,7 +15,7 @@ import { ByteCache } from '../../../runtime/maps.ts';
 import type { Claim, DesiredObject } from '../../model/claim.ts';
 import type { Content } from '../../model/content.ts';
 import { failureOf } from '../../model/cause.ts';
-import type { ObjectKey } from '../../model/keys.ts';
+import type { ObjectKey, RuleKey } from '../../model/keys.ts';
 import type { KubeStore } from '../objects/store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../../model/observed.ts';
@@ -32,7 +32,7 @@ interface OldCopy {
   readonly immutable: boolean;
 }
 
-type OnCreate = (target: ObjectKey, verb: 'create', ok: boolean, claim: Claim | undefined) => void;
+type OnCreate = (target: ObjectKey, verb: 'create', ok: boolean, rule: RuleKey | undefined) => void;
 
 export class Replacements {
   readonly #store: KubeStore;
@@ -63,7 +63,7 @@ export class Replacements {
       await this.#writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {
-        if (!isNamespaceTerminating(error)) this.#onWrite(target, 'create', false, claim);
+        if (!isNamespaceTerminating(error)) this.#onWrite(target, 'create', false, claim.owner.key);
         throw error;
       }
     }

@@ -4,7 +4,7 @@ import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/ca
 import type { Entry } from '../../book/claim-book.ts';
 import type { Claim, Outcome } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
-import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
+import { parseResourceKey, type ObjectKey, type RuleKey } from '../../model/keys.ts';
 import { contentVersion, type Observed } from '../../model/observed.ts';
 import { winnerOf, isHandOver, outcomeOf } from '../../plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../plan/decide.ts';
@@ -40,7 +40,8 @@ export interface TargetReconcilerOptions extends FactSource {
   readonly sources: Sources;
   /** Whether objects in the namespace may be read and written. Default: in all. */
   readonly isServed?: ((namespace: string) => boolean) | undefined;
-  readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
+  /** `rule` asked for the target, or owned it: an orphan has the mark of a rule that is gone or no longer wants it. */
+  readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, rule: RuleKey | undefined) => void;
   /** A claim's outcome has changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
 }
@@ -151,7 +152,7 @@ export class TargetActions {
             })
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
-      onWrite(target, verb, true, claim);
+      onWrite(target, verb, true, claim.owner.key);
       // Before the memory is changed: where another object has the name now, storing it clears the memory of the old one.
       const kept = request.storeResponse(meta, true);
       const memory = this.#memory.edit(target);
@@ -169,7 +170,7 @@ export class TargetActions {
       if (verb === 'create') this.#replacements.forget(target);
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
     } catch (error) {
-      onWrite(target, verb, false, claim);
+      onWrite(target, verb, false, claim.owner.key);
       // After a transient error the server would not accept the old copy either.
       if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
         await this.#replacements.restore(target, error, signal);
@@ -255,16 +256,17 @@ export class TargetActions {
     const { observed } = facts;
     if (observed === undefined) return {};
     const claim = winnerOf(facts)?.claim;
+    const rule = claim?.owner.key ?? facts.markedBy;
     let gone: boolean;
     try {
       gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
-      onWrite(target, 'delete', false, claim);
+      onWrite(target, 'delete', false, rule);
       // It was changed, so it exists, and no old copy must be kept.
       if (isConflict(error)) this.#replacements.forget(target);
       return await this.#recover(error, action);
     }
-    onWrite(target, 'delete', true, claim);
+    onWrite(target, 'delete', true, rule);
     const memory = this.#memory.edit(target);
     memory.held = undefined;
     if (store.index.find(target) === undefined) {
