@@ -71,7 +71,7 @@ test('targets of rules in different namespaces take turns, whatever namespace th
   }
 });
 
-test('the slow work of a shape is done in steps before its target is decided', async () => {
+test('the slow work of a shape is done in steps before its target is decided, and again later if the source has changed', async () => {
   const backend = stubBackend('c');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
@@ -81,7 +81,7 @@ test('the slow work of a shape is done in steps before its target is decided', a
   const done: string[] = [];
   const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
     warmUp: () => {
-      const steps = left.shift();
+      const [steps] = left;
       return steps === undefined ? undefined : work(steps);
     },
   });
@@ -90,6 +90,7 @@ test('the slow work of a shape is done in steps before its target is decided', a
       done.push(`step, ${backend.reconciled.length} decided`);
       yield;
     }
+    left.shift();
   };
   const claims: readonly Claim[] = [{ owner, target: TARGET, mode: 'own', source: undefined, shape }];
   engine.claims.put(RULE, { owner, version: '1', claims, sources: [] });

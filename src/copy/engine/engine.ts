@@ -58,6 +58,8 @@ const UNCLAIMED_DELAY_MS = 500;
 /** A decision costs time for each claim on its target. Thousands of rules can claim one, so its changes are then decided together, this much later. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
+/** Until a target is tried again whose source changed during the slow work of a shape. */
+const WARM_UP_AGAIN_MS = 1000;
 const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end at a stop, ms. */
 const GRACE_MS = 100;
@@ -282,8 +284,11 @@ export class Engine implements ObjectEvents {
     await this.slices.pause();
     for (const { claim } of this.book.on(target)) {
       const work = (): Steps<void> | undefined => claim.shape.warmUp?.(this.backends.view(claim.source));
-      // Again, if the source has changed meanwhile.
-      for (let steps = work(); steps !== undefined; steps = work()) await this.slices.run(steps, signal);
+      const steps = work();
+      if (steps === undefined) continue;
+      await this.slices.run(steps, signal);
+      // The source has changed meanwhile. A source that always changes must not hold a worker.
+      if (work() !== undefined) return { requeueAfterMs: WARM_UP_AGAIN_MS };
     }
     this.cycles.visited(target);
     this.#running.set(target, since);
