@@ -1,9 +1,11 @@
 /** The mirrors controller: its parts, its watches, and what each of them wakes. */
 import { currencyReader } from '../../copy/cluster/watch/namespace-labels.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
+import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { AwaitedWatches, watchCopies } from '../common/awaited-watches.ts';
 import { apiInstalled, CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import {
@@ -22,7 +24,6 @@ import { MirrorMetrics } from './metrics.ts';
 import { createMirrorStore, type MirrorStore } from './rules/mirror-store.ts';
 import { MirrorRules } from './rules/rule-set.ts';
 import { isReadOfCopies } from './rules/shape.ts';
-import { WatchedCopies } from './watched-copies.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',
@@ -43,7 +44,7 @@ function create(context: ControllerContext): Controller {
   const mirrors: MirrorStore = createMirrorStore({
     // A SecretMirror wakes itself. At the start its source is listed with the other objects.
     onChange: (rule, initial) => {
-      if (mirrors.get(rule)?.spec?.source?.type === 'configmap') copies.watchConfigMaps();
+      if (mirrors.get(rule)?.spec?.source?.type === 'configmap') watchConfigMaps();
       engine.expectSources(rule, rules.sourcesOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     },
@@ -70,12 +71,18 @@ function create(context: ControllerContext): Controller {
   });
   const isCurrent = currencyReader(api, namespaces, cluster.served);
   const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent, log });
-  const copies = new WatchedCopies(cluster);
+  const watches = new AwaitedWatches();
+  let hasConfigMaps = false;
+  /** From the first mirror of a ConfigMap on. Without one, Keyferry needs no rights to ConfigMaps; without the rights, the mirrors report the refusal. */
+  const watchConfigMaps = (): void => {
+    if (!hasConfigMaps) watches.add(watchCopies(cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true));
+    hasConfigMaps = true;
+  };
   const reconciler = new MirrorReconciler(context, {
     ...parts,
     rules,
     vault,
-    synced: async () => await copies.listed(),
+    watches,
     isOutdated: changes.isOutdated,
   });
   return {
@@ -88,7 +95,7 @@ function create(context: ControllerContext): Controller {
     },
     open: () => {
       cluster.watchNamespaces(changes.add);
-      copies.open(watchMirrors(context, mirrors.sink));
+      watches.add(watchMirrors(context, mirrors.sink), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER));
     },
     stop: () => changes.stop(),
   };

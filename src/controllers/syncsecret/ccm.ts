@@ -71,7 +71,7 @@ function create(context: ControllerContext): Controller {
   };
   const open = (): void => {
     // A SyncSecret wakes itself.
-    reconciler.awaits(watchSyncSecrets(context, reconciler.store.sink));
+    reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
     const advice = 'grant `get` on the namespace kube-system';
     const until = 'until then copies without a SyncSecret are not deleted';
     const synced = new Promise<void>((resolve, reject) => {
@@ -79,7 +79,7 @@ function create(context: ControllerContext): Controller {
     });
     // Where an evaluation waits for the uid, it gets the error. Nobody may wait when a stop ends the reads.
     synced.catch(() => undefined);
-    reconciler.awaits({ synced });
+    reconciler.watches.add({ synced });
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
     // The management cluster may not answer for any time.
     identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);

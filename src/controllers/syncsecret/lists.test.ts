@@ -60,18 +60,22 @@ function contextOf(its = api): ControllerContext {
   return context as unknown as ControllerContext;
 }
 
+/** A watch that is listed as the test says. */
+function listing(synced: Situation['synced']): { readonly synced: Promise<unknown> } {
+  return {
+    get synced() {
+      return synced();
+    },
+  };
+}
+
 /** A reconciler with a SyncSecret. */
 function withObject<R extends ManagerReconciler | CcmReconciler>(
   reconciler: R,
   object: KubeObject,
   { synced }: Situation,
 ): R {
-  const awaited = {
-    get synced() {
-      return synced();
-    },
-  };
-  reconciler.awaits(awaited);
+  reconciler.watches.add(listing(synced));
   reconciler.store.put(object);
   return reconciler;
 }
@@ -81,7 +85,8 @@ function synchronizer({ synced, api: its = api }: Situation): {
   readonly rule: RuleKey;
   readonly secret: SecretRule;
 } {
-  const reconciler = new SynchronizerReconciler(contextOf(its), synced);
+  const reconciler = new SynchronizerReconciler(contextOf(its));
+  reconciler.watches.add(listing(synced));
   reconciler.secrets.put(leftSecret);
   const rule = reconciler.secrets.key('default', 'x');
   const secret = reconciler.secrets.get(rule);

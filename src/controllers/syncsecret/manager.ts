@@ -2,11 +2,11 @@
  * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What the SyncSecrets mean is in
  * `rules/sync-secret-rule-set.ts`.
  */
-import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { watchCopies } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { Deletions, finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
@@ -37,17 +37,10 @@ function create(context: ControllerContext): Controller {
   const { cluster } = context;
   const { index } = cluster.store(SECRET);
   const reconciler = new ManagerReconciler(context, (secret) => index.find(secret) !== undefined);
-  const secrets = {
-    collection: 'secrets',
-    scope: 'syncsecret',
-    path: '/api/v1/secrets',
-    labelSelector: `${COPY_LABEL}=${COPY_OF_SYNC_SECRET}`,
-    metadataOnly: true,
-    inPages: true,
-  };
   const open = (): void => {
-    // A SyncSecret wakes itself. A Secret wakes the same as any copy: see `Engine.objectChanged`.
-    reconciler.awaits(watchSyncSecrets(context, reconciler.store.sink), cluster.watch(secrets, index.feed().sink));
+    // A SyncSecret wakes itself.
+    reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
+    reconciler.watches.add(watchCopies(cluster, SECRET, 'syncsecret', COPY_OF_SYNC_SECRET));
   };
   return { reconciler, open };
 }
@@ -66,10 +59,7 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
     this.rules = new ManagerRules(scope, {
       store: this.store,
       isServed: servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER)),
-      leftDeletions: new Deletions({
-        deletionTimeoutMs: LEFT_LIMITS * deletionTimeoutMs,
-        monotonic: () => clock.monotonic(),
-      }),
+      leftDeletions: new Deletions(clock, LEFT_LIMITS * deletionTimeoutMs),
     });
   }
 

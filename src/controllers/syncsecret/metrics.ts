@@ -1,6 +1,7 @@
 /** The metrics of KubeLB's SyncSecret controllers with the same names, labels and buckets. */
 import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
 import type { Counter, Histogram, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
+import type { Clock } from '../../runtime/clock.ts';
 
 /** Seconds, as in KubeLB. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -10,10 +11,10 @@ export class SyncSecretMetrics {
   readonly #seconds: Histogram<'namespace'>;
   /** Start of each reconciliation under way, monotonic ms. */
   readonly #started = new Map<RuleKey, number>();
-  readonly #monotonic: () => number;
+  readonly #clock: Pick<Clock, 'monotonic'>;
 
   /** @param role as in the names of the metrics */
-  constructor(registry: MetricRegistry, role: 'ccm' | 'manager', monotonic: () => number) {
+  constructor(registry: MetricRegistry, role: 'ccm' | 'manager', clock: Pick<Clock, 'monotonic'>) {
     const name = `kubelb_${role}_sync_secret_reconcile`;
     this.#total = registry.counter(`${name}_total`, 'Reconciliations of SyncSecrets.', ['namespace', 'result']);
     this.#seconds = registry.histogram(
@@ -22,11 +23,11 @@ export class SyncSecretMetrics {
       ['namespace'],
       BUCKETS,
     );
-    this.#monotonic = monotonic;
+    this.#clock = clock;
   }
 
   started(rule: RuleKey): void {
-    if (!this.#started.has(rule)) this.#started.set(rule, this.#monotonic());
+    if (!this.#started.has(rule)) this.#started.set(rule, this.#clock.monotonic());
   }
 
   /** The result of the last `started`. Later calls do nothing until the next one. */
@@ -36,7 +37,7 @@ export class SyncSecretMetrics {
     this.#started.delete(rule);
     const namespace = namespaceOf(rule);
     this.#total.inc({ namespace, result });
-    this.#seconds.observe({ namespace }, (this.#monotonic() - started) / 1000);
+    this.#seconds.observe({ namespace }, (this.#clock.monotonic() - started) / 1000);
   }
 
   forget(rule: RuleKey): void {

@@ -12,8 +12,8 @@ import type { KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { AwaitedWatches } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { Deletions } from '../common/rules/finalizer.ts';
@@ -50,6 +50,8 @@ const STATUS_RETRY_MS = 5000;
 export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncSecretRules> implements RuleReconciler {
   abstract readonly rules: Rules;
   readonly store: RuleStore<SyncSecretRule>;
+  /** At least those of SyncSecrets and of their targets here. */
+  readonly watches = new AwaitedWatches();
   readonly getLive: RuleReconciler['getLive'];
   protected readonly context: ControllerContext;
   protected readonly metrics: SyncSecretMetrics;
@@ -59,15 +61,13 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   readonly #client: RuleClient;
   readonly #lists = new KeyLists();
   readonly #statuses: RuleStatuses<SyncSecretRule, SyncSecretStatus>;
-  readonly #awaited: { readonly synced: Promise<unknown> }[] = [];
 
   /** @param role as in the names of the controller, of its metrics, and of the source of its events */
   constructor(role: 'ccm' | 'manager', context: ControllerContext) {
     this.context = context;
     const { engine, cluster, clock, config } = context;
-    const monotonic = (): number => clock.monotonic();
-    this.#deletions = new Deletions({ deletionTimeoutMs: config.deletionTimeoutMs, monotonic });
-    this.metrics = new SyncSecretMetrics(context.metrics.registry, role, monotonic);
+    this.#deletions = new Deletions(clock, config.deletionTimeoutMs);
+    this.metrics = new SyncSecretMetrics(context.metrics.registry, role, clock);
     this.store = new RuleStore({
       controller: `syncsecret-${role}`,
       toRule: (object) => {
@@ -128,14 +128,8 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
 
-  /** No rule is evaluated before these: at least the lists of SyncSecrets and of their targets here. */
-  awaits(...awaited: readonly { readonly synced: Promise<unknown> }[]): void {
-    this.#awaited.push(...awaited);
-  }
-
   async listed(_rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const synced = Promise.all(this.#awaited.map(async (one) => await one.synced));
-    await orAborted(synced, signal, 'waiting for the list of SyncSecrets');
+    await this.watches.listed(signal);
     return undefined;
   }
 

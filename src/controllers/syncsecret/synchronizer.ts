@@ -10,9 +10,8 @@ import { parseRuleKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
-import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import { orAborted } from '../../runtime/abort.ts';
+import { AwaitedWatches } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
@@ -38,9 +37,7 @@ const COMPONENT = 'kubelb-ccm';
 
 function create(context: ControllerContext): Controller {
   const { engine, cluster } = context;
-  const watches: WatchGroup[] = [];
-  const synced = async (): Promise<unknown> => await Promise.all(watches.map(async (watch) => await watch.synced));
-  const reconciler = new SynchronizerReconciler(context, synced);
+  const reconciler = new SynchronizerReconciler(context);
   /** The SyncSecrets of KubeLB, under the keys of the rules of their Secrets. */
   const ofKubeLb = new RuleStore({
     controller: SYNCHRONIZER_CONTROLLER,
@@ -54,7 +51,7 @@ function create(context: ControllerContext): Controller {
   });
   const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
   const open = (): void => {
-    watches.push(
+    reconciler.watches.add(
       // A Secret wakes itself.
       cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(reconciler.secrets)),
       // A SyncSecret of KubeLB wakes the rule of its Secret.
@@ -87,9 +84,9 @@ export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
 export class SynchronizerReconciler implements RuleReconciler {
   readonly rules: SynchronizerRules;
   readonly secrets: RuleStore<SecretRule>;
+  readonly watches = new AwaitedWatches();
   readonly getLive: RuleReconciler['getLive'];
   readonly #context: ControllerContext;
-  readonly #synced: () => Promise<unknown>;
   /** Of the Secrets' metadata. */
   readonly #client: RuleClient;
   /** The last warning about each rule. */
@@ -97,10 +94,8 @@ export class SynchronizerReconciler implements RuleReconciler {
   /** Rules whose Secret has to be read, because KubeLB has made a SyncSecret of it. */
   readonly #unread = new Set<RuleKey>();
 
-  /** @param synced settles when the Secrets and the SyncSecrets have been listed */
-  constructor(context: ControllerContext, synced: () => Promise<unknown>) {
+  constructor(context: ControllerContext) {
     this.#context = context;
-    this.#synced = synced;
     const { engine, cluster, scope } = context;
     const secrets = (this.secrets = new RuleStore({
       controller: SYNCHRONIZER_CONTROLLER,
@@ -123,7 +118,7 @@ export class SynchronizerReconciler implements RuleReconciler {
   }
 
   async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await orAborted(this.#synced(), signal, 'waiting for the list of Secrets');
+    await this.watches.listed(signal);
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {

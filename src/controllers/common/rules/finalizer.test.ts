@@ -30,7 +30,7 @@ const REMAINING: Entry = {
 /** One process. */
 class Scene {
   now = SEEN;
-  readonly #deletions = new Deletions({ deletionTimeoutMs: LIMIT_MS, monotonic: () => this.now });
+  readonly #deletions = new Deletions({ monotonic: () => this.now }, LIMIT_MS);
 
   /** @param skewMs how far the server's clock is ahead of ours */
   step({ remaining = [REMAINING], skewMs = 0, uid = 'u', mayBecomeOrphan = true } = {}): DeletionStep {
@@ -61,7 +61,7 @@ test('a rule that is being deleted waits for its targets until the time limit, w
 
 test('after the time limit, a rule waits as long as one of its targets must not become an orphan', () => {
   let now = SEEN;
-  const deletions = new Deletions({ deletionTimeoutMs: LIMIT_MS, monotonic: () => now });
+  const deletions = new Deletions({ monotonic: () => now }, LIMIT_MS);
   const metadata = { ...active, deletionTimestamp: new Date().toISOString() };
   const kept: Entry = { ...REMAINING, claim: { ...REMAINING.claim } };
   const step = (remaining: readonly Entry[]): DeletionStep =>

@@ -14,6 +14,7 @@
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
+import type { Clock } from '../../../runtime/clock.ts';
 
 export type FinalizerStep = 'add' | 'apply' | 'cleanup' | 'none';
 
@@ -35,19 +36,15 @@ export interface DeletionStep {
   readonly remainingMs: number;
 }
 
-export interface DeletionOptions {
-  /** Longest wait, ms. An object that is released without being deleted waits without a limit. */
-  readonly deletionTimeoutMs: number;
-  /** Monotonic clock, ms. */
-  readonly monotonic: () => number;
-}
-
 export class Deletions {
-  readonly #options: DeletionOptions;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #limitMs: number;
   readonly #seen = new Map<RuleKey, { readonly uid: string; readonly at: number }>();
 
-  constructor(options: DeletionOptions) {
-    this.#options = options;
+  /** @param limitMs longest wait, ms. An object that is released without being deleted waits without a limit */
+  constructor(clock: Pick<Clock, 'monotonic'>, limitMs: number) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
   }
 
   /**
@@ -60,14 +57,13 @@ export class Deletions {
     remaining: readonly Entry[],
     mayBecomeOrphan: (entry: Entry) => boolean = () => true,
   ): DeletionStep {
-    const { deletionTimeoutMs, monotonic } = this.#options;
-    const now = monotonic();
+    const now = this.#clock.monotonic();
     const known = this.#seen.get(rule);
     // Another object of the name may have been deleted before.
     const at = known?.uid === uid ? known.at : now;
     if (deletionTimestamp === undefined) this.#seen.delete(rule);
     else this.#seen.set(rule, { uid, at });
-    const remainingMs = deletionTimestamp === undefined ? deletionTimeoutMs : at + deletionTimeoutMs - now;
+    const remainingMs = deletionTimestamp === undefined ? this.#limitMs : at + this.#limitMs - now;
     const isTimedOut = remaining.length > 0 && remainingMs <= 0 && remaining.every(mayBecomeOrphan);
     return { isDone: remaining.length === 0 || isTimedOut, isTimedOut, remainingMs };
   }

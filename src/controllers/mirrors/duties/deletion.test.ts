@@ -8,6 +8,7 @@ import { type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import { AwaitedWatches } from '../../common/awaited-watches.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from '../api.ts';
@@ -74,7 +75,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
       vault: { leases } as unknown as MirrorVault,
       metrics: new MirrorMetrics(new MetricRegistry()),
       recordEvent: (_mirror, { reason }) => events.push(reason),
-      synced: unused,
+      watches: new AwaitedWatches(),
       isOutdated: unused,
     });
     const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
+import { AwaitedWatches } from '../../common/awaited-watches.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import type { SecretMirror } from '../api.ts';
 import { MirrorMetrics } from '../metrics.ts';
@@ -32,7 +33,7 @@ test('the entries of a mirror are used until it is deleted, or gone', () => {
     vault,
     metrics: new MirrorMetrics(new MetricRegistry()),
     recordEvent: unused,
-    synced: unused,
+    watches: new AwaitedWatches(),
     isOutdated: unused,
   });
   const metadata = { name: 'db', namespace: 'default', uid: 'u', creationTimestamp: '' };

@@ -7,7 +7,6 @@
  *     └──time limit──▶ the same; the remaining copies become orphans
  */
 import { isInvalid } from '../../../kube/errors.ts';
-import { orAborted } from '../../../runtime/abort.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { labelReader, type LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
@@ -15,6 +14,7 @@ import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/en
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { AwaitedWatches } from '../../common/awaited-watches.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import type { NamespaceChanges } from '../../common/namespaces/namespace-changes.ts';
 import { misreadPatterns } from '../../common/namespaces/selection.ts';
@@ -33,8 +33,8 @@ import type { MirrorParts, MirrorVault } from './mirror-vault.ts';
 export interface MirrorReconcilerParts extends Pick<MirrorParts, 'mirrors' | 'metrics' | 'recordEvent'> {
   readonly rules: MirrorRules;
   readonly vault: MirrorVault;
-  /** Settles when the mirrors and all copies have been listed. */
-  readonly synced: () => Promise<unknown>;
+  /** Of the mirrors and of all copies. */
+  readonly watches: AwaitedWatches;
   readonly isOutdated: NamespaceChanges['isOutdated'];
 }
 
@@ -69,15 +69,12 @@ export class MirrorReconciler implements RuleReconciler {
     );
     this.#labelsKnown = labelReader(api, namespaces);
     this.#statuses = new RuleStatuses({ client, store, isSame: sameStatus, recordEvent, now: () => clock.now() });
-    this.#deletions = new Deletions({
-      deletionTimeoutMs: config.deletionTimeoutMs,
-      monotonic: () => clock.monotonic(),
-    });
+    this.#deletions = new Deletions(clock, config.deletionTimeoutMs);
   }
 
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
     // The copies of a mirror are only known after the list of all copies.
-    await orAborted(this.#parts.synced(), signal, 'waiting for the list of copies');
+    await this.#parts.watches.listed(signal);
     const labels = this.rules.labelsOf(rule);
     if (labels !== undefined) await this.#labelsKnown(labels.keys, signal);
   }

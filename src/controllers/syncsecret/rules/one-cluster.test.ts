@@ -117,7 +117,7 @@ describe('the manager', () => {
     const rules = new ManagerRules(ruleScope(), {
       store: { get: () => present, key: () => RULE },
       isServed: () => true,
-      leftDeletions: new Deletions({ deletionTimeoutMs: 1000, monotonic: () => now }),
+      leftDeletions: new Deletions({ monotonic: () => now }, 1000),
     });
     const remainingMs = (one: SyncSecretRule | undefined): number => {
       present = one;

@@ -1,0 +1,37 @@
+/** The watches of a controller: no rule is evaluated before they are listed. */
+import type { Cluster } from '../../copy/cluster/cluster.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import { orAborted } from '../../runtime/abort.ts';
+import { COPY_LABEL } from './excluded-metadata.ts';
+
+export class AwaitedWatches {
+  readonly #awaited: { readonly synced: Promise<unknown> }[] = [];
+
+  add(...awaited: readonly { readonly synced: Promise<unknown> }[]): void {
+    this.#awaited.push(...awaited);
+  }
+
+  /** Settles when all that were added are listed. @throws the reason of `signal` */
+  async listed(signal: AbortSignal): Promise<void> {
+    await orAborted(Promise.all(this.#awaited.map(async ({ synced }) => await synced)), signal, 'waiting for lists');
+  }
+}
+
+/**
+ * Watches the metadata of the copies that have this value of the label of copies. A change of a copy wakes the same for all controllers: see
+ * `Engine.objectChanged`.
+ * @param isOptional without the permission for the watch, the process is ready, and no rule waits
+ */
+export function watchCopies(
+  cluster: Cluster,
+  kind: Kind,
+  scope: string,
+  copyOf: string,
+  isOptional = false,
+): WatchGroup {
+  const path = `${kind.groupPath}/${kind.plural}`;
+  const labelSelector = `${COPY_LABEL}=${copyOf}`;
+  const target = { collection: kind.plural, scope, path, labelSelector, metadataOnly: true, inPages: true };
+  return cluster.watch(target, cluster.store(kind).index.feed().sink, { isOptional }, cluster.served);
+}
