@@ -52,17 +52,9 @@ function refuseMistaken(pattern: string): void {
 }
 
 function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined> {
-  return {
-    name,
-    isBool: false,
-    hint: 'namespaces',
-    help: `${help}: a comma-separated list of patterns (RE2) of whole names, may be repeated; or ${SELECTOR} and a label selector`,
-    initial: undefined,
-    initialText: '',
-    parse: parseLimit,
-    isList: true,
-    variable: variableOf(name),
-  };
+  const how = `a comma-separated list of patterns (RE2) of whole names, may be repeated; or ${SELECTOR} and a label selector`;
+  const text = flag.text(name, 'namespaces', `${help}: ${how}`);
+  return { ...text, initial: undefined, parse: parseLimit, isList: true, variable: variableOf(name) };
 }
 
 /** `KEYFERRY_SOURCE_NAMESPACES` */

@@ -192,17 +192,10 @@ export class Snapshot {
   }
 }
 
-export function factsFrom(
+function factsFrom(
   inventory: Inventory,
   claims: Claims,
-  {
-    api,
-    changes,
-    contents: kept,
-    controllers,
-    now,
-    signal,
-  }: Pick<SnapshotOptions, 'api' | 'changes' | 'contents' | 'controllers' | 'now' | 'signal'>,
+  { api, changes, contents: kept, controllers, now, signal }: SnapshotOptions,
 ): { readonly source: FactSource; readonly reader: TargetReader } {
   const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
   const contents = kept ?? new Contents(api, signal, changes, kinds);
