@@ -322,7 +322,6 @@ function isReported(error: unknown, attempt: number): boolean {
   return attempt >= REPORT_AFTER_ATTEMPTS || !isPassing(error);
 }
 
-/** With jitter, so that keys that failed together do not retry together. */
 function passingWaitMs(error: unknown): number | undefined {
-  return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
+  return isPassing(error) ? PASSING_WAIT_MS : undefined;
 }

@@ -18,13 +18,13 @@ export interface BackoffOptions {
 /** A Retry-After would send all clients back at one instant; up to this share of it is added at random to spread them. */
 const FLOOR_SPREAD = 0.1;
 
-/** The wait after a number of failures in a row, ms; at least `floorMs` (a Retry-After). */
-export type WaitAfter = (failures: number, floorMs: number) => number;
+/** The wait after a number of failures in a row, ms; at least `floorMs` (a Retry-After). @param mostMs ceiling, where it is lower than `maxMs` */
+export type WaitAfter = (failures: number, floorMs: number, mostMs?: number) => number;
 
 /** From half the ceiling to the ceiling, which doubles with each failure. */
 export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOptions): WaitAfter {
-  return (failures, floorMs) => {
-    const ceiling = Math.min(maxMs, baseMs * 2 ** (failures - 1));
+  return (failures, floorMs, mostMs = maxMs) => {
+    const ceiling = Math.min(maxMs, mostMs, baseMs * 2 ** (failures - 1));
     const share = random();
     const wait = (ceiling * (1 + share)) / 2;
     return wait >= floorMs ? wait : floorMs * (1 + share * FLOOR_SPREAD);

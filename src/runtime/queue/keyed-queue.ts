@@ -285,10 +285,7 @@ export class KeyedQueue<K extends string = string> {
       const floorMs = this.#options.retryAfterMs?.(error) ?? 0;
       attempt = (this.#failures.get(key)?.count ?? 0) + 1;
       this.#failures.set(key, { count: attempt, since: run.since });
-      const wait = Math.max(
-        floorMs,
-        Math.min(this.#waitAfter(attempt, floorMs), this.#options.retryMaxMsOf?.(error) ?? Infinity),
-      );
+      const wait = this.#waitAfter(attempt, floorMs, this.#options.retryMaxMsOf?.(error));
       const hold = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
       retryInMs = run.dirty === 'no' ? wait : hold;
       this.#holds.extend(key, now + hold);

@@ -21,7 +21,7 @@ import { connectionFailure, describe, type Failure, readAnswer, type VaultRespon
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { Liveness } from './liveness.ts';
 import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
-import { mountOfPath, MountGates, MountGate, type ServerSlots, serverSlots } from './mount-gates.ts';
+import { mountOfPath, MountGates, MountGate, SharedSlots } from './mount-gates.ts';
 import { encodePath } from '../path.ts';
 
 export interface VaultRequest {
@@ -70,7 +70,7 @@ export interface VaultClientOptions {
   /** How often a repeatable call is repeated, a second or more apart, after a transient failure. Default 0. */
   readonly maxRetries?: number | undefined;
   /** Shared by all clients of a process; see `largeAnswerSlots`. */
-  readonly largeAnswers?: ServerSlots | undefined;
+  readonly largeAnswers?: SharedSlots | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
 
@@ -123,7 +123,7 @@ export class VaultClient {
     this.#timeoutMs = timeoutMs;
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
-    const slots = serverSlots(concurrency);
+    const slots = new SharedSlots(concurrency);
     this.#newGate = () => new MountGate(slots, { clock, random });
     // One more than there are slots: the health check never waits for calls that hang.
     const connections = concurrency + 1;

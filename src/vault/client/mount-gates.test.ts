@@ -4,7 +4,7 @@ import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import { MountGates, MountGate, serverSlots, Slots } from './mount-gates.ts';
+import { MountGates, MountGate, SharedSlots, Slots } from './mount-gates.ts';
 import { AbortedError } from '../../runtime/abort.ts';
 
 const never = new AbortController().signal;
@@ -27,7 +27,7 @@ async function isFree(gate: MountGate): Promise<boolean> {
 describe('a call that is aborted while it waits', () => {
   for (const proven of [false, true]) {
     it(`a call that is aborted while it waits gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
-      const server = serverSlots(1);
+      const server = new SharedSlots(1);
       const gate = new MountGate(server, { clock: new ManualClock() });
       if (proven) gate.answered();
       const busy = await server.all.take(never);
@@ -40,7 +40,7 @@ describe('a call that is aborted while it waits', () => {
 });
 
 test('an unproven gate has one call at a time, and all unproven gates half of the slots', async () => {
-  const server = serverSlots(4);
+  const server = new SharedSlots(4);
   const gates = Array.from({ length: 3 }, () => new MountGate(server, { clock: new ManualClock() }));
   const [one, two, three] = gates as [MountGate, MountGate, MountGate];
   const first = await one.enter(never);
@@ -57,7 +57,7 @@ test('an unproven gate has one call at a time, and all unproven gates half of th
 describe('a gate', () => {
   function setUp() {
     const clock = new ManualClock();
-    const gate = new MountGate(serverSlots(4), { clock, random: () => 0.999 });
+    const gate = new MountGate(new SharedSlots(4), { clock, random: () => 0.999 });
     /** As many calls that begin now and have no answer. */
     const fail = (times: number): void => {
       for (let call = 0; call < times; call++) gate.failed(clock.monotonic());
@@ -149,7 +149,7 @@ describe('a gate', () => {
 
 test('mounts that users name are not all kept, but the used ones are', () => {
   let made = 0;
-  const slots = serverSlots(4);
+  const slots = new SharedSlots(4);
   const gates = new MountGates(() => {
     made += 1;
     return new MountGate(slots, { clock: new ManualClock() });

@@ -40,7 +40,7 @@ export interface GateOptions {
 
 /** What one identity may send to one mount. */
 export class MountGate {
-  readonly #server: ServerSlots;
+  readonly #server: SharedSlots;
   readonly #clock: Clock;
   readonly #backoff: Backoff;
   readonly #own = new Slots(MOST_CALLS);
@@ -54,7 +54,7 @@ export class MountGate {
   #refusedUntil = 0;
   #pausedUntil = 0;
 
-  constructor(server: ServerSlots, { clock, random }: GateOptions) {
+  constructor(server: SharedSlots, { clock, random }: GateOptions) {
     this.#server = server;
     this.#clock = clock;
     this.#backoff = new Backoff({ ...REFUSAL, random });
@@ -93,35 +93,36 @@ export class MountGate {
 
   /** Waits for the slots of a call. @returns the slots; disposing frees them @throws AbortedError */
   async enter(signal: AbortSignal): Promise<Disposable> {
-    const held = new DisposableStack();
-    try {
-      if (!this.#isProven) {
-        const trial = await this.#trial.take(signal);
-        // The call before may have proven the gate meanwhile.
-        if (this.#isProven) trial[Symbol.dispose]();
-        else {
-          held.use(trial);
-          held.use(await this.#server.unproven.take(signal));
-        }
-      }
-      held.use(await this.#own.take(signal));
-      held.use(await this.#server.all.take(signal));
-      return held;
-    } catch (error) {
-      held.dispose();
-      throw error;
+    using taken = new DisposableStack();
+    if (!this.#isProven) {
+      const trial = await this.#trial.take(signal);
+      // The call before may have proven the gate meanwhile.
+      if (this.#isProven) trial[Symbol.dispose]();
+      else taken.use(trial);
     }
+    taken.use(await this.#own.take(signal));
+    taken.use(await this.#server.take(signal, this.#isProven));
+    return taken.move();
   }
 }
 
-/** The slots that all identities of one server share. */
-export interface ServerSlots {
+/** Slots that some share who are proven or not. Those who are not share half of the slots. */
+export class SharedSlots {
   readonly all: Slots;
   readonly unproven: Slots;
-}
 
-export function serverSlots(limit: number): ServerSlots {
-  return { all: new Slots(limit), unproven: new Slots(Math.ceil(limit / 2)) };
+  constructor(limit: number) {
+    this.all = new Slots(limit);
+    this.unproven = new Slots(Math.ceil(limit / 2));
+  }
+
+  /** @see Slots.take */
+  async take(signal: AbortSignal, isProven: boolean, rank = 0): Promise<Disposable> {
+    using taken = new DisposableStack();
+    if (!isProven) taken.use(await this.unproven.take(signal, rank));
+    taken.use(await this.all.take(signal, rank));
+    return taken.move();
+  }
 }
 
 /**

@@ -5,7 +5,7 @@ import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts'
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses, VaultServer } from './server.ts';
-import { type ServerSlots, serverSlots } from './mount-gates.ts';
+import { SharedSlots } from './mount-gates.ts';
 
 export interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;
@@ -16,7 +16,7 @@ export interface TransportRequest extends HttpRequest {
 export interface TransportOptions {
   /** At a time. */
   readonly connections: number;
-  readonly large: ServerSlots;
+  readonly large: SharedSlots;
   /** Addresses that the server's name may resolve to. */
   readonly addresses: VaultAddresses;
   /** URL of an HTTP proxy. */
@@ -145,8 +145,8 @@ const UNKNOWN_MS = 2_500;
 const MOST_REQUIRED = 1_024;
 
 /** Shared by all connections of a process. */
-export function largeAnswerSlots(): ServerSlots {
-  return serverSlots(AT_A_TIME);
+export function largeAnswerSlots(): SharedSlots {
+  return new SharedSlots(AT_A_TIME);
 }
 
 /** The place of one large answer. */
@@ -163,30 +163,23 @@ export interface LargeAnswer {
  * slots. The server whose answers took the shortest time goes first.
  */
 export class LargeAnswers {
-  readonly #slots: ServerSlots;
+  readonly #slots: SharedSlots;
   /** Prompt answers since the last slow one, and how many make the server proven. */
   #prompt = 0;
   #required = 1;
   /** How long the next one holds its slot, ms: half of it is what the last one took. */
   #expectedMs = UNKNOWN_MS;
 
-  constructor(slots: ServerSlots) {
+  constructor(slots: SharedSlots) {
     this.#slots = slots;
   }
 
   /** Waits for a slot. @throws AbortedError */
   async begin(signal: AbortSignal): Promise<LargeAnswer> {
-    const held = new DisposableStack();
-    try {
-      if (!this.#isProven) held.use(await this.#slots.unproven.take(signal, this.#expectedMs));
-      held.use(await this.#slots.all.take(signal, this.#expectedMs));
-    } catch (error) {
-      held.dispose();
-      throw error;
-    }
+    const held = await this.#slots.take(signal, this.#isProven, this.#expectedMs);
     const since = performance.now();
     const end = (wasFinished: boolean): void => {
-      held.dispose();
+      held[Symbol.dispose]();
       this.#ended(performance.now() - since, wasFinished);
     };
     return { end };

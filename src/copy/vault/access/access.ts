@@ -191,9 +191,9 @@ function textOf(error: unknown): string {
 /** Longest wait for a Vault that is down, sealed or overloaded, ms. Three such waits may follow one another. */
 export const LONGEST_WAIT_MS = 5000;
 
-/** For queues: the longest wait after a transient error, ms. With jitter, so that keys that failed together are not retried together. */
+/** For queues: the longest wait after a transient error, ms. */
 export function vaultLongestWaitMs(error: unknown): number | undefined {
-  return isVaultError(error) && error.transient ? LONGEST_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
+  return isVaultError(error) && error.transient ? LONGEST_WAIT_MS : undefined;
 }
 
 /** For queues: the wait that the server requested, ms. */
