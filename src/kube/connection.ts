@@ -4,15 +4,12 @@ import type { TlsMaterial } from '../http/agent.ts';
 /** Headers that authenticate. */
 export type AuthHeaders = Readonly<Record<string, string | readonly string[]>>;
 
-/**
- * Credentials that may change while they are used. `headers` and `tls` return the same object until then. They return a promise only while
- * a file is read or a plugin runs, so that most calls need not wait.
- */
+/** Credentials that may change while they are used. `headers` and `tls` return the same object until then. */
 export interface CredentialSource {
   /** @throws CredentialError naming the file or plugin */
-  headers(): AuthHeaders | Promise<AuthHeaders>;
+  headers(): Promise<AuthHeaders>;
   /** @throws as `headers` */
-  tls(): TlsMaterial | Promise<TlsMaterial>;
+  tls(): Promise<TlsMaterial>;
   /** The server answered 401: files and plugins are asked again, with a pause between two runs of a plugin. */
   invalidate(): void;
 }

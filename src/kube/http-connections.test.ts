@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test, type TestContext } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { setImmediate } from 'node:timers/promises';
 import { ConnectProxy } from '../../test/support/connect-proxy.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
 import type { TlsMaterial } from '../http/agent.ts';
@@ -125,12 +126,14 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   test('a rotated client certificate opens new connections, and running calls are not cut', async (t) => {
     const { url, reused } = await serveTls(t);
     let tls = as('alice');
-    const credentials = { ...staticCredentials({}), tls: () => tls };
+    const credentials = { ...staticCredentials({}), tls: async () => tls };
     const api = new HttpKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'test' });
     t.after(() => api[Symbol.asyncDispose]());
     const stream = await api.stream(GET);
     assert.equal((await api.request(GET)).body.toString(), 'alice');
     const underWay = api.request(GET);
+    // It has the certificate, and no answer yet.
+    await setImmediate();
     tls = as('bob');
     assert.equal((await api.request(GET)).body.toString(), 'bob');
     assert.equal((await underWay).body.toString(), 'alice');
@@ -141,7 +144,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   test('a certificate and a key that do not match are a CredentialError, and are read again', async (t) => {
     const { url } = await serveTls(t);
     let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
-    const credentials = { headers: () => ({}), tls: () => tls, invalidate: () => (tls = as('alice')) };
+    const credentials = { headers: async () => ({}), tls: async () => tls, invalidate: () => (tls = as('alice')) };
     const api = new HttpKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'here' });
     t.after(() => api[Symbol.asyncDispose]());
     await assert.rejects(api.request(GET), { name: 'CredentialError', message: /^here: .*key values mismatch/u });

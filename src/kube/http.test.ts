@@ -232,14 +232,14 @@ test('after a 401 the credentials are read again and the call is repeated once, 
     let [at, stale] = [0, false];
     let headers: AuthHeaders = { Authorization: 'Bearer 0' };
     return {
-      headers: () => {
+      headers: async () => {
         if (!stale) return headers;
         stale = false;
         at += 1;
         headers = { Authorization: `Bearer ${at}` };
-        return Promise.resolve(headers);
+        return headers;
       },
-      tls: () => ({ rejectUnauthorized: true }),
+      tls: async () => ({ rejectUnauthorized: true }),
       invalidate: () => {
         stale = true;
       },

@@ -171,10 +171,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     for (;;) {
       const connection = this.#connection;
       const { credentials } = connection;
-      const headers = credentials.headers();
-      const auth = headers instanceof Promise ? await limit.wait('getting credentials', headers) : headers;
-      const tls = credentials.tls();
-      const material = tls instanceof Promise ? await limit.wait('reading certificates', tls) : tls;
+      const auth = await limit.wait('getting credentials', credentials.headers());
+      const material = await limit.wait('reading certificates', credentials.tls());
       limit.check();
       if (connection !== this.#connection) continue;
       const pools = this.#pools.of(connection, material);
@@ -204,11 +202,11 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     if (connection !== this.#connection) return true;
     const { credentials } = connection;
     // Another call may have renewed them meanwhile.
-    const present = await limit.wait('getting new credentials', Promise.resolve(credentials.headers()));
+    const present = await limit.wait('getting new credentials', credentials.headers());
     if (present !== auth) return true;
     credentials.invalidate();
-    const headers = await limit.wait('getting new credentials', Promise.resolve(credentials.headers()));
-    const tls = await limit.wait('reading new certificates', Promise.resolve(credentials.tls()));
+    const headers = await limit.wait('getting new credentials', credentials.headers());
+    const tls = await limit.wait('reading new certificates', credentials.tls());
     if (headers !== auth || tls !== material) return true;
     await limit.wait('reading the kubeconfig again', this.#checkNow());
     return connection !== this.#connection;

@@ -6,5 +6,5 @@ export function staticCredentials(
   headers: AuthHeaders,
   tls: TlsMaterial = { rejectUnauthorized: true },
 ): CredentialSource {
-  return { headers: () => headers, tls: () => tls, invalidate: () => undefined };
+  return { headers: async () => headers, tls: async () => tls, invalidate: () => undefined };
 }

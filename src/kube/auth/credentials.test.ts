@@ -81,7 +81,7 @@ test('a file that vanishes keeps its last content, and the same bytes keep the s
   put('ca', 'CA');
   const value = new FileValue(at('ca'), 'field', clock);
   const first = await value.get();
-  assert.equal(value.get(), first);
+  assert.equal(await value.get(), first);
   unlinkSync(at('ca'));
   await clock.advance(60_000);
   assert.equal(await value.get(), first);
@@ -137,12 +137,12 @@ describe('an exec plugin', () => {
     assert.deepEqual(all[1], { Authorization: 'Bearer one' });
     assert.equal(runs(), 1);
     await clock.advance(3_569_000);
-    assert.equal(credentials.headers(), all[0]);
+    assert.equal(await credentials.headers(), all[0]);
     put('answer', answer({ token: 'two' }));
     await clock.advance(1000);
     assert.deepEqual(await credentials.headers(), { Authorization: 'Bearer two' });
     await clock.advance(86_400_000);
-    assert.deepEqual(credentials.headers(), { Authorization: 'Bearer two' });
+    assert.deepEqual(await credentials.headers(), { Authorization: 'Bearer two' });
     assert.equal(runs(), 2);
   });
 

@@ -1,12 +1,12 @@
 /**
  * Credentials composed of parts that may be renewed at run time.
  *
- * Invariant: while no part changes, `headers()` and `tls()` return the same objects, and without a promise if all parts are fresh.
+ * Invariant: while no part changes, `headers()` and `tls()` return the same objects.
  */
 import type { TlsMaterial } from '../../http/agent.ts';
 import type { AuthHeaders, CredentialSource } from '../connection.ts';
 import { codeOf, CredentialError } from '../errors.ts';
-import type { ExecPlugin, PluginCredential } from './exec-credential.ts';
+import type { ExecPlugin } from './exec-credential.ts';
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../../runtime/clock.ts';
 
@@ -25,11 +25,6 @@ export interface CredentialParts {
   readonly insecure?: boolean;
 }
 
-type Content = Buffer | undefined;
-type TlsParts = readonly [ca: Content, cert: Content, key: Content, given: PluginCredential];
-
-const NO_PLUGIN: PluginCredential = {};
-
 export class RenewingCredentials implements CredentialSource {
   readonly #parts: CredentialParts;
   #headers: AuthHeaders | undefined;
@@ -40,24 +35,30 @@ export class RenewingCredentials implements CredentialSource {
     this.#parts = parts;
   }
 
-  headers(): AuthHeaders | Promise<AuthHeaders> {
-    const { tokenFile, token, plugin } = this.#parts;
-    if (tokenFile !== undefined) {
-      return whenRead(tokenFile.get(), (content) => this.#headersWith(tokenOf(content, tokenFile.path)));
+  async headers(): Promise<AuthHeaders> {
+    const { headers, tokenFile, plugin } = this.#parts;
+    let { token } = this.#parts;
+    if (tokenFile !== undefined) token = tokenOf(await tokenFile.get(), tokenFile.path);
+    else token ??= (await plugin?.get())?.token;
+    if (this.#headers === undefined || this.#token !== token) {
+      this.#token = token;
+      this.#headers = token === undefined ? { ...headers } : { ...headers, Authorization: `Bearer ${token}` };
     }
-    if (token !== undefined || plugin === undefined) return this.#headersWith(token);
-    return whenRead(plugin.get(), (given) => this.#headersWith(given.token));
+    return this.#headers;
   }
 
-  tls(): TlsMaterial | Promise<TlsMaterial> {
-    const { ca, cert, key, plugin, token } = this.#parts;
-    const given = plugin === undefined || token !== undefined ? NO_PLUGIN : plugin.get();
-    const files = [contentOf(ca), contentOf(cert), contentOf(key)] as const;
-    const parts = [...files, given] as const;
-    const combine = ([ca, cert, key, given]: TlsParts): TlsMaterial =>
-      this.#tlsWith(ca, given.cert ?? cert, given.key ?? key);
-    const isPending = parts.some((part) => part instanceof Promise);
-    return isPending ? Promise.all([...files, given]).then(combine) : combine(parts as TlsParts);
+  async tls(): Promise<TlsMaterial> {
+    const { plugin, token, servername, insecure, ...parts } = this.#parts;
+    const given = token === undefined ? await plugin?.get() : undefined;
+    const [ca, cert, key] = await Promise.all([
+      contentOf(parts.ca),
+      given?.cert ?? contentOf(parts.cert),
+      given?.key ?? contentOf(parts.key),
+    ]);
+    const known = this.#tls;
+    if (known !== undefined && known.ca === ca && known.cert === cert && known.key === key) return known;
+    this.#tls = { ca, cert, key, servername, rejectUnauthorized: insecure !== true };
+    return this.#tls;
   }
 
   invalidate(): void {
@@ -65,23 +66,6 @@ export class RenewingCredentials implements CredentialSource {
     tokenFile?.invalidate();
     plugin?.invalidate();
     for (const part of [ca, cert, key]) if (part instanceof FileValue) part.invalidate();
-  }
-
-  #headersWith(token: string | undefined): AuthHeaders {
-    if (this.#headers === undefined || this.#token !== token) {
-      this.#token = token;
-      this.#headers =
-        token === undefined ? { ...this.#parts.headers } : { ...this.#parts.headers, Authorization: `Bearer ${token}` };
-    }
-    return this.#headers;
-  }
-
-  #tlsWith(ca: Content, cert: Content | string, key: Content | string): TlsMaterial {
-    const known = this.#tls;
-    if (known !== undefined && known.ca === ca && known.cert === cert && known.key === key) return known;
-    const { servername, insecure } = this.#parts;
-    this.#tls = { ca, cert, key, servername, rejectUnauthorized: insecure !== true };
-    return this.#tls;
   }
 }
 
@@ -93,13 +77,8 @@ function tokenOf(content: Buffer, path: string): string {
   return token;
 }
 
-/** Without a promise where the value is there already. */
-function whenRead<T, R>(value: T | Promise<T>, use: (value: T) => R): R | Promise<R> {
-  return value instanceof Promise ? value.then(use) : use(value);
-}
-
-function contentOf(part: Buffer | FileValue | undefined): Content | Promise<Buffer> {
-  return part instanceof FileValue ? part.get() : part;
+async function contentOf(part: Buffer | FileValue | undefined): Promise<Buffer | undefined> {
+  return part instanceof FileValue ? await part.get() : part;
 }
 
 /** Kubelet renews tokens and certificates long before they expire; client-go keeps them for a minute too. */
@@ -129,12 +108,12 @@ export class FileValue {
   }
 
   /** @throws CredentialError naming field and path, if there never was a content */
-  get(): Buffer | Promise<Buffer> {
+  async get(): Promise<Buffer> {
     if (this.#content !== undefined && this.#clock.monotonic() < this.#freshUntil) return this.#content;
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });
-    return this.#reading;
+    return await this.#reading;
   }
 
   /** The next `get` reads the file. */

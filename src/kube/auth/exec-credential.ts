@@ -59,15 +59,16 @@ export class ExecPlugin {
     this.#clock = clock;
   }
 
-  get(): PluginCredential | Promise<PluginCredential> {
+  async get(): Promise<PluginCredential> {
     const last = this.#last;
     if (last !== undefined && this.#clock.monotonic() < last.freshUntil) {
-      return last.outcome instanceof CredentialError ? Promise.reject(last.outcome) : last.outcome;
+      if (last.outcome instanceof CredentialError) throw last.outcome;
+      return last.outcome;
     }
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
     });
-    return this.#running;
+    return await this.#running;
   }
 
   invalidate(): void {

@@ -86,7 +86,7 @@ describe('a kubeconfig is read:', () => {
     assert.deepEqual(await credentials.headers(), { Authorization: 'Bearer from-file' });
     const tls = await credentials.tls();
     assert.deepEqual([tls.ca, tls.cert, tls.key].map(String), ['CA', 'CERT', 'KEY']);
-    assert.equal(credentials.tls(), tls, 'the same object while nothing changed, and at once');
+    assert.equal(await credentials.tls(), tls, 'the same object while nothing changed');
   });
 
   test('data wins over a file; a server without scheme is https where TLS is configured, else http', async () => {
