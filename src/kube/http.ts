@@ -28,6 +28,7 @@ import {
   ConnectionError,
   isGatewayError,
   isStorageStarting,
+  isUnanswered,
   toConnectionError,
 } from './errors.ts';
 import { openStream } from './http-stream.ts';
@@ -57,16 +58,6 @@ const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
 /** The connection was replaced while a stream was opened. */
 const REPLACED = 'EREPLACED';
-
-/** Codes of our own errors, which do not mean that the server is unreachable. */
-const OWN_CODES: ReadonlySet<string> = new Set([
-  'ETIMEDOUT',
-  'ECLOSED',
-  'EMSGSIZE',
-  'EFENCED',
-  REPLACED,
-  'ERR_UNESCAPED_CHARACTERS',
-]);
 
 /** Largest answer read into memory, in bytes. Streams have no limit. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -285,8 +276,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       limit.check();
       const failure = toConnectionError(limit.call, error);
       if (failure.code === REPLACED) return undefined;
-      const isUnanswered = !(error instanceof StaleConnectionError) && !OWN_CODES.has(failure.code);
-      if (isUnanswered && connection === this.#connection) this.#gate.recordNoAnswer();
+      // Our own time limit may be shorter than the server needs.
+      const isOwn = error instanceof StaleConnectionError || failure.code === 'ETIMEDOUT';
+      if (!isOwn && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;
     }
   }

@@ -19,17 +19,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY, isOlder } from '../api.ts';
-import {
-  ApiError,
-  ConnectionError,
-  isBadRequest,
-  isForbidden,
-  isGatewayError,
-  isGone,
-  isInvalid,
-  isNotFound,
-  retryAfterMs,
-} from '../errors.ts';
+import { isBadRequest, isForbidden, isGone, isInvalid, isNotFound, isUnanswered, retryAfterMs } from '../errors.ts';
 import { listEach } from '../list-each.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
@@ -312,10 +302,9 @@ export class Watcher {
   }
 
   #waitAfter(error: unknown): number {
-    const isUnanswered = error instanceof ConnectionError || (error instanceof ApiError && isGatewayError(error));
     // After an outage the waits begin short again, because a server that starts refuses some calls.
-    const isOutageOver = this.#wasUnanswered && !isUnanswered;
-    this.#wasUnanswered = isUnanswered;
+    const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
+    this.#wasUnanswered = isUnanswered(error);
     if (this.#options.isRefusalLasting === true && isForbidden(error)) return this.#refusals.next(retryAfterMs(error));
     // The server accepted a stalled stream, and the idle time replaces the back-off.
     if (isOutageOver || error instanceof StalledWatchError) this.#backoff.reset();

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 import { failureOf } from '../../../src/copy/model/cause.ts';
-import { ApiError, type ApiRefusal } from '../../../src/kube/errors.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import type { ApiRefusal } from '../../../src/kube/refusals.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';

@@ -48,10 +48,7 @@ export class ObjectWatches {
   readonly #feed: ObjectFeed;
   readonly #followed = new Map<ObjectKey, number>();
   readonly #known = new Set<ObjectKey>();
-  /**
-   * Why objects are not known: they are in a namespace that is not served, or the words of the server. Only its first words, because it refuses list
-   * and watch in turns, each in other words.
-   */
+  /** Why objects are not known: their namespace is not served, or what the server said first (it refuses lists and watches in other words). */
   readonly #refusals = new Map<ObjectKey, string>();
   readonly #singles = new Map<ObjectKey, Watcher>();
   #isOpening = false;
@@ -325,7 +322,6 @@ export class ObjectWatches {
   }
 
   #closeWideWatch(): void {
-    if (this.#wide === undefined) return;
     this.#close(this.#wide);
     this.#wide = undefined;
     this.#openSingles();

@@ -12,13 +12,12 @@
  * change would be written to the status of every rule concerned. The log has the details.
  */
 import {
-  ApiError,
   ConnectionError,
   isForbidden,
-  isGatewayError,
   isGone,
   isNamespaceMissing,
   isNotFound,
+  isUnanswered,
   isUnauthorized,
 } from '../../../kube/errors.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
@@ -42,15 +41,6 @@ export interface ReachabilityOptions {
 const LOOK_MS = 500;
 /** A watch may be without a connection for this long, ms: the server ends it regularly. */
 const DISCONNECTED_LIMIT_MS = 3000;
-
-/** Codes of our own errors, which do not mean that the server cannot be reached. */
-const OWN_CODES: ReadonlySet<string> = new Set([
-  'ECLOSED',
-  'EMSGSIZE',
-  'EFENCED',
-  'EROLLBACK',
-  'ERR_UNESCAPED_CHARACTERS',
-]);
 
 const TLS_CODE = /CERT|SIGNATURE|^ERR_(?:SSL|TLS)/;
 
@@ -165,12 +155,6 @@ export function waitAfter(cluster: string, error: unknown): Waiting | undefined 
 
 function waitFor(cause: Cause): Waiting {
   return { state: 'waiting', for: 'target', ...cause };
-}
-
-/** The cluster did not answer, or a proxy in front of it did. */
-function isUnanswered(error: unknown): boolean {
-  if (error instanceof ConnectionError) return !OWN_CODES.has(error.code);
-  return error instanceof ApiError && isGatewayError(error);
 }
 
 function unauthorized(cluster: string): Cause {
