@@ -22,7 +22,13 @@ export interface BareJob {
   readonly calls: readonly BareCall[];
 }
 
-export type BareResult = { readonly ms: number; readonly cpuSeconds: number } | { readonly error: string };
+/** From the first request to the last response. */
+export interface BareTime {
+  readonly ms: number;
+  readonly cpuSeconds: number;
+}
+
+export type BareResult = BareTime | { readonly error: string };
 
 export class BareClient implements Disposable {
   readonly #server: Omit<BareJob, 'calls'>;
@@ -33,8 +39,8 @@ export class BareClient implements Disposable {
     this.#child = fork(path.join(import.meta.dirname, 'bare-worker.ts'));
   }
 
-  /** Sends all calls. @returns ms from the first request to the last response, and the CPU time of that */
-  async run(calls: readonly BareCall[]): Promise<{ ms: number; cpuSeconds: number }> {
+  /** Sends all calls. */
+  async run(calls: readonly BareCall[]): Promise<BareTime> {
     const result = await new Promise<BareResult>((resolve, reject) => {
       const ended = (code: number | null): void => reject(new Error(`the bare client ended with ${code}`));
       this.#child.once('exit', ended);

@@ -50,6 +50,7 @@ describe('the operator', () => {
         rows: undefined,
         jsonFile: undefined,
         timeoutMs: TIMEOUT_MS,
+        syncSecrets: 0,
         nodeOptions: undefined,
       },
       () => undefined,

@@ -14,6 +14,8 @@ export interface BenchOptions {
   readonly jsonFile: string | undefined;
   /** Time limit of one row, ms. */
   readonly timeoutMs: number;
+  /** SyncSecrets of the row `sync-wide`. */
+  readonly syncSecrets: number;
   /** Node flags for Keyferry, for profiling: `--cpu-prof` and others. */
   readonly nodeOptions: string | undefined;
 }
@@ -30,6 +32,7 @@ Measures a controller that copies 20 sources into 50 namespaces, on a real contr
   --quick              the same as --scale 1000
   --rows a,b           only these rows; wide, labels and labels-many take as long as all others and are left out where they are not named:
 ROWS
+  --sync-secrets N     SyncSecrets of the row sync-wide (default 10000)
   --controller "CMD"   measures another program on the same work; {kubeconfig} becomes the path of its kubeconfig
   --timeout SECONDS    how long one row may take (default 300)
   --node-options TEXT  NODE_OPTIONS of Keyferry, for profiling
@@ -48,6 +51,7 @@ export function parseOptions(
       scale: { type: 'string' },
       quick: { type: 'boolean', default: false },
       rows: { type: 'string' },
+      'sync-secrets': { type: 'string', default: '10000' },
       controller: { type: 'string' },
       timeout: { type: 'string', default: '300' },
       'node-options': { type: 'string' },
@@ -78,6 +82,7 @@ export function parseOptions(
     rows: rows === undefined ? undefined : new Set(rows),
     jsonFile: values.json,
     timeoutMs: wholeNumber('--timeout', values.timeout) * 1000,
+    syncSecrets: wholeNumber('--sync-secrets', values['sync-secrets']),
     nodeOptions: values['node-options'],
   };
 }

@@ -23,7 +23,6 @@ const CHANGES = 50;
 const BY_HAND = 20;
 const IDLE_MS = 20_000;
 const UNRELATED_CHANGES = 500;
-const WIDE = 10_000;
 const KIB_PER_MIB = 1024;
 /** The generation of all SyncSecrets at the beginning. */
 const FIRST = '1';
@@ -76,7 +75,7 @@ async function fromNothing(work: SyncSecretWork, environment: Environment, bare:
       title: '500 Secrets from nothing, starts included',
       value: seconds(secrets.last),
       unit: 's',
-      bare: seconds(bare.create),
+      bare: seconds(bare.create.ms),
     },
     {
       id: 'sync.phases',
@@ -91,7 +90,7 @@ async function fromNothing(work: SyncSecretWork, environment: Environment, bare:
       unit: '',
       note: describe(counts),
     },
-    { id: 'sync.cpu', title: '… CPU of both', value: work.cpuSeconds(), unit: 's' },
+    { id: 'sync.cpu', title: '… CPU of both', value: work.cpuSeconds(), unit: 's', bare: bare.create.cpuSeconds },
     { id: 'sync.read', title: '… bytes read by both', value: work.bytesRead() / MEGA, unit: 'MB' },
     ...memoryFigures(work, 'sync', '…'),
   ];
@@ -278,13 +277,13 @@ async function removed(
       title: '500 SyncSecrets deleted → all gone in both clusters',
       value: seconds(last),
       unit: 's',
-      ...(bare === undefined ? {} : { bare: seconds(bare.remove) }),
+      ...(bare === undefined ? {} : { bare: seconds(bare.remove.ms) }),
       note: `${describe(work.requests())}; the Secrets were gone after ${seconds(secrets.last).toFixed(2)} s`,
     },
   ];
 }
 
-/** 10,000 SyncSecrets, with both programs started anew. @param bare the times of the bare client for 500 */
+/** Many SyncSecrets, with both programs started anew. @param bare the times of the bare client for 500 */
 async function wide(
   work: SyncSecretWork,
   environment: Environment,
@@ -293,7 +292,8 @@ async function wide(
 ): Promise<Figure[]> {
   if (!before.some(({ id }) => id === 'sync-removed.time')) await removed(work, environment, undefined);
   await work.stopPrograms();
-  const where = places(WIDE);
+  const count = environment.options.syncSecrets;
+  const where = places(count);
   await work.create(where, FIRST);
   const { secrets, phases } = await startAndSync(work, environment, where);
   const counts = work.requests();
@@ -303,25 +303,32 @@ async function wide(
     return {
       id: `sync-wide.${name}.each`,
       title: `… peak private memory of ${name}, each SyncSecret above 500`,
-      value: ((peak - peakBefore) * KIB_PER_MIB) / (WIDE - SYNC_SECRETS),
+      value: ((peak - peakBefore) * KIB_PER_MIB) / (count - SYNC_SECRETS),
       unit: 'kB',
     };
   };
   const figures: Figure[] = [
     {
       id: 'sync-wide.time',
-      title: '10,000 Secrets from nothing, starts included',
+      title: `${count} Secrets from nothing, starts included`,
       value: seconds(secrets.last),
       unit: 's',
-      ...(bare === undefined ? {} : { bare: (seconds(bare.create) * WIDE) / SYNC_SECRETS }),
+      ...(bare === undefined ? {} : { bare: (seconds(bare.create.ms) * count) / SYNC_SECRETS }),
       note: `all phases after ${seconds(phases.last).toFixed(1)} s`,
     },
     {
       id: 'sync-wide.writes',
       title: '… writes of each',
-      value: writesIn(counts) / WIDE,
+      value: writesIn(counts) / count,
       unit: '',
       note: describe(counts),
+    },
+    {
+      id: 'sync-wide.cpu',
+      title: '… CPU of both',
+      value: work.cpuSeconds(),
+      unit: 's',
+      ...(bare === undefined ? {} : { bare: (bare.create.cpuSeconds * count) / SYNC_SECRETS }),
     },
     ...memoryFigures(work, 'sync-wide', '…'),
     ...PROGRAMS.map(each),

@@ -19,7 +19,7 @@ import {
   installTenant,
   MANAGER_ACCOUNT,
 } from '../support/sync-secret-install.ts';
-import { BareClient } from './bare-client.ts';
+import { BareClient, type BareTime } from './bare-client.ts';
 import { CopyTracker } from './copy-tracker.ts';
 import type { View } from './copy-tracker.ts';
 import { RequestLog } from './request-log.ts';
@@ -60,10 +60,10 @@ const REPORTED: View = {
 export const PROGRAMS = ['ccm', 'manager'] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** The time of the same writes by the bare client, ms. */
+/** What the same writes cost the bare client: the time until the slower cluster is done, and the CPU time of both. */
 export interface BareTimes {
-  readonly create: number;
-  readonly remove: number;
+  readonly create: BareTime;
+  readonly remove: BareTime;
 }
 
 /** Before `start`: nothing. After it: both clusters stand, and the programs are started and stopped by the rows. */
@@ -212,9 +212,12 @@ export class SyncSecretWork implements AsyncDisposable {
     const clients = await Promise.all(
       sides.map(async ([plane, calls]) => [await this.#bareClient(plane), calls] as const),
     );
-    const both = async (step: keyof BareCalls): Promise<number> => {
+    const both = async (step: keyof BareCalls): Promise<BareTime> => {
       const times = await Promise.all(clients.map(([client, calls]) => client.run(calls[step])));
-      return Math.max(...times.map(({ ms }) => ms));
+      return {
+        ms: Math.max(...times.map(({ ms }) => ms)),
+        cpuSeconds: times.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
+      };
     };
     try {
       await both('prepare');

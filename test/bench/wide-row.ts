@@ -1,5 +1,6 @@
 /** The row with 20,000 copies: 20 sources into 1,000 namespaces. It starts and ends without the copies of the other rows. */
 import { bareCreateInto, bareUpdate } from './bare-calls.ts';
+import type { BareTime } from './bare-client.ts';
 import type { Environment } from './environment.ts';
 import { writesIn } from './request-log.ts';
 import { type Figure, MEGA, removed, type Row, seconds } from './rows.ts';
@@ -61,11 +62,6 @@ async function wide(environment: Environment, before: readonly Figure[]): Promis
     ...(await oneSource(environment, bare.update)),
     ...(await restart(environment)),
   ];
-}
-
-interface BareTime {
-  readonly ms: number;
-  readonly cpuSeconds: number;
 }
 
 /** The same writes by the bare client, in its own namespaces. */
