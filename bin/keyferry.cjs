@@ -28,6 +28,8 @@ function findNode() {
   process.exit(1);
 }
 
+// All threads of Node share one arena of glibc: with more, a burst of work takes 1.3 MiB more.
+process.env.MALLOC_ARENA_MAX ??= '1';
 const args = [...nodeFlags, bundle, ...process.argv.slice(2)];
 const node = findNode();
 // A link that is called like the program of an original (/manager) is known by its name to what is started here.
