@@ -1,10 +1,5 @@
 /** The CustomResourceDefinition of SecretMirror. The columns of `kubectl get` are in the order of the original. */
-import {
-  MIRRORS_GROUP,
-  MIRRORS_VERSION,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRROR_PLURAL,
-} from '../../src/controllers/mirrors/api.ts';
+import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR } from '../../src/controllers/mirrors/api.ts';
 import { customResourceDefinition } from './definition.ts';
 import type { PrinterColumn } from './definition.ts';
 import { secretMirror } from './secret-mirror.ts';
@@ -21,8 +16,8 @@ const LAST_COLUMNS: readonly PrinterColumn[] = [
 
 export const secretMirrorDefinition = customResourceDefinition({
   group: MIRRORS_GROUP,
-  kind: SECRET_MIRROR_KIND,
-  plural: SECRET_MIRROR_PLURAL,
+  kind: SECRET_MIRROR.kind,
+  plural: SECRET_MIRROR.plural,
   singular: 'secretmirror',
   versions: [
     {

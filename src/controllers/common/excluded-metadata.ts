@@ -64,17 +64,25 @@ const OBEYED_PREFIXES = ['kubernetes.io/cluster-service', 'kubernetes.io/legacy-
  * that carried one would itself be replicated, or look like a copy of the replicator.
  */
 export const REPLICATION_NAMES = {
+  /** On a target: `<namespace>/<name>` or `<name>` of its source. */
   from: 'replicate-from',
+  /** On a source: `<name>` or `<namespace or pattern>/<name>` of the copies. */
   to: 'replicate-to',
+  /** On a source: namespaces or patterns of namespaces of the copies. */
   toNamespaces: 'replicate-to-namespaces',
   once: 'replicate-once',
   onceVersion: 'replicate-once-version',
   allowed: 'replication-allowed',
   allowedNamespaces: 'replication-allowed-namespaces',
+  /** Time when the target was last written or cleared. */
   at: 'replicated-at',
+  /** The owner's mark on a copy: `<namespace>/<name>` of its source. */
   by: 'replicated-by',
+  /** The resourceVersion of the copied source. Present only if the target has data. */
   version: 'replicated-from-version',
+  /** The first source of a chain of replicate-from; used to detect loops. */
   origin: 'replicated-from-origin',
+  /** The namespaces that a chain may continue to: `.*`, `-` or a list. */
   inherited: 'replicated-from-allowed',
 } as const;
 

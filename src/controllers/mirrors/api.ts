@@ -13,13 +13,14 @@ import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 export const MIRRORS_CONTROLLER = 'mirrors';
 export const MIRRORS_GROUP = 'mirrors.kts.studio';
 export const MIRRORS_VERSION = 'v1alpha2';
-export const MIRRORS_API_VERSION = `${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
-export const MIRRORS_API_PATH = `/apis/${MIRRORS_API_VERSION}`;
-export const SECRET_MIRROR_KIND = 'SecretMirror';
-export const SECRET_MIRROR_PLURAL = 'secretmirrors';
-/** Where SecretMirrors are. */
-export const SECRET_MIRRORS = { groupPath: MIRRORS_API_PATH, plural: SECRET_MIRROR_PLURAL } as const;
-export const MIRRORS_CRD_NAME = `${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`;
+/** The kind, and where its objects are. */
+export const SECRET_MIRROR = {
+  kind: 'SecretMirror',
+  apiVersion: `${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
+  groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
+  plural: 'secretmirrors',
+} as const;
+export const MIRRORS_CRD_NAME = `${SECRET_MIRROR.plural}.${MIRRORS_GROUP}`;
 export const MIRRORS_CRD_ADVICE = crdAdvice(MIRRORS_CRD_NAME);
 
 /** On every SecretMirror that may have copies. */

@@ -8,16 +8,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { AwaitedWatches, watchCopies } from '../common/awaited-watches.ts';
 import { apiInstalled, CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
-import {
-  MIRRORS_API_PATH,
-  MIRRORS_API_VERSION,
-  MIRRORS_CONTROLLER,
-  MIRRORS_CRD_ADVICE,
-  MIRRORS_EVENT_COMPONENT,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRROR_PLURAL,
-  SECRET_MIRRORS,
-} from './api.ts';
+import { MIRRORS_CONTROLLER, MIRRORS_CRD_ADVICE, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR } from './api.ts';
 import { type MirrorParts, MirrorVault } from './duties/mirror-vault.ts';
 import { MirrorReconciler } from './duties/reconciler.ts';
 import { MirrorMetrics } from './metrics.ts';
@@ -58,7 +49,8 @@ function create(context: ControllerContext): Controller {
     metrics: new MirrorMetrics(context.metrics.registry),
     recordEvent: ({ metadata }, event) => {
       const { name, namespace = '', uid } = metadata;
-      const subject = { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid };
+      const { apiVersion, kind } = SECRET_MIRROR;
+      const subject = { apiVersion, kind, namespace, name, uid };
       context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });
     },
   };
@@ -91,7 +83,10 @@ function create(context: ControllerContext): Controller {
     installed: async (signal) => {
       if (config.controllersNamed) return;
       const { missing: notInstalled } = MIRRORS_CRD_ADVICE;
-      await apiInstalled({ api, path: MIRRORS_API_PATH, controller: MIRRORS_CONTROLLER, notInstalled, log }, signal);
+      await apiInstalled(
+        { api, path: SECRET_MIRROR.groupPath, controller: MIRRORS_CONTROLLER, notInstalled, log },
+        signal,
+      );
     },
     open: () => {
       cluster.watchNamespaces(changes.add);
@@ -105,7 +100,7 @@ function watchMirrors({ cluster, config }: ControllerContext, sink: WatchSink): 
   const { api, served } = cluster;
   const diagnosis = new CrdDiagnosis({
     api,
-    kind: SECRET_MIRRORS,
+    kind: SECRET_MIRROR,
     advice: MIRRORS_CRD_ADVICE,
     isOptional: !config.controllersNamed,
     isAlone: config.controllers.length === 1,
@@ -113,6 +108,6 @@ function watchMirrors({ cluster, config }: ControllerContext, sink: WatchSink): 
       return served?.names[0];
     },
   });
-  const path = `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`;
-  return cluster.watch({ collection: SECRET_MIRROR_PLURAL, path, metadataOnly: false }, sink, { diagnosis }, served);
+  const path = `${SECRET_MIRROR.groupPath}/${SECRET_MIRROR.plural}`;
+  return cluster.watch({ collection: SECRET_MIRROR.plural, path, metadataOnly: false }, sink, { diagnosis }, served);
 }

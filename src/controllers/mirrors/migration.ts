@@ -4,14 +4,7 @@ import { command } from '../../runtime/text/command.ts';
 import { someOf } from '../../runtime/text/texts.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { occursIn, selects } from '../common/namespaces/selection.ts';
-import {
-  MIRROR_ANNOTATIONS,
-  MIRRORS_CONTROLLER,
-  MIRRORS_CRD_NAME,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRRORS,
-  type SecretMirror,
-} from './api.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, MIRRORS_CRD_NAME, SECRET_MIRROR, type SecretMirror } from './api.ts';
 import { effectiveSpec } from './rules/spec.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
@@ -73,7 +66,7 @@ async function find({ api, config, objects, namespaces, signal }: MigrationConte
   try {
     await listEach(
       api,
-      `${SECRET_MIRRORS.groupPath}/${SECRET_MIRRORS.plural}`,
+      `${SECRET_MIRROR.groupPath}/${SECRET_MIRROR.plural}`,
       (item) => {
         rules += 1;
         findings.push(...findingsOn(item, patterns, namespaces));
@@ -102,7 +95,7 @@ async function crdNotes(api: KubeApi, signal: AbortSignal | undefined): Promise<
 
 function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {
   const { namespace = '', name } = mirror.metadata;
-  const object: TargetPlace = { kind: SECRET_MIRROR_KIND, namespace, name };
+  const object: TargetPlace = { kind: SECRET_MIRROR.kind, namespace, name };
   const { namespaces: selection, problems } = effectiveSpec(mirror, patterns);
   const findings: Finding[] = problems.map((text) => ({ verdict: 'manual', object, text }));
   const partly = namespaces.filter((one) => !selects(selection, one) && occursIn(selection, one));
@@ -136,7 +129,7 @@ async function definition(api: KubeApi, signal: AbortSignal | undefined): Promis
 
 /** The API server stores an object that is written in the current version, even if nothing else changes. */
 async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promise<void> {
-  const { groupPath, plural } = SECRET_MIRRORS;
+  const { groupPath, plural } = SECRET_MIRROR;
   const mirrors: KubeObject[] = [];
   await listEach(api, `${groupPath}/${plural}`, (item) => mirrors.push(item), { signal });
   for (const mirror of mirrors) {

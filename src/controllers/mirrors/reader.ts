@@ -11,13 +11,11 @@ import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import { stateByCondition } from '../common/snapshot/status-report.ts';
 import {
   MIRROR_ANNOTATIONS,
-  MIRRORS_API_VERSION,
   MIRRORS_CONTROLLER,
   MIRRORS_CRD_ADVICE,
   MIRRORS_GROUP,
   NEVER_SYNCED,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRRORS,
+  SECRET_MIRROR,
   type VaultBlock,
 } from './api.ts';
 import { misreadPatterns, occursIn, selects } from '../common/namespaces/selection.ts';
@@ -28,10 +26,9 @@ import { specProblem } from './spec-form.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from './rules/spec.ts';
 
 const COLLECTION: RuleCollection = {
-  kind: SECRET_MIRROR_KIND,
-  ...SECRET_MIRRORS,
+  ...SECRET_MIRROR,
   apiVersions: new Map([
-    [MIRRORS_API_VERSION, undefined],
+    [SECRET_MIRROR.apiVersion, undefined],
     // The server drops its fields, because the CRD stores v1alpha2.
     [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
   ]),
@@ -61,7 +58,7 @@ export class MirrorReader implements RuleReader {
 
   problemsOf(object: ResourceKey, evaluation: Evaluation | undefined): readonly string[] {
     const { kind, namespace, name } = parseResourceKey(object);
-    const spec = kind === SECRET_MIRROR_KIND ? this.#specOf(this.#mirrors.key(namespace, name)) : undefined;
+    const spec = kind === SECRET_MIRROR.kind ? this.#specOf(this.#mirrors.key(namespace, name)) : undefined;
     return spec === undefined ? [] : problemsWith(spec, evaluation?.refusal);
   }
 
@@ -88,7 +85,7 @@ export class MirrorReader implements RuleReader {
       const { lastSyncTime = NEVER_SYNCED } = mirror.status ?? {};
       yield {
         key,
-        kind: SECRET_MIRROR_KIND,
+        kind: SECRET_MIRROR.kind,
         namespace,
         name,
         source:
@@ -146,7 +143,7 @@ export class MirrorReader implements RuleReader {
   #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const mirror = this.#mirrors.get(owner);
     if (mirror === undefined) {
-      return snapshot.inventory.isListed(SECRET_MIRROR_KIND, namespaceOf(owner))
+      return snapshot.inventory.isListed(SECRET_MIRROR.kind, namespaceOf(owner))
         ? 'its SecretMirror does not exist'
         : undefined;
     }

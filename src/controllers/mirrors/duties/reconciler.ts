@@ -22,7 +22,7 @@ import { Deletions, type FinalizerStep, finalizerStep } from '../../common/rules
 import { liveRules, RuleClient } from '../../common/rules/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../../common/rules/rule-statuses.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
-import { SECRET_MIRROR_FINALIZER, SECRET_MIRRORS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
+import { SECRET_MIRROR_FINALIZER, SECRET_MIRROR, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import { type StoredMirror, withoutOurSpec } from '../rules/mirror-store.ts';
 import type { MirrorRules } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
@@ -62,7 +62,7 @@ export class MirrorReconciler implements RuleReconciler {
     const { clock, config } = context;
     const { api, namespaces } = context.cluster;
     const { mirrors: store, recordEvent } = parts;
-    const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRRORS, store }));
+    const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRROR, store }));
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
       parts.isOutdated,

@@ -20,7 +20,7 @@ import {
   MIRROR_ANNOTATIONS,
   MIRROR_DEFAULTS,
   MIRRORS_CONTROLLER,
-  SECRET_MIRROR_KIND,
+  SECRET_MIRROR,
   type SecretMirror,
   type SourceType,
 } from '../api.ts';
@@ -109,7 +109,7 @@ export class MirrorRules implements RuleSet {
     const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;
     const spec = this.specOf(mirror);
     const { sourceType, choices } = spec;
-    const title = `${SECRET_MIRROR_KIND} ${home}/${name}`;
+    const title = `${SECRET_MIRROR.kind} ${home}/${name}`;
     const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';

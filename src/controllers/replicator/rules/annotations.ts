@@ -15,27 +15,7 @@ export interface Place {
   readonly name: string;
 }
 
-export interface AnnotationNames {
-  /** On a target: `<namespace>/<name>` or `<name>` of its source. */
-  readonly from: string;
-  /** On a source: `<name>` or `<namespace or pattern>/<name>` of the copies. */
-  readonly to: string;
-  /** On a source: namespaces or patterns of namespaces of the copies. */
-  readonly toNamespaces: string;
-  readonly once: string;
-  readonly onceVersion: string;
-  readonly allowed: string;
-  readonly allowedNamespaces: string;
-  /** Time when the target was last written or cleared. */
-  readonly at: string;
-  /** The owner's mark on a copy: `<namespace>/<name>` of its source. */
-  readonly by: string;
-  /** The resourceVersion of the copied source. Present only if the target has data. */
-  readonly version: string;
-  /** The first source of a chain of replicate-from; used to detect loops. */
-  readonly origin: string;
-  /** The namespaces that a chain may continue to: `.*`, `-` or a list. */
-  readonly inherited: string;
+export interface AnnotationNames extends Readonly<Record<keyof typeof REPLICATION_NAMES, string>> {
   /** With the slash; '' for bare names. */
   readonly prefix: string;
 }
