@@ -77,7 +77,6 @@ export class VaultError extends Error {
   override readonly name = 'VaultError';
   readonly kind: VaultErrorKind;
   readonly addr: string;
-  readonly method: string | undefined;
   readonly path: string | undefined;
   readonly status: number | undefined;
   readonly errors: readonly string[];
@@ -99,7 +98,6 @@ export class VaultError extends Error {
     this.#details = details;
     this.kind = details.kind;
     this.addr = details.addr;
-    this.method = details.method;
     this.path = details.path;
     this.status = details.status;
     this.errors = details.errors ?? [];

@@ -16,7 +16,10 @@ test('any values are written as they were read, and equal data has equal digests
       const [piece] = content.pieces;
       assert.deepEqual({ ...(JSON.parse(piece?.json.utf8() ?? '') as object) }, data);
       const shuffled = Object.fromEntries(Object.entries(data).reverse());
-      assert.equal(Content.ofObject(SECRET, { data: shuffled, type: 'other' }, '2').digest, content.digest);
+      assert.equal(
+        Content.ofObject(SECRET, { data: shuffled, type: 'other' }, '2').fingerprint.digest,
+        content.fingerprint.digest,
+      );
       const read = Object.fromEntries([...content.values(SECRET)].map(([name, bytes]) => [name, bytes.utf8()]));
       assert.deepEqual(read, values);
       assert.equal(content.names.size, Object.keys(values).length);
@@ -25,7 +28,7 @@ test('any values are written as they were read, and equal data has equal digests
 });
 
 test('different data has different digests', () => {
-  const digest = (data: Record<string, string>) => Content.ofObject(SECRET, { data }, '1').digest;
+  const digest = (data: Record<string, string>) => Content.ofObject(SECRET, { data }, '1').fingerprint.digest;
   const all = [{}, { a: '' }, { a: 'eA==' }, { b: 'eA==' }, { a: 'eA==', b: '' }].map(digest);
   assert.equal(new Set(all).size, all.length);
 });
@@ -39,7 +42,7 @@ test('a ConfigMap has text and bytes, and an absent field stays absent', () => {
       ['binaryData', '{"b":"/w=="}'],
     ],
   );
-  assert.equal(content.keys, 'a,b');
+  assert.equal(content.fingerprint.keys, 'a,b');
   assert.equal(content.type, '');
   assert.deepEqual(
     Content.ofObject(CONFIG_MAP, {}, '1').pieces.map(({ field }) => field),
@@ -75,9 +78,13 @@ test('texts over data: the effective bytes are as the API server makes them for 
   for (const [name, object, data] of cases) {
     const content = Content.ofObject(MANIFEST, object, '1');
     const expected = Content.ofObject(SECRET, { data }, '1');
-    assert.equal(content.digest, expected.digest, name);
+    assert.equal(content.fingerprint.digest, expected.fingerprint.digest, name);
     assert.equal(content.pieces[0]?.json.utf8(), expected.pieces[0]?.json.utf8(), name);
-    assert.deepEqual([content.keys, content.names.size], [expected.keys, expected.names.size], name);
+    assert.deepEqual(
+      [content.fingerprint.keys, content.names.size],
+      [expected.fingerprint.keys, expected.names.size],
+      name,
+    );
   }
   const [piece] = Content.ofObject(
     MANIFEST,
@@ -97,7 +104,10 @@ test('another version or type of a content keeps its keys', () => {
   const keys = Array.from({ length: 500 }, (_, index) => `key-${index}`);
   const content = Content.ofObject(SECRET, { data: Object.fromEntries(keys.map((one) => [one, ''])) }, '1');
   const other = content.withVersion('2', 'other');
-  assert.deepEqual([other.keys, other.names.size, other.digest], [content.keys, 500, content.digest]);
+  assert.deepEqual(
+    [other.fingerprint.keys, other.names.size, other.fingerprint.digest],
+    [content.fingerprint.keys, 500, content.fingerprint.digest],
+  );
 });
 
 test('nothing prints a value', () => {

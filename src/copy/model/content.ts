@@ -34,9 +34,6 @@ export class Content {
   readonly type: string;
   /** Fields that are not empty, in the order of the kind, and always its first field. */
   readonly pieces: readonly ContentPiece[];
-  /** @see Fingerprint */
-  readonly digest: string;
-  readonly keys: string;
   /** One object for all copies. */
   readonly fingerprint: Fingerprint;
   /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
@@ -46,15 +43,13 @@ export class Content {
     this.version = version;
     this.type = type;
     this.pieces = pieces;
-    this.keys = keys;
     const hash = createHash('sha256');
     let bytes = 0;
     for (const { field, json } of pieces) {
       hash.update(`${field}:${json.length}:`).update(json.bytes());
       bytes += json.length;
     }
-    this.digest = hash.digest('base64');
-    this.fingerprint = { digest: this.digest, keys, type };
+    this.fingerprint = { digest: hash.digest('base64'), keys, type };
     this.weight = bytes + OVERHEAD_BYTES;
   }
 
@@ -117,7 +112,7 @@ export class Content {
 
   /** The same content with another version and type. */
   withVersion(version: string, type = this.type): Content {
-    return new Content(version, type, this.pieces, this.keys);
+    return new Content(version, type, this.pieces, this.fingerprint.keys);
   }
 
   /** The single values. Each call parses them again, so this is not for many copies. */

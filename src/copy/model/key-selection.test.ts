@@ -31,7 +31,7 @@ describe('chosen keys', () => {
     const binary = chosenOf(select({ from: 'b', to: 'x' }, { from: 'b', to: 'y' }), source);
     assert.deepEqual(texts(binary), ['data {}', 'binaryData {"x":"AA==","y":"AA=="}']);
     const same = Content.ofFields(CONFIG_MAP, { binaryData: { y: 'AA==', x: 'AA==' } }, '', '1');
-    assert.equal(binary.digest, same.digest);
+    assert.equal(binary.fingerprint.digest, same.fingerprint.digest);
   });
 
   it('may have names that objects have of their own', () => {

@@ -254,6 +254,6 @@ export class VaultBackend implements Backend {
     const { secrets } = this.#options;
     if (secrets.index.find(copy)?.ownKeys === undefined) return undefined;
     const read = await secrets.read(copy, signal);
-    return read === undefined || read.content.keys === '' ? undefined : read.content;
+    return read === undefined || read.content.fingerprint.keys === '' ? undefined : read.content;
   }
 }

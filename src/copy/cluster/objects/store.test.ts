@@ -115,10 +115,10 @@ test('a watch of whole objects brings their content: nothing is read', async () 
     const key = store.key('default', 'whole');
     const first = store.fingerprint(key);
     assert.ok(first !== undefined);
-    assert.equal((await store.load(key))?.digest, first.digest);
+    assert.equal((await store.load(key))?.fingerprint.digest, first.digest);
     await plane.api.patch('/api/v1/namespaces/default/secrets/whole', { stringData: { a: 'two' } });
     await waitFor(() => store.fingerprint(key)?.digest !== first.digest, { message: 'the change' });
-    assert.equal((await store.load(key))?.digest, store.fingerprint(key)?.digest);
+    assert.equal((await store.load(key))?.fingerprint.digest, store.fingerprint(key)?.digest);
     assert.deepEqual(seen, ['whole', 'whole'], 'the caller gets the same events, and no other objects');
     assert.equal(reads, 0);
     assert.equal(

@@ -158,8 +158,9 @@ export class KubeStore implements SourceProvider {
     if (before === version) return;
     if (before !== undefined) this.#contents.delete(`${key}@${before}`);
     const content = this.contentOf(object);
-    const type = this.#lists.text(content.type);
-    const fingerprint = { digest: content.digest, keys: this.#lists.text(content.keys), type };
+    const { digest, keys, type: own } = content.fingerprint;
+    const type = this.#lists.text(own);
+    const fingerprint = { digest, keys: this.#lists.text(keys), type };
     this.#stored.set(key, { version, fingerprint, immutable: object['immutable'] === true, type });
     if (isSource) this.#keep(key, content);
   }

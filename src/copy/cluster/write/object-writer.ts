@@ -333,5 +333,5 @@ export function isOverwritten(
   if (!matches(desired, observed)) return true;
   if (stored === undefined || content === undefined) return false;
   const type = desired.type ?? content.type;
-  return stored.digest !== content.digest || (type !== '' && stored.type !== type);
+  return stored.fingerprint.digest !== content.fingerprint.digest || (type !== '' && stored.type !== type);
 }

@@ -253,7 +253,10 @@ describe('a lease that is no longer renewed', () => {
     scene.leases.dropped(lease);
     scene.record('l', { copies: [] });
     const again = await scene.restore({ ...USER, key: asKey('vault:z') }, 'kubernetes.io/basic-auth');
-    assert.deepEqual([again?.content.type, again?.content.digest], ['kubernetes.io/basic-auth', lease.content.digest]);
+    assert.deepEqual(
+      [again?.content.type, again?.content.fingerprint.digest],
+      ['kubernetes.io/basic-auth', lease.content.fingerprint.digest],
+    );
     assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
     assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);
     // Another client may have revoked it since.

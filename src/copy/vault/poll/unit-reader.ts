@@ -191,13 +191,16 @@ export class UnitReader {
   }
 
   /** Whether the same content has a counted version. It keeps that, so that its copies need no write. */
-  #isCounted({ fingerprint }: Unit, { digest }: Content): boolean {
-    return fingerprint?.fingerprint.digest === digest && fingerprint.version.startsWith(`${this.#process}-`);
+  #isCounted({ fingerprint }: Unit, content: Content): boolean {
+    return (
+      fingerprint?.fingerprint.digest === content.fingerprint.digest &&
+      fingerprint.version.startsWith(`${this.#process}-`)
+    );
   }
 
   /** Where Vault gives no distinct version, another digest makes another version. */
   #withCountedVersion({ fingerprint }: Unit, content: Content): Content {
-    const same = fingerprint?.fingerprint.digest === content.digest;
+    const same = fingerprint?.fingerprint.digest === content.fingerprint.digest;
     return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
   }
 
