@@ -3,6 +3,7 @@
  * same `replicate-from`. The annotations of the source are read for each desired state, so a change of them changes the desired state and not
  * the claim.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import {
   type DesiredObject,
@@ -59,10 +60,11 @@ export class PushShape implements Shape {
   }
 
   #rule(annotations: Annotations): ReplicationRule | undefined {
-    if (this.#last?.annotations !== annotations) {
+    // A source that is itself a copy in its place has other objects of the same annotations (`Slot`).
+    if (!isDeepStrictEqual(this.#last?.annotations, annotations)) {
       this.#last = { annotations, rule: readRule(this.#settings, this.#source, annotations) };
     }
-    return this.#last.rule;
+    return this.#last?.rule;
   }
 
   #isOwnCopy(observed: Observed | undefined): observed is Observed {

@@ -6,8 +6,10 @@ import { asKey } from '../../../../test/support/keys.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { Claims } from '../../../copy/book/claims.ts';
 import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
+import { Slot } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
+import { PushShape } from './push-shape.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
@@ -40,4 +42,24 @@ test('a copy with an annotation that is not known stays in any case', () => {
     annotations: { 'k8s-replicator/replicated-by': 'home/db', 'k8s-replicator/new': 'x' },
   });
   assert.equal(rules('team/db').orphanPolicy(RULE, copy), 'keep');
+});
+
+test('the rule of a source that is itself a copy in its place is read once for all targets', (t) => {
+  const { settings } = rules('team/db');
+  const read = t.mock.method(settings.patterns, 'get');
+  const place = { namespace: 'home', name: 'db' };
+  const shape = new PushShape(settings, place);
+  const slot = (name: string): Slot => {
+    const annotations = { 'k8s-replicator/replicate-to-namespaces': 'team-.*', 'keyferry.dev/target': `home/${name}` };
+    const meta = { ...place, name, uid: name, resourceVersion: '1', creationTimestamp: '', annotations };
+    return new Slot(meta, {}, { ...place, name });
+  };
+  const [source, target] = [slot('db'), slot('other')];
+  for (let copy = 0; copy < 10; copy += 1) {
+    const { labels, annotations } = source;
+    const desired = shape.desiredState({ state: 'present', version: '1', labels, annotations }, undefined, 0);
+    assert.equal(desired.kind, 'be');
+    assert.notEqual(target.annotations, annotations, 'each decision reads its target, too');
+  }
+  assert.equal(read.mock.callCount(), 1);
 });
