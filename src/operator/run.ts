@@ -86,7 +86,9 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   // The one Lease is in the home cluster, and fences the writes to both.
   const fence = (unfenced: KubeApi): KubeApi =>
-    elector === undefined ? unfenced : fenced(unfenced, () => elector.isLeader);
+    elector === undefined
+      ? unfenced
+      : fenced(unfenced, () => (elector.isLeader ? undefined : 'another replica may be leading'));
   const rollback = new AbortController();
   const onRollback = (detail: string): void => {
     rollback.abort(new RollbackError(detail));

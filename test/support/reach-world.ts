@@ -36,6 +36,8 @@ import { stubBackend } from './stub-backend.ts';
 import { ruleScope } from './rule-scope.ts';
 
 const CLUSTER = 'c';
+/** How long each write waits before it is sent, ms. */
+const WRITE_MS = 400;
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 
 export type Watch = 'namespaces' | 'mirrors' | 'objects';
@@ -299,6 +301,12 @@ export class ReachProcess {
     if (plan.do === 'replace') throw new Error(`${target} needs no replacement`);
     if (plan.do !== 'create' && plan.do !== 'update' && plan.do !== 'delete') return undefined;
     const before = this.#objects.get(target);
+    // The write waits for its turn. Meanwhile anything can change.
+    await new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve());
+      this.#clock.setTimeout(resolve, WRITE_MS);
+    });
+    if (signal.aborted) return undefined;
     const there = this.#cluster.objects.get(target);
     const place = parseResourceKey(target);
     // The preconditions of the server.

@@ -6,6 +6,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
+import { fenced } from '../../kube/leader-election/fenced-api.ts';
 import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import {
@@ -95,10 +96,12 @@ export class Cluster implements Backend {
   #isListed = false;
 
   constructor(options: ClusterOptions) {
-    const { api, clock, concurrency, engine, isHome, served } = options;
+    const { clock, concurrency, engine, isHome, served } = options;
+    const isFixed = served?.selector === undefined;
+    const api = isFixed ? options.api : fenced(options.api, (path) => served.refusal(path));
     this.api = api;
     this.name = api.cluster;
-    this.#options = options;
+    this.#options = { ...options, api };
     this.reachability = new Reachability({
       cluster: this.name,
       clock,

@@ -5,6 +5,8 @@ import { test } from 'node:test';
 
 import type { Connection } from '../connection.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
+import { HeldObjects } from '../../../test/support/held-objects.ts';
+import { ServedNamespaces } from '../watch/served-namespaces.ts';
 import { fenced } from './fenced-api.ts';
 import { HttpKubeApi } from '../http.ts';
 
@@ -29,7 +31,7 @@ test('reads always, writes only while this replica leads', async () => {
   await withServer(listener, async (connection) => {
     await using api = new HttpKubeApi(connection);
     let open = false;
-    const guarded = fenced(api, () => open);
+    const guarded = fenced(api, () => (open ? undefined : 'closed'));
     await guarded.request({ method: 'GET', path: '/x' });
     (await guarded.stream({ method: 'GET', path: '/x' })).close();
     for (const method of ['POST', 'PATCH', 'PUT', 'DELETE'] as const) {
@@ -53,11 +55,44 @@ test('a write that waited for its slot longer than the Lease lasted is not sent'
   };
   await withServer(listener, async (connection) => {
     await using api = new HttpKubeApi(connection, { maxSockets: 1 });
-    const guarded = fenced(api, () => open);
+    const guarded = fenced(api, () => (open ? undefined : 'closed'));
     const first = guarded.request({ method: 'POST', path: '/first' });
     const second = guarded.request({ method: 'POST', path: '/second' });
     const third = guarded.request({ method: 'GET', path: '/third' });
     await Promise.all([first, assert.rejects(second, { code: 'EFENCED' }), third]);
   });
   assert.deepEqual(seen, ['/first', '/third']);
+});
+
+test('a write into a namespace that is no longer served when it is sent is not sent, and both fences count', async () => {
+  const seen: string[] = [];
+  const served = new ServedNamespaces([], 'team=a');
+  const sink = served.sinkBefore(new HeldObjects());
+  const metadata = { name: 'gone', uid: '', resourceVersion: '1', creationTimestamp: '' };
+  let leads = true;
+  const listener: RequestListener = (request, response) => {
+    seen.push(request.url ?? '');
+    sink.remove({ metadata });
+    response.end('{}');
+  };
+  const path = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
+  await withServer(listener, async (connection) => {
+    await using api = new HttpKubeApi(connection, { maxSockets: 1 });
+    const leading = fenced(api, () => (leads ? undefined : 'another replica may be leading'));
+    const guarded = fenced(leading, (to) => served.refusal(to));
+    for (const name of ['gone', 'kept']) sink.upsert({ metadata: { ...metadata, name } }, true);
+    const write = async (to: string): Promise<unknown> => await guarded.request({ method: 'POST', path: to });
+    const waiting = ['gone', 'kept'].map((name) => path(name));
+    const answers = Promise.allSettled(
+      ['/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', ...waiting].map(write),
+    );
+    assert.deepEqual(
+      (await answers).map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    );
+    await assert.rejects(write(path('gone')), /POST .*: not sent, namespace gone is no longer served/);
+    leads = false;
+    await assert.rejects(write(path('kept')), /another replica/);
+  });
+  assert.deepEqual(seen, ['/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', path('kept')]);
 });

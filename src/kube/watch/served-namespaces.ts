@@ -50,6 +50,12 @@ export class ServedNamespaces {
     return this.#names.has(namespace);
   }
 
+  /** Why nothing may be written to a path of the API; `undefined`: it is in no namespace, or in one that is served. */
+  refusal(path: string): string | undefined {
+    const namespace = /\/namespaces\/([^/]+)\//.exec(path)?.[1];
+    return namespace === undefined || this.has(namespace) ? undefined : `namespace ${namespace} is no longer served`;
+  }
+
   get names(): readonly string[] {
     return [...this.#names];
   }

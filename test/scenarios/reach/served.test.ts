@@ -14,6 +14,8 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { waitForRights } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { startFaultProxy } from '../../servers/fault-proxy.ts';
+import { kubernetesFault, type ProxyRequest } from '../../servers/fault-rules.ts';
 import { RunningProgram, runProgram } from '../cli/program.ts';
 import { FINALIZER, labels, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
 
@@ -133,6 +135,41 @@ describe('keyferry run --namespace-selector', () => {
     assert.deepEqual(requests('one').slice(made), []);
     await label('one', 'a');
     await scene.copied('one', 'copy', { password: 'y' });
+  });
+
+  it('a write that waits for the end of a Retry-After is not sent into a namespace whose label goes meanwhile', async () => {
+    const { plane } = scene;
+    const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+    const token = await requestToken(scene.api, NAME, NAME);
+    const direct = kubeconfig;
+    const there = async (namespace: string, name: string): Promise<unknown> =>
+      await waitFor(async () => await scene.find(namespace, name), { message: `${namespace}/${name}` });
+    try {
+      await operator.stop();
+      kubeconfig = await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem, token, namespace: NAME });
+      await start();
+      await annotated('home', 'waiting', { 'k8s-replicator/replicate-to': 'one/waiting' });
+      await there('one', 'waiting');
+      // The answer to a read of another Secret makes all calls of the client wait.
+      const isRead = ({ method, path }: ProxyRequest): boolean => method === 'GET' && path.endsWith('/secrets/other');
+      const held = proxy.rule({ match: isRead, fault: kubernetesFault(429, 5), times: 1 });
+      await annotated('home', 'other', { 'k8s-replicator/replicate-to': 'home/copy-of-other' });
+      await waitFor(() => held.hits === 1, { message: 'the Retry-After' });
+      await scene.api.delete(secretPath('one', 'waiting'));
+      await label('one', null);
+      await waitFor(async () => (await watchesIn('one')) === 0, { message: 'the watches in one to end' });
+      await there('home', 'copy-of-other');
+      assert.equal(await scene.find('one', 'waiting'), undefined);
+      await label('one', 'a');
+      await there('one', 'waiting');
+      await scene.api.delete(secretPath('home', 'waiting'));
+      await scene.gone(secretPath('one', 'waiting'));
+    } finally {
+      await operator.stop();
+      kubeconfig = direct;
+      await start();
+      await proxy.stop();
+    }
   });
 
   it('a mirror that is deleted leaves the copies where the label is gone, and takes them when it is back', async () => {

@@ -6,7 +6,7 @@ import { asKey } from '../../../../test/support/keys.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { Claims } from '../../../copy/book/claims.ts';
 import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
-import { Slot } from '../../../copy/model/observed.ts';
+import { KeyLists, Slot } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { PushShape } from './push-shape.ts';
@@ -52,7 +52,7 @@ test('the rule of a source that is itself a copy in its place is read once for a
   const slot = (name: string): Slot => {
     const annotations = { 'k8s-replicator/replicate-to-namespaces': 'team-.*', 'keyferry.dev/target': `home/${name}` };
     const meta = { ...place, name, uid: name, resourceVersion: '1', creationTimestamp: '', annotations };
-    return new Slot(meta, {}, { ...place, name });
+    return new Slot(meta, {}, { name: 'home', lists: new KeyLists() }, name);
   };
   const [source, target] = [slot('db'), slot('other')];
   for (let copy = 0; copy < 10; copy += 1) {
