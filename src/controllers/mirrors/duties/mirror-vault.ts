@@ -316,12 +316,8 @@ export class MirrorVault implements LeaseObserver {
       const { [LEASE_ORIGIN_ANNOTATION]: marked, [MIRROR_ANNOTATIONS.vaultPath]: path } = annotations;
       const isOfOther = marked === undefined ? path !== location.path : marked !== origin;
       if (isOfOther || CHOICE_ANNOTATION in annotations) continue;
-      const lease = leases.get(leaseId) ?? {
-        durationSeconds: secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]),
-        copies: [],
-      };
-      lease.copies.push(key);
-      leases.set(leaseId, lease);
+      const durationSeconds = secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]);
+      getOrCreate(leases, leaseId, () => ({ durationSeconds, copies: [] })).copies.push(key);
     }
     return leases;
   }

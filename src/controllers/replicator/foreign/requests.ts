@@ -8,6 +8,7 @@ import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../.
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
 import type { ProgramReader, FindingVerdict } from '../../common/migration.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
 import { selectorObject } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 
@@ -67,7 +68,7 @@ export class ForeignRequests {
       if (source === undefined) continue;
       this.sources.set(key, tooLong(observed) ?? source);
       const name = kindAndName(key);
-      this.#byName.set(name, [...(this.#byName.get(name) ?? []), key]);
+      getOrCreate(this.#byName, name, () => []).push(key);
     }
     for (const [key, copy] of marked) {
       const from = copy.source === undefined ? undefined : keyOf(key, copy.source);

@@ -1,4 +1,5 @@
 /** The events of a rule: refusals and failures, grouped by message, with their targets. Pure. */
+import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
@@ -31,10 +32,8 @@ export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): 
     if (outcome.state !== 'error' && outcome.state !== 'conflict') continue;
     const { namespace, name } = parseResourceKey(claim.target);
     const target = claim.mode === 'fill' ? '' : `${namespace}/${name}`;
-    const id = `${outcome.reason} ${outcome.message}`;
-    const group = groups.get(id);
-    if (group === undefined) groups.set(id, { reason: outcome.reason, message: outcome.message, targets: [target] });
-    else group.targets.push(target);
+    const { reason, message } = outcome;
+    getOrCreate(groups, `${reason} ${message}`, () => ({ reason, message, targets: [] })).targets.push(target);
   }
   const reported = [...groups.values()].slice(0, MAX_EVENTS);
   return reported.map(({ reason, message, targets }) => warning({ reason, message: about(targets, message) }));

@@ -7,6 +7,7 @@
  * A rule with an invalid annotation claims its existing copies and leaves them unchanged: a mistake in an annotation never deletes
  * or clears a copy.
  */
+import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Owner, leavingClaims } from '../../../copy/model/claim.ts';
@@ -227,9 +228,7 @@ export class ReplicatorRules implements RuleSet {
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {
-    let shape = this.#shapes.get(rule);
-    if (shape === undefined) this.#shapes.set(rule, (shape = new PushShape(this.settings, place)));
-    return shape;
+    return getOrCreate(this.#shapes, rule, () => new PushShape(this.settings, place));
   }
 
   /** The annotated object of a rule, as the cache has it. @throws TypeError for the key of another rule */
