@@ -9,6 +9,8 @@ import {
   readSnapshot,
   requireSomeCoverage,
   ruleCollections,
+  whyUnread,
+  whyUnserved,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import {
@@ -28,6 +30,7 @@ import {
   type ResourceKey,
   type RuleKey,
 } from '../copy/model/keys.ts';
+import { withReason } from '../copy/model/cause.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
 import { type Explanation, explanationText, type OtherRule, summaryOf, verdictOf } from './explain/report.ts';
@@ -43,7 +46,8 @@ export async function explain(
     readStored(context.api, subject, context.signal),
     readSnapshot(context, { config, namespace: subject.namespace }),
   ]);
-  requireSomeCoverage(snapshot);
+  // Without the right to read the object, the answer is that.
+  if (stored.state !== 'refused') requireSomeCoverage(snapshot);
   const explanation = await explanationOf(snapshot, context, subject, stored);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
   return { text, code: EXIT_DONE };
@@ -64,7 +68,8 @@ async function explanationOf(
   const observed = inventory.objects.get(key);
   const entries = claims.book.on(key);
   const marker = observed === undefined ? undefined : claims.ownerOf(observed, key);
-  const isConcerned = entries.length > 0 || marker !== undefined;
+  const hidden = marker !== undefined && entries.length === 0 ? whyUnread(snapshot, marker) : undefined;
+  const isConcerned = entries.length > 0 || (marker !== undefined && hidden === undefined);
   const others = entries.length > 0 ? [] : sameName(snapshot, key);
   const states = await statesOf(snapshot, key, [...entries.map(({ claim }) => claim.owner.key), ...others, marker]);
   if (isConcerned) await snapshot.decide([key]);
@@ -79,6 +84,8 @@ async function explanationOf(
   const metadata = stored.state === 'there' ? stored.metadata : undefined;
   const writers = metadata === undefined ? [] : writersOf(metadata);
   const sourceOf = usersOf(snapshot, key);
+  const contrary = entries.flatMap(({ claim }) => contraryCondition(snapshot, claim.owner.key) ?? []);
+  const unserved = whyUnserved(snapshot, namespace);
   const title = (rule: RuleKey): string => snapshot.titleOf(rule);
   // The mark of an original does not count by itself.
   const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
@@ -94,6 +101,7 @@ async function explanationOf(
     verdict: verdictOf({
       exists,
       markedBy: marker === undefined ? leftoverOf : title(marker),
+      hidden,
       claims: entries.map(({ claim }) => ({ rule: title(claim.owner.key), mode: claim.mode })),
       isRule: states.rule !== undefined,
       isSource: sourceOf.length > 0,
@@ -117,6 +125,9 @@ async function explanationOf(
     summary: summaryOf({
       ...told,
       orphanReason: states.orphan?.reason,
+      hidden,
+      contrary: contrary[0],
+      unserved,
       isRuleKind: ruleNames !== undefined,
       lacksNamespace: lacksNamespace(snapshot, namespace),
       isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
@@ -127,7 +138,10 @@ async function explanationOf(
     writers,
     notes: [
       ...notesOf(snapshot, key, stored),
-      ...(ruleNames !== undefined && told.verdict === 'unrelated' ? [`Keyferry serves ${ruleNames}`] : []),
+      ...contrary,
+      ...(ruleNames !== undefined && told.verdict === 'unrelated' && unserved === undefined
+        ? [`of this kind, Keyferry serves ${ruleNames}`]
+        : []),
     ],
   };
 }
@@ -136,6 +150,17 @@ function sourceText(entry: Entry | undefined): string | null {
   if (entry?.claim.source === undefined) return null;
   const { kind, namespace, name } = parseResourceKey(entry.claim.source);
   return `${kind.toLowerCase()} ${namespace}/${name}`;
+}
+
+/** What the condition of a rule says and this snapshot does not: the operator has other flags, or knows what the server refuses. */
+function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
+  const { claims, readers, rules } = snapshot;
+  const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  const { refusal, outOfReach } = rules.get(rule) ?? {};
+  const outcomes = Array.from(claims.book.of(rule), ({ outcome }) => outcome);
+  const causes = [refusal, outOfReach, claims.ruleSetOf(rule).problemOf?.(rule), ...outcomes];
+  if (condition?.status !== 'False' || causes.some((cause) => cause?.reason === condition.reason)) return undefined;
+  return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
 }
 
 /** Whether a rule that makes objects of this kind and name selects the namespace of this one; `undefined`: it makes none. */
@@ -178,10 +203,12 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   // Whether a rule would select a namespace is not decided before there is one.
   const missed = lacksNamespace(snapshot, namespace)
     ? `namespace ${namespace} does not exist`
-    : `does not select namespace ${namespace}`;
-  // Of a rule that selects it, the remark says why it must not copy there.
-  const isRefused = note !== undefined && selects(snapshot, rule, subject) === true;
-  const unmade = [...(isRefused ? [] : [missed]), ...(note === undefined ? [] : [note])];
+    : (whyUnserved(snapshot, namespace) ?? `does not select namespace ${namespace}`);
+  const whyNot = snapshot.whyNot(rule, subject);
+  // Of a rule that selects it, the remark says why it does not copy there.
+  const isHalted = note !== undefined && selects(snapshot, rule, subject) === true;
+  const unmade =
+    whyNot === undefined ? [...(isHalted ? [] : [missed]), ...(note === undefined ? [] : [note])] : [whyNot];
   const why = (problems.length > 0 ? problems : unmade).join('; ');
   return { ...ruleOf(snapshot, rule, status), why };
 }

@@ -9,6 +9,7 @@ import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-prog
 import type { Change, Finding, ProgramFindings, ProgramReader } from '../controllers/common/migration.ts';
 import { programReaders } from '../controllers/list.ts';
 import { controllerOf, type ResourceKey } from '../copy/model/keys.ts';
+import { CONFIG_MAP } from '../copy/model/kind.ts';
 import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
 import { command } from '../runtime/text/command.ts';
@@ -150,7 +151,7 @@ class Migration {
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
-    requireCoverage(snapshot, '', '; the command reads the whole cluster');
+    requireCoverage(snapshot, '; the command reads the whole cluster', new Set([CONFIG_MAP.kind]));
     for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
       // An unread object may use one that would be deleted.
       if (without.length > 0)

@@ -11,6 +11,7 @@ import {
   readSnapshot,
   requireCoverage,
   ruleCollections,
+  whyUnserved,
 } from './output/reading.ts';
 import type { Cell, Paint } from './output/terminal.ts';
 import { copiesText, reportText, TextParts } from './output/text.ts';
@@ -36,7 +37,8 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
   const given = givenOf(manifests, collections, api.cluster, home);
   const snapshot = await readSnapshot(context, { config, changes: changesBy(given, now()) });
-  requireCoverage(snapshot, 'ConfigMap');
+  const hint = config.namespaces.length > 0 ? '' : '; for namespaces that you may read, use --namespaces';
+  requireCoverage(snapshot, hint, new Set(given.flatMap(({ collection }) => collection?.kind ?? [])));
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
@@ -49,9 +51,11 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
   // Of manifests that are not rules in this cluster.
-  const elsewhere = given.flatMap(({ key }) =>
-    snapshot.notesOf(key).map((note) => ({ rule: titleOf(placeOf(key)), note })),
-  );
+  const elsewhere = given.flatMap(({ key, namespace }) => {
+    const unserved = whyUnserved(snapshot, namespace);
+    const notes = unserved === undefined ? snapshot.notesOf(key) : [unserved];
+    return notes.map((note) => ({ rule: titleOf(placeOf(key)), note }));
+  });
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Plan',
@@ -74,7 +78,8 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
 /** Why the server or Keyferry would refuse a manifest. */
 function problemsOf(snapshot: Snapshot, { kind, key, namespace, problem }: Given): PlannedProblem[] {
   const problems: string[] = [];
-  if (kind !== 'Namespace' && !snapshot.inventory.hasNamespace(namespace)) {
+  const isThere = whyUnserved(snapshot, namespace) !== undefined || snapshot.inventory.hasNamespace(namespace);
+  if (kind !== 'Namespace' && !isThere) {
     problems.push(`namespace ${namespace} does not exist`);
   }
   problems.push(...(problem === undefined ? snapshot.problemsOf(key) : [problem]));

@@ -67,7 +67,7 @@ describe('the summary', () => {
     assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
     assert.equal(
       summaryOf({ ...absent, others: [other], isRefused: true }),
-      'Secret a/x does not exist, because the rule that asks for it must not copy there (below).',
+      'Secret a/x does not exist, because the rule that asks for it does not copy there (below).',
     );
     assert.equal(
       summaryOf({ ...absent, lacksNamespace: true }),

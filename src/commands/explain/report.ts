@@ -16,7 +16,7 @@ import type { Cell, Paint, Style } from '../output/terminal.ts';
  * - `orphan`: it has the mark of a rule that does not claim it.
  * - `rule`: a rule, and no copy. `source`: no copy, and a rule makes copies of it.
  * - `unrelated`: it exists, and Keyferry has nothing to do with it. `absent`: it does not exist, and no rule claims it.
- * - `unknown`: the permissions of the caller do not show whether it exists.
+ * - `unknown`: it was not read whether it exists, or whether the rule in its mark does.
  */
 export type Verdict =
   | 'copy'
@@ -90,40 +90,47 @@ export interface Findings {
   readonly exists: boolean | undefined;
   /** The rule whose mark on the object counts. */
   readonly markedBy: string | undefined;
+  /** Why it is not known whether that rule exists. */
+  readonly hidden?: string | undefined;
   /** The rules that claim it. */
   readonly claims: readonly { readonly rule: string; readonly mode: ClaimMode }[];
   readonly isRule: boolean;
   readonly isSource: boolean;
 }
 
-export function verdictOf({ exists, markedBy, claims, isRule, isSource }: Findings): Verdict {
+export function verdictOf({ exists, markedBy, hidden, claims, isRule, isSource }: Findings): Verdict {
   if (exists === undefined) return claims.length > 0 || !isRule ? 'unknown' : 'rule';
   const isWanted = claims.some(({ mode }) => mode === 'own');
   if (!exists) return isWanted ? 'missing' : 'absent';
   // Also the copy of a rule that is being deleted.
   if (claims.some(({ rule, mode }) => mode !== 'fill' && rule === markedBy)) return 'copy';
   if (isWanted) return 'conflict';
-  if (markedBy !== undefined) return 'orphan';
+  if (markedBy !== undefined) return hidden === undefined ? 'orphan' : 'unknown';
   if (claims.some(({ mode }) => mode === 'fill')) return 'filled';
   if (isRule) return 'rule';
   return isSource ? 'source' : 'unrelated';
 }
 
-type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others' | 'claims'> & {
-  readonly object: TargetPlace;
-  /** Why it has no rule, of an orphan. */
-  readonly orphanReason?: string | undefined;
-  /** Its kind is one of rules. */
-  readonly isRuleKind?: boolean;
-  /** Its namespace does not exist, so no rule can claim it, also one that names it. */
-  readonly lacksNamespace?: boolean;
-  /** A rule selects its namespace, but must not copy there. */
-  readonly isRefused?: boolean;
-};
+type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others' | 'claims'> &
+  Pick<Findings, 'hidden'> & {
+    readonly object: TargetPlace;
+    /** Why it has no rule, of an orphan. */
+    readonly orphanReason?: string | undefined;
+    /** What the condition of a rule that claims it says otherwise. */
+    readonly contrary?: string | undefined;
+    /** Why Keyferry leaves its namespace alone. */
+    readonly unserved?: string | undefined;
+    /** Its kind is one of rules. */
+    readonly isRuleKind?: boolean;
+    /** Its namespace does not exist, so no rule can claim it, also one that names it. */
+    readonly lacksNamespace?: boolean;
+    /** A rule selects its namespace, but does not copy there. */
+    readonly isRefused?: boolean;
+  };
 
 /** The verdict in one sentence. */
 export function summaryOf(told: Told): string {
-  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason } = told;
+  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason, unserved } = told;
   const { isRuleKind = false, lacksNamespace = false, isRefused = false } = told;
   const it = titleOf(object);
   const maker = owner ?? 'a rule';
@@ -139,7 +146,7 @@ export function summaryOf(told: Told): string {
     case 'conflict':
       return `${it} is not the copy that ${maker} asks for: ${next?.reason ?? 'it belongs to another owner'}.`;
     case 'missing':
-      return `${it} does not exist, although ${maker} asks for it as a copy of ${origin}: ${nextText(next)}.`;
+      return `${it} does not exist, although ${maker} asks for it as a copy of ${origin}: ${told.contrary ?? nextText(next)}.`;
     case 'orphan':
       return `${it} was a copy of ${maker}: ${orphanReason ?? nextText(next)}.`;
     case 'rule':
@@ -150,15 +157,19 @@ export function summaryOf(told: Told): string {
       return `${it} is no copy, and none is made of it, although a rule asks for one: ${users}.`;
     }
     case 'unrelated':
-      return `${it} is neither a copy nor a rule: no rule claims it, and it has no mark of Keyferry that counts.`;
+      if (unserved !== undefined) return `${it} is left alone: ${unserved}.`;
+      return `${it} is neither a copy nor a rule: ${orphanReason ?? 'no rule claims it, and it has no mark of Keyferry'}.`;
     case 'absent': {
-      if (isRuleKind) return `${it} does not exist.`;
+      if (isRuleKind || unserved !== undefined)
+        return `${it} does not exist${unserved === undefined ? '' : `, and ${unserved}`}.`;
       const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
       if (lacksNamespace) return `${it} does not exist, because its namespace does not exist${near}.`;
-      if (isRefused) return `${it} does not exist, because the rule that asks for it must not copy there (below).`;
+      if (isRefused) return `${it} does not exist, because the rule that asks for it does not copy there (below).`;
       return `${it} does not exist, and no rule asks for it${near}.`;
     }
     case 'unknown':
+      if (told.hidden !== undefined)
+        return `${it} has the mark of ${maker}, and whether it is its copy is not known: ${told.hidden}.`;
       return `Whether ${it} exists is not known: no permission to read it.`;
     default:
       return verdict satisfies never;

@@ -4,6 +4,7 @@ import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts
 import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../../controllers/list.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import { parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { type Paint, type Progress, withProgress } from './terminal.ts';
 
@@ -67,6 +68,21 @@ export function coverageNotes({ inventory: { coverage, served }, readers }: Snap
   return notes;
 }
 
+/** Why Keyferry leaves a namespace alone: `namespace web is not served (--namespaces)`. `undefined`: it serves it. */
+export function whyUnserved({ inventory }: Snapshot, namespace: string): string | undefined {
+  return inventory.isUnserved(namespace)
+    ? `namespace ${namespace} is not served (${inventory.served?.flag})`
+    : undefined;
+}
+
+/** Why it is not known whether a rule exists. `undefined`: it is known. */
+export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined {
+  const { controller, kind, namespace } = parseRuleKey(rule);
+  const listed = snapshot.readers.get(controller)?.collection?.kind ?? kind;
+  if (snapshot.inventory.isListed(listed, namespace)) return undefined;
+  return whyUnserved(snapshot, namespace) ?? 'you may not read it';
+}
+
 /** Whether a namespace does not exist or is being deleted. `false` also where not all namespaces were listed. */
 export function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
   return inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace);
@@ -86,13 +102,15 @@ export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint 
 }
 
 /**
- * @param optional a kind that need not be listed, besides those of optional rules
- * @throws Error if another kind could not be listed at all
+ * @param hint what to do, for the error
+ * @param needed kinds that must be listed although others can do without: ConfigMaps, and those of optional rules
+ * @throws Error if one that is not optional could not be listed at all
  */
-export function requireCoverage({ inventory, readers }: Snapshot, optional = '', hint = ''): void {
-  const isOptional = new Set([optional]);
+export function requireCoverage({ inventory, readers }: Snapshot, hint: string, needed: ReadonlySet<string>): void {
+  const isOptional = new Set([CONFIG_MAP.kind]);
   for (const { collection } of readers.values()) if (collection?.isOptional === true) isOptional.add(collection.kind);
   for (const [kind, found] of inventory.coverage) {
-    if (found.extent === 'refused' && !isOptional.has(kind)) throw new Error(`${found.message}${hint}`);
+    const isNeeded = needed.has(kind) || !isOptional.has(kind);
+    if (found.extent === 'refused' && isNeeded) throw new Error(`${found.message}${hint}`);
   }
 }

@@ -128,9 +128,9 @@ export function rowsOn(
   const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
   const whyUnwanted = isReleased(facts)
     ? `${marker} is being deleted`
-    : markedBy !== undefined && !snapshot.rules.has(markedBy)
+    : markedBy === undefined || !snapshot.rules.has(markedBy)
       ? `${marker} does not exist or has no copies`
-      : `no longer selected by ${marker}`;
+      : (snapshot.whyNot(markedBy, target) ?? `no longer selected by ${marker}`);
   const outcomes = [...snapshot.outcomesOn(target)];
   const decides = 'claim' in plan ? plan.claim.owner : undefined;
   const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];

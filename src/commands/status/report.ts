@@ -65,6 +65,7 @@ export async function statusReport(
       return { system, installed: coverage?.extent !== 'not installed', isRare: collection?.isRare };
     })
     .filter(({ installed, isRare }) => installed || isRare !== true);
+  const selecting = new Set(readers.flatMap(({ collection, ruleSet }) => (ruleSet?.selects && collection?.kind) ?? []));
   const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
   const orphans = (await orphansIn(snapshot))
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
@@ -85,7 +86,12 @@ export async function statusReport(
   return {
     report,
     ruleNames: readers.map((one) => one.ruleNames).join(', '),
-    hasCounts: ({ kind }) => kind === 'ConfigMap' || !inventory.isRefused(SECRET.kind),
+    hasCounts: ({ kind, reason }) => {
+      // A rule that selects namespaces may have copies in others.
+      if (inventory.coverage.get(SECRET.kind)?.extent === 'namespace')
+        return reason !== LIMITED && !selecting.has(kind);
+      return kind === 'ConfigMap' || !inventory.isRefused(SECRET.kind);
+    },
   };
 }
 

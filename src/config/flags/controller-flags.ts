@@ -3,7 +3,7 @@ import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, oneScope, originalAddressFlags } from './common-flags.ts';
-import { limitFlags, pushFlag } from './limit-flags.ts';
+import { limitFlags, limitsConfig, pushFlag } from './limit-flags.ts';
 import {
   flag,
   type FlagSections,
@@ -164,5 +164,6 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
 export function readingConfig(valueOf: (name: string) => unknown) {
   const values = mapValues(readingFlags, (table: FlagTable) => mapValues(table, ({ name }) => valueOf(name)));
   const { scope, ...parts } = values as SectionValues<typeof readingFlags>;
-  return { ...oneScope(scope), ...parts };
+  const read = oneScope(scope);
+  return { ...read, ...parts, limits: limitsConfig(parts.limits, read.namespaces) };
 }

@@ -98,7 +98,8 @@ function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: re
   const object: TargetPlace = { kind: SECRET_MIRROR.kind, namespace, name };
   const { namespaces: selection, problems } = effectiveSpec(mirror, patterns);
   const findings: Finding[] = problems.map((text) => ({ verdict: 'manual', object, text }));
-  const partly = namespaces.filter((one) => !selects(selection, one) && occursIn(selection, one));
+  const whole = { ...selection, excluded: undefined };
+  const partly = namespaces.filter((one) => !selects(whole, one) && occursIn(selection, one));
   if (partly.length > 0) {
     const text = `its patterns match only a part of ${someOf(partly, MOST_NAMED)}: write .* around them, or set --mirrors-regex=search`;
     findings.push({ verdict: 'difference', object, text });

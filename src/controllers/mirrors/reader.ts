@@ -5,10 +5,11 @@ import { withReason } from '../../copy/model/cause.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
+import type { Inventory } from '../common/snapshot/inventory.ts';
+import type { Condition } from '../common/rules/rule-statuses.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import { stateByCondition } from '../common/snapshot/status-report.ts';
+import { currentCondition, stateByCondition } from '../common/snapshot/status-report.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -44,11 +45,11 @@ export class MirrorReader implements RuleReader {
   readonly versionMark = MIRROR_ANNOTATIONS.parentVersion;
   readonly ruleSet: MirrorRules;
   readonly #mirrors = createMirrorStore();
-  readonly #namespaces: Namespaces;
+  readonly #inventory: Inventory;
 
   constructor({ inventory, scope }: ReaderContext) {
     inventory.include(COLLECTION, (item) => this.#mirrors.put(item));
-    this.#namespaces = scope.namespaces;
+    this.#inventory = inventory;
     this.ruleSet = new MirrorRules(scope, { mirrors: this.#mirrors, viewOf: () => ({ state: 'unknown' }) });
   }
 
@@ -65,16 +66,28 @@ export class MirrorReader implements RuleReader {
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
     const spec = this.#specOf(rule);
     if (spec === undefined || spec.problems.length > 0) return undefined;
-    const { destinationType, destinationVault, suspects } = spec;
+    const { destinationType, destinationVault, suspects, unmatched } = spec;
     const { claims = [], outOfReach } = evaluation ?? {};
     if (outOfReach?.part === 'all') return withReason(outOfReach);
     if (spec.isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
     const notes = outOfReach === undefined ? [] : [withReason(outOfReach)];
-    if (claims.length === 0 && notes.length === 0) notes.push('no other namespace matches spec.destination.namespaces');
-    notes.push(...misreadPatterns(suspects, this.#namespaces.names()));
+    if (!this.#inventory.isWhole('Namespace'))
+      return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
+    if (claims.length === 0 && notes.length === 0) notes.push(unmatched);
+    notes.push(...misreadPatterns(suspects, this.#inventory.namespaces.names()));
     return notes.length === 0 ? undefined : notes.join('; ');
+  }
+
+  exclusionOf(rule: RuleKey, namespace: string): string | undefined {
+    const isExcluded = this.#specOf(rule)?.namespaces.excluded?.some((pattern) => pattern.matches(namespace));
+    return isExcluded === true ? 'excluded by spec.destination.excludedNamespaces' : undefined;
+  }
+
+  conditionOf(rule: RuleKey): Condition | undefined {
+    const mirror = this.#mirrors.get(rule);
+    return mirror && currentCondition(mirror, 'Ready');
   }
 
   *list({ inventory }: Snapshot): Iterable<ListedRule> {
@@ -155,9 +168,8 @@ export class MirrorReader implements RuleReader {
     if (occursIn(spec.namespaces, namespace) && !selects({ names, patterns }, namespace)) {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
-    const { outOfReach } = snapshot.rules.get(owner) ?? {};
-    const why = outOfReach === undefined || outOfReach.part === 'others' ? '' : `: ${withReason(outOfReach)}`;
-    return `no longer selected by its SecretMirror${why}`;
+    const why = snapshot.whyNot(owner, key);
+    return `no longer selected by its SecretMirror${why === undefined ? '' : `: ${why}`}`;
   }
 }
 

@@ -13,7 +13,7 @@ test('a spec of a form that the CRD refuses is named with its field and what is 
     [{ source: { type: 'Secret' } }, 'spec.source.type: "Secret" must be one of secret, vault, configmap'],
     [{ destination: { type: 'Vault' } }, 'spec.destination.type: "Vault" must be one of namespaces, vault'],
     [{ deletePolicy: 'keep' }, 'spec.deletePolicy: "keep" must be one of delete, retain'],
-    [{ deletePolicy: true }, 'spec.deletePolicy is a boolean: put it in quotes'],
+    [{ deletePolicy: true }, 'spec.deletePolicy: true must be one of delete, retain'],
     [{ destination: { namespaces: 'a' } }, 'spec.destination.namespaces is not a list of strings'],
     [{ destination: { namespaces: ['a', 10] } }, 'spec.destination.namespaces[1] is a number: put it in quotes'],
     [

@@ -1,5 +1,4 @@
 /** Whether the API server would refuse the form of a spec, for `plan`. Of what the CRD asks for, only what Keyferry's own check of specs does not see. Pure. */
-
 import { isRecord, notString } from '../../kube/json.ts';
 import { clipped } from '../../runtime/text/texts.ts';
 import type { DeletePolicy, DestinationType, SecretMirror, SourceType } from './api.ts';
@@ -31,15 +30,9 @@ export function specProblem(spec: Readonly<Record<string, unknown>>): string | u
   );
 }
 
-function choiceProblem(
-  field: string,
-  value: string | undefined | null,
-  allowed: readonly string[],
-): string | undefined {
+function choiceProblem(field: string, value: unknown, allowed: readonly unknown[]): string | undefined {
   if (value === undefined || value === null || allowed.includes(value)) return undefined;
-  return typeof value === 'string'
-    ? `${field}: ${JSON.stringify(clipped(value, MAX_SHOWN))} must be one of ${allowed.join(', ')}`
-    : `${field} ${notString(value)}`;
+  return `${field}: ${clipped(JSON.stringify(value), MAX_SHOWN)} must be one of ${allowed.join(', ')}`;
 }
 
 function listProblem(field: string, list: unknown): string | undefined {

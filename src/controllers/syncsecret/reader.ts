@@ -30,6 +30,7 @@ const COLLECTION: RuleCollection = {
   apiVersions: new Map([[SYNC_SECRET.apiVersion, undefined]]),
   notInstalled: SYNC_SECRET_CRD_ADVICE.missing,
   content: SYNC_SECRET,
+  isOptional: true,
   isRare: true,
 };
 

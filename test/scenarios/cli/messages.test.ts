@@ -63,7 +63,11 @@ const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array
   ['an unknown tag', `${SECRET}stringData: !!js/function "${CANARY}"\n`, /./],
   ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x00, 0x80]), /./],
   ['a text', CANARY, /must be an object/],
-  ['a number as a label', `${SECRET.replace('}', ', labels: {a: 1}}')}\n`, /metadata\.labels\.a is not a string/],
+  [
+    'a number as a label',
+    `${SECRET.replace('}', ', labels: {a: 1}}')}\n`,
+    /metadata\.labels\.a is a number: put it in quotes/,
+  ],
   ['a list as metadata', 'apiVersion: v1\nkind: Secret\nmetadata: [1]\n', /metadata\.name/],
 ];
 

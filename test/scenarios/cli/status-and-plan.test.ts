@@ -302,7 +302,7 @@ describe('keyferry status, plan and explain', () => {
       [`apiVersion: v1\nkind: Secret\nstringData: {a: "${CANARY}\n`, /document 1, line \d: invalid YAML/],
       [
         stringify({ ...secret('default', 's', ''), stringData: { a: 5 } }),
-        /document 1: stringData\.a is not a string\n/,
+        /document 1: stringData\.a is a number: put it in quotes\n/,
       ],
       [stringify({ ...mirror('m', 's', []), spec: { destination: { namespaces: 'x' } } }), /namespaces is not a list/],
     ];

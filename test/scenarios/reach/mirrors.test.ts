@@ -163,7 +163,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.ready('renamed', 'NotAccepted', /^namespace broken does not accept/, 'team-b');
     const args = ['explain', 'secret', 'broken/other', '--kubeconfig', scene.plane.kubeconfigPath];
     const { stdout } = await runProgram(args);
-    assert.match(stdout, /^Secret broken\/other does not exist, because the rule that asks for it must not copy there/);
+    assert.match(stdout, /^Secret broken\/other does not exist, because the rule that asks for it does not copy there/);
     assert.match(stdout, /SecretMirror team-b\/renamed .*NotAccepted: namespace broken does not accept copies/);
   });
 

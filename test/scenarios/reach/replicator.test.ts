@@ -53,7 +53,7 @@ describe('the reach of annotations', () => {
     assert.doesNotMatch(status.stdout, /(Not\w+): \1: /, 'no reason twice');
     const args = ['explain', 'secret', 'closed/pushed', '--kubeconfig', scene.plane.kubeconfigPath, ...FLAGS];
     const explained = await runProgram(args);
-    assert.match(explained.stdout, /because the rule that asks for it must not copy there/);
+    assert.match(explained.stdout, /because the rule that asks for it does not copy there/);
     assert.match(explained.stdout, /Secret source\/pushed .*NotAccepted: namespace closed does not accept copies/);
   });
 

@@ -146,7 +146,9 @@ export class Inventory {
       if (found.extent === 'refused') return;
       for (const name of found.without ?? []) served?.remove(name);
       for (const [key, create] of changes) {
-        const created = parseResourceKey(key).kind === kind && !listed.has(key) ? create(undefined) : undefined;
+        const place = parseResourceKey(key);
+        const isNew = place.kind === kind && !listed.has(key) && !this.isUnserved(place.namespace);
+        const created = isNew ? create(undefined) : undefined;
         if (created !== undefined) take(created);
       }
     };
@@ -183,6 +185,12 @@ export class Inventory {
   #isListed(kind: string): boolean {
     const extent = this.coverage.get(kind)?.extent;
     return extent === 'cluster' || extent === 'not installed';
+  }
+
+  /** Whether Keyferry does not serve a namespace. The caller may not be allowed to read one that it serves. */
+  isUnserved(namespace: string): boolean {
+    if (namespace === '' || this.served === undefined || this.served.has(namespace)) return false;
+    return [...this.coverage.values()].every(({ without }) => without?.includes(namespace) !== true);
   }
 
   /** Whether the permissions of the caller allow no list of a kind. */

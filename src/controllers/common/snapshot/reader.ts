@@ -5,6 +5,7 @@ import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
+import type { Condition } from '../rules/rule-statuses.ts';
 import type { Collection, Inventory } from './inventory.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { RuleState, RuleStatus } from './status-report.ts';
@@ -94,6 +95,10 @@ export interface RuleReader extends Pick<ControllerReader, 'collection'> {
   notesOf?(object: ResourceKey): readonly string[];
   /** The rule of another program that makes, fills or uses an object, where this controller reads its annotations. */
   heldBy?(object: ResourceKey): string | undefined;
+  /** Why a rule leaves out a namespace, whatever else it selects. */
+  exclusionOf?(rule: RuleKey, namespace: string): string | undefined;
+  /** The condition of a rule that has one, for its current generation. */
+  conditionOf?(rule: RuleKey): Condition | undefined;
   /** A remark on a valid rule. */
   noteOn?(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined;
 }

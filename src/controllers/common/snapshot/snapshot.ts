@@ -17,11 +17,12 @@ import type { Entry } from '../../../copy/book/claim-book.ts';
 import { Claims } from '../../../copy/book/claims.ts';
 import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
+import { withReason } from '../../../copy/model/cause.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
-import { reachOf } from '../namespaces/reach.ts';
+import { type Reach, reachOf } from '../namespaces/reach.ts';
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
 import type { ControllerReader, RuleReader } from './reader.ts';
@@ -57,6 +58,7 @@ export class Snapshot {
   readonly #source: FactSource;
   readonly #reader: TargetReader;
   readonly #signal: AbortSignal;
+  readonly #reach: Reach;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
   private constructor(
@@ -66,6 +68,7 @@ export class Snapshot {
     outdated: Set<RuleKey>,
   ) {
     this.inventory = inventory;
+    this.#reach = reachOf(options.config.limits);
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
     const claims: Claims = new Claims({
@@ -137,6 +140,19 @@ export class Snapshot {
   /** A remark on a valid rule. */
   noteOn(rule: RuleKey): string | undefined {
     return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
+  }
+
+  /** Why a rule does not make an object of its kind and name, if there is another reason than that it does not select the namespace. */
+  whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
+    const { namespace } = parseResourceKey(object);
+    if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
+      return this.readers.get(controllerOf(rule))?.exclusionOf?.(rule, namespace);
+    const home = namespaceOf(rule);
+    const { namespaces } = this.inventory;
+    const refusal =
+      this.#reach.fromRefusal(home, namespaces.factsOf(home)) ??
+      this.#reach.toRefusal(home, namespace, namespaces.factsOf(namespace));
+    return refusal && withReason(refusal);
   }
 
   /**

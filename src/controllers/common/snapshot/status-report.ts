@@ -86,18 +86,25 @@ export function notReady(state: string, reason: string, message: string): RuleSt
   return { state, ready: false, reason, message };
 }
 
-/** The state of a custom resource by one condition of its own status. @param state `RuleStatus.state`, unless it is being deleted */
-export function stateByCondition({ metadata, status }: WithConditions, type: string, state: string): RuleState {
-  const condition = status?.conditions?.find((one) => one.type === type);
+/** `undefined`: the resource has no such condition, or only one that is older than its spec. */
+export function currentCondition({ metadata, status }: WithConditions, type: string): Condition | undefined {
   const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
+  return isCurrent ? status?.conditions?.find((one) => one.type === type) : undefined;
+}
+
+/** The state of a custom resource by one condition of its own status. @param state `RuleStatus.state`, unless it is being deleted */
+export function stateByCondition(object: WithConditions, type: string, state: string): RuleState {
+  const { metadata, status } = object;
+  const condition = currentCondition(object, type);
   if (metadata.deletionTimestamp !== undefined) {
     // A status from before the deletion does not explain why it waits.
-    const isExplained = isCurrent && (condition?.status === 'False' || condition?.reason === 'Terminating');
+    const isExplained = condition?.status === 'False' || condition?.reason === 'Terminating';
     const details = isExplained ? `; ${condition.reason}: ${condition.message}` : '';
     return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
   }
-  if (condition === undefined) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
-  if (!isCurrent) {
+  if (condition === undefined) {
+    const isSeen = status?.conditions?.some((one) => one.type === type) === true;
+    if (!isSeen) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
     return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
   }
   return { state, ready: condition.status === 'True', reason: condition.reason, message: condition.message };

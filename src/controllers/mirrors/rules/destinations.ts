@@ -15,6 +15,8 @@ export interface Destinations {
   readonly namespaces: NamespaceSelection;
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
+  /** What is said if they select none. */
+  readonly unmatched: string;
 }
 
 /** Of a mirror that has to keep what it has: nothing new is selected by mistake. */
@@ -35,6 +37,8 @@ export function readDestinations(
   if (list.length === 0 && namespaceSelector === undefined) {
     problems.push('spec.destination.namespaces: destination namespaces are empty');
   }
+  const field = list.length === 0 && namespaceSelector !== undefined ? 'namespaceSelector' : 'namespaces';
+  const unmatched = `no other namespace ${served === undefined ? '' : 'that Keyferry serves '}matches spec.destination.${field}`;
   const matchers: NamePattern[] = [];
   const suspects: SuspectPattern[] = [];
   const rulePatterns = new RulePatterns(cache);
@@ -60,12 +64,12 @@ export function readDestinations(
   const before = problems.length;
   const labels = namespaceSelector && readLabels(namespaceSelector, served, problems);
   const excluded = readExcluded(excludedNamespaces, rulePatterns, problems);
-  if (problems.length > before) return { namespaces: NOTHING, suspects };
+  if (problems.length > before) return { namespaces: NOTHING, suspects, unmatched };
   if (list.length === 0 && labels !== undefined) {
     const every = cache.get(EVERY_NAME);
     if (!('error' in every)) matchers.push(every);
   }
-  return { namespaces: { ...selectionOf(matchers), excluded, labels }, suspects };
+  return { namespaces: { ...selectionOf(matchers), excluded, labels }, suspects, unmatched };
 }
 
 function readLabels(selector: LabelSelector, served: Served | undefined, problems: string[]): LabelMatcher | undefined {
@@ -101,5 +105,7 @@ export function destinationTexts({ namespaces = [], namespaceSelector }: SecretM
     if (operator === 'DoesNotExist') return `!${key}`;
     return `${key} ${operator.toLowerCase()} (${values.join(',')})`;
   });
-  return [...namespaces, `selector:${[...labels, ...expressions].join(',')}`];
+  const terms = [...labels, ...expressions];
+  if (terms.length > 0) return [...namespaces, `selector:${terms.join(',')}`];
+  return namespaces.length > 0 ? namespaces : ['all namespaces'];
 }

@@ -43,6 +43,8 @@ export interface EffectiveSpec {
   readonly patterns: readonly string[];
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
+  /** What is said if no namespace is selected. */
+  readonly unmatched: string;
   readonly choices: Choices;
   /** The name of the copies; `undefined` if a name is invalid. */
   readonly copyName: string | undefined;
@@ -87,9 +89,9 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   const problems: string[] = [];
   const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
   const isForNamespaces = destinationType === 'namespaces';
-  const { namespaces, suspects } = isForNamespaces
+  const { namespaces, suspects, unmatched } = isForNamespaces
     ? readDestinations(destination ?? {}, patterns, options.served, problems)
-    : { namespaces: selectionOf([]), suspects: [] };
+    : { namespaces: selectionOf([]), suspects: [], unmatched: '' };
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const mistakes: string[] = [];
   const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, patterns, mistakes);
@@ -127,6 +129,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     namespaces,
     patterns: isForNamespaces ? destinationTexts(destination ?? {}) : [],
     suspects,
+    unmatched,
     deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
     pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,
     problems,

@@ -210,7 +210,7 @@ function summarize(
   }
   return spec.destinationType === 'vault'
     ? summarizeVaultEntry(outcomes, source)
-    : summarizeCopies(outcomes, source, outOfReach);
+    : summarizeCopies(outcomes, source, outOfReach, spec);
 }
 
 /** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
@@ -263,7 +263,12 @@ function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summa
   return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
 }
 
-function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, outOfReach: OutOfReach | undefined): Summary {
+function summarizeCopies(
+  outcomes: OutcomeGroups,
+  source: SourceView,
+  outOfReach: OutOfReach | undefined,
+  { unmatched }: EffectiveSpec,
+): Summary {
   const errors = groupsOf(outcomes, 'error');
   const conflicts = groupsOf(outcomes, 'conflict');
   const waits = source.state === 'present' ? groupsOf(outcomes, 'waiting') : [];
@@ -291,8 +296,7 @@ function summarizeCopies(outcomes: OutcomeGroups, source: SourceView, outOfReach
     const event = { type: 'Warning', reason, message } as const;
     return { mirrorStatus: 'Active', reason, message: `${message}; ${done}`, synced: true, event };
   }
-  const nothing = '0 copies: no other namespace matches spec.destination.namespaces';
-  const message = [total === 0 ? nothing : done, ...out].join('; ');
+  const message = [total === 0 ? `0 copies: ${unmatched}` : done, ...out].join('; ');
   return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
 

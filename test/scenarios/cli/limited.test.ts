@@ -1,0 +1,277 @@
+/** What the commands say to somebody who may read only a namespace, and where Keyferry serves only some, or has limits. No operator runs. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+
+import { explainSchema, planSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { waitForRights } from '../../support/permissions.ts';
+import { mirror, namespace, secret } from './objects.ts';
+import { type ProgramResult, runProgram } from './program.ts';
+
+const TENANT = 'tenant';
+const RBAC = 'rbac.authorization.k8s.io';
+const REQUESTED = '/apis/mirrors.kts.studio/v1alpha2/namespaces';
+const LABEL = 'serve';
+const SERVED = `--namespace-selector=${LABEL}=yes`;
+const CONSENT = 'keyferry.dev/accept-from';
+
+describe('the commands with few rights, few namespaces or limits', () => {
+  let plane: ControlPlane;
+  let tenant: string;
+
+  const copy = (where: string, name: string, owner: string, target = `${where}/${name}`) =>
+    secret(where, name, 'x', {
+      metadata: {
+        name,
+        namespace: where,
+        labels: { 'keyferry.dev/copy': 'mirrors' },
+        annotations: {
+          'mirrors.kts.studio/owned-by': owner,
+          'mirrors.kts.studio/parent-version': '7',
+          'keyferry.dev/target': target,
+        },
+      },
+    });
+  const rule = (where: string, name: string, destination: object, more: object = {}) => {
+    const { spec, ...base } = mirror(name, name, []);
+    const { source } = spec;
+    return { ...base, metadata: { name, namespace: where }, spec: { source, destination, ...more } };
+  };
+  const condition = async (where: string, name: string, reason: string, message: string): Promise<void> => {
+    const path = `${REQUESTED}/${where}/secretmirrors/${name}`;
+    const { generation } = (await plane.api.get(path)).metadata;
+    const lastTransitionTime = '2026-01-01T00:00:00Z';
+    const status = reason === 'Synced' ? 'True' : 'False';
+    const conditions = [{ type: 'Ready', status, reason, message, lastTransitionTime }];
+    const found = { mirrorStatus: 'Active', observedGeneration: generation as number, conditions };
+    await plane.api.patch(`${path}/status`, { status: found });
+  };
+  const run = async (...args: readonly string[]): Promise<ProgramResult> =>
+    await runProgram([...args, '--kubeconfig', plane.kubeconfigPath]);
+  const asTenant = async (...args: readonly string[]): Promise<ProgramResult> =>
+    await runProgram([...args, '--kubeconfig', tenant]);
+  const explained = async (program: Promise<ProgramResult>) => {
+    const { code, stdout, stderr } = await program;
+    assert.equal(code, 0, stderr);
+    return explainSchema.parse(JSON.parse(stdout));
+  };
+  const planned = async (objects: readonly object[], ...args: readonly string[]) => {
+    const input = objects.map((object) => stringify(object)).join('---\n');
+    const { stdout, stderr } = await runProgram(
+      ['plan', '-', '-o', 'json', '--kubeconfig', plane.kubeconfigPath, ...args],
+      input,
+    );
+    assert.notEqual(stdout, '', stderr);
+    return planSchema.parse(JSON.parse(stdout));
+  };
+
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }] });
+    const { api } = plane;
+    await api.apply(readCrds());
+    const labelled = (name: string) => ({
+      ...namespace(name),
+      metadata: { name, labels: { [LABEL]: 'yes' } },
+    });
+    await api.createMany([labelled('web'), ...['platform', 'other', 'sandbox'].map((name) => namespace(name))]);
+    const rules = [
+      { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
+      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['get', 'list'] },
+    ];
+    const rbac = { apiVersion: `${RBAC}/v1`, metadata: { name: 'look', namespace: 'web' } };
+    await api.create({ ...rbac, kind: 'Role', rules });
+    const roleRef = { apiGroup: RBAC, kind: 'Role', name: 'look' };
+    await api.create({
+      ...rbac,
+      kind: 'RoleBinding',
+      roleRef,
+      subjects: [{ apiGroup: RBAC, kind: 'User', name: TENANT }],
+    });
+    await waitForRights(api, { user: TENANT, groups: [] }, 'web', ['core/secrets: list']);
+    tenant = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT), namespace: 'web' });
+    await api.create(secret('platform', 'registry', 'x'));
+    await api.create(secret('web', 'session', 'x'));
+    await api.create(rule('platform', 'registry', { namespaces: ['web'] }));
+    await api.create(copy('web', 'registry', 'platform/registry'));
+    await api.create(rule('web', 'session', { namespaces: ['sandbox'] }));
+    await api.create(copy('sandbox', 'session', 'web/session'));
+    await condition('web', 'session', 'Synced', '1 copy is up to date');
+  });
+  after(() => plane.stop());
+
+  describe('with the rights of one namespace', () => {
+    it('explain calls a copy of a rule that the caller may not read unknown, and no orphan', async () => {
+      const { verdict, summary, owner, next } = await explained(
+        asTenant('explain', 'secret', 'web/registry', '-o', 'json'),
+      );
+      assert.deepEqual([verdict, owner, next], ['unknown', 'SecretMirror platform/registry', null]);
+      assert.match(summary, /has the mark of SecretMirror platform\/registry.*: you may not read it\.$/);
+    });
+
+    it('explain of a rule does not say that no other namespace matches, where the caller may not list them', async () => {
+      const { notes } = await explained(asTenant('explain', 'secretmirror', 'web/session', '-o', 'json'));
+      assert.doesNotMatch(notes.join('\n'), /matches/);
+      assert.match(notes.join('\n'), /not known which other namespaces it selects: no permission to list them/);
+    });
+
+    it('status shows no number of copies that the caller may not list', async () => {
+      const { stdout } = await asTenant('status', '-n', 'web');
+      assert.match(stdout, /session .* True +\? +never +Synced: 1 copy is up to date/);
+    });
+
+    it('explain of an object in a namespace without rights is unknown, with exit code 0', async () => {
+      const { verdict, notes } = await explained(asTenant('explain', 'secret', 'sandbox/session', '-o', 'json'));
+      assert.equal(verdict, 'unknown');
+      assert.match(notes.join('\n'), /403 Forbidden/);
+    });
+
+    it('plan says what to do without the right to list namespaces, and does without the right to list SyncSecrets', async () => {
+      const manifest = stringify(rule('web', 'session', { namespaces: ['web'] }));
+      const plan = async (input: string, ...args: readonly string[]): Promise<ProgramResult> =>
+        await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);
+      const bare = await plan(manifest);
+      assert.equal(bare.code, 1);
+      assert.match(bare.stderr, /403 Forbidden.*; for namespaces that you may read, use --namespaces\n/);
+      const narrow = await plan(manifest, '--namespaces=web');
+      assert.equal(narrow.code, 0, narrow.stderr);
+      assert.match(narrow.stdout, /rights: SyncSecrets are not included: .*403/);
+      const needed = await plan(
+        'apiVersion: kubelb.k8c.io/v1alpha1\nkind: SyncSecret\nmetadata: {name: s}\n',
+        '--namespaces=web',
+      );
+      assert.deepEqual([needed.code, /syncsecrets: 403/.test(needed.stderr)], [1, true], needed.stderr);
+    });
+  });
+
+  describe('where Keyferry serves only some namespaces', () => {
+    it('explain says that the namespace is not served, and status that no served namespace matches', async () => {
+      for (const [object, summary] of [
+        [
+          'other/registry',
+          'Secret other/registry does not exist, and namespace other is not served (--namespace-selector).',
+        ],
+        [
+          'platform/registry',
+          'Secret platform/registry is left alone: namespace platform is not served (--namespace-selector).',
+        ],
+      ] as const) {
+        const found = await explained(run('explain', 'secret', object, SERVED, '-o', 'json'));
+        assert.equal(found.summary, summary);
+      }
+      const { verdict, summary } = await explained(run('explain', 'secret', 'web/registry', SERVED, '-o', 'json'));
+      assert.equal(verdict, 'unknown');
+      assert.match(summary, /: namespace platform is not served \(--namespace-selector\)\.$/);
+      const mine = await explained(run('explain', 'secretmirror', 'web/session', SERVED, '-o', 'json'));
+      assert.match(
+        mine.notes.join('\n'),
+        /no other namespace that Keyferry serves matches spec\.destination\.namespaces/,
+      );
+      const unserved = await explained(run('explain', 'secretmirror', 'platform/registry', SERVED, '-o', 'json'));
+      assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
+    });
+
+    it('plan says that a namespace is not served, and promises no copy of a rule there', async () => {
+      const { problems, notes, targets } = await planned(
+        [rule('platform', 'new', { namespaces: ['web'] })],
+        '--namespaces=web',
+      );
+      assert.deepEqual([problems, targets], [[], []]);
+      assert.deepEqual(
+        notes.filter((one) => one.rule === 'SecretMirror platform/new').map(({ note }) => note),
+        ['namespace platform is not served (--namespaces)'],
+      );
+    });
+
+    it('the commands refuse the flags that the operator refuses', async () => {
+      for (const flag of ['--require-consent', '--source-namespaces=selector:a=b']) {
+        const { code, stderr } = await run('status', '--namespaces=web', flag);
+        assert.equal(code, 2, stderr);
+        assert.match(stderr, /--namespaces reads no (?:annotations|labels) of namespaces/);
+      }
+    });
+  });
+
+  describe('with limits', () => {
+    before(async () => {
+      const { api } = plane;
+      await api.createMany(['lim-a', 'lim-b', 'lim-c'].map((name) => namespace(name)));
+      await api.create(secret('other', 'lim', 'x'));
+      await api.create(rule('other', 'lim', { namespaces: ['lim-.*'] }));
+      for (const where of ['lim-a', 'lim-b']) await api.create(copy(where, 'lim', 'other/lim'));
+    });
+
+    it('plan gives the limit, the consent or the exclusion as the reason of a deletion', async () => {
+      const whys = async (destination: object, ...args: readonly string[]): Promise<string[]> => {
+        const { targets } = await planned([rule('other', 'lim', destination)], ...args);
+        return targets.filter(({ action }) => action === 'delete').map((one) => `${one.namespace} ${one.reason}`);
+      };
+      const all = { namespaces: ['lim-.*'] };
+      assert.deepEqual(await whys(all, '--excluded-namespaces=lim-b'), [
+        'lim-b NotPermitted: copies into namespace lim-b are not permitted by --excluded-namespaces',
+      ]);
+      assert.deepEqual(await whys(all, '--require-consent'), [
+        `lim-a NotAccepted: namespace lim-a does not accept copies from namespace other (no annotation ${CONSENT}, and --require-consent is on)`,
+        `lim-b NotAccepted: namespace lim-b does not accept copies from namespace other (no annotation ${CONSENT}, and --require-consent is on)`,
+      ]);
+      assert.deepEqual(await whys({ ...all, excludedNamespaces: ['lim-a'] }), [
+        'lim-a excluded by spec.destination.excludedNamespaces',
+      ]);
+      assert.deepEqual(await whys({ namespaces: ['lim-a'] }), ['lim-b no longer selected by SecretMirror other/lim']);
+    });
+
+    it('explain of a namespace names it in the refusal', async () => {
+      const { verdict, summary, others } = await explained(
+        run('explain', 'secret', 'lim-c/lim', '--require-consent', '-o', 'json'),
+      );
+      assert.equal(verdict, 'absent');
+      assert.match(summary, /because the rule that asks for it does not copy there \(below\)/);
+      assert.match(others[0]?.why ?? '', /^NotAccepted: namespace lim-c does not accept copies from namespace other/);
+    });
+
+    it('explain prints the condition of a rule that says something else than its own answer', async () => {
+      const message = 'copies into namespace lim-c are not permitted by --excluded-namespaces';
+      await condition('other', 'lim', 'NotPermitted', message);
+      const advice = 'give this command the flags of the operator';
+      const { verdict, summary, notes } = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
+      const said = `the condition of SecretMirror other/lim says NotPermitted: ${message}; ${advice}`;
+      assert.equal(verdict, 'missing');
+      assert.ok(summary.endsWith(`: ${said}.`), summary);
+      assert.ok(notes.includes(said), notes.join('\n'));
+      const same = await explained(run('explain', 'secret', 'lim-a/lim', '--excluded-namespaces=lim-b', '-o', 'json'));
+      assert.doesNotMatch(same.notes.join('\n'), /the condition of/, 'the same reason');
+      // A status that is older than the spec says nothing.
+      await plane.api.patch(`${REQUESTED}/other/secretmirrors/lim`, { spec: { deletePolicy: 'retain' } });
+      const older = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
+      assert.match(older.summary, /Keyferry will create it/);
+    });
+
+    it('explain calls a suspended rule suspended, and an empty selector all namespaces', async () => {
+      await plane.api.create(secret('other', 'halt', 'x'));
+      await plane.api.create(rule('other', 'halt', { namespaceSelector: {} }, { suspend: true }));
+      const { summary, others } = await explained(run('explain', 'secret', 'lim-c/halt', '-o', 'json'));
+      assert.match(summary, /does not copy there \(below\)/);
+      assert.match(others[0]?.why ?? '', /^spec\.suspend is true/);
+      assert.deepEqual(others[0]?.destinations, ['all namespaces']);
+      await plane.api.create(rule('other', 'none', { namespaceSelector: { matchLabels: { tier: 'none' } } }));
+      const { notes } = await explained(run('explain', 'secretmirror', 'other/none', '-o', 'json'));
+      assert.ok(notes.includes('no other namespace matches spec.destination.namespaceSelector'), notes.join('\n'));
+    });
+
+    it('explain says of a clone why its mark does not count', async () => {
+      await plane.api.create(copy('lim-c', 'clone', 'platform/registry', 'web/registry'));
+      const { verdict, summary } = await explained(run('explain', 'secret', 'lim-c/clone', '-o', 'json'));
+      assert.equal(verdict, 'unrelated');
+      assert.match(
+        summary,
+        /is neither a copy nor a rule: it was cloned from the copy .*web\/registry; Keyferry ignores it/,
+      );
+    });
+  });
+
+  it('status of a mirror has a schema that did not change', async () => {
+    const { stdout } = await run('status', '-o', 'json');
+    assert.ok(statusSchema.parse(JSON.parse(stdout)).rules.length > 0);
+  });
+});
