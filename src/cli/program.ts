@@ -275,10 +275,20 @@ function withOutput(target: Command, formats: readonly string[] = ['table', 'jso
   return target.addOption(new Option('-o, --output <format>', 'output format').choices(formats).default('table'));
 }
 
-function readingOption({ name, isBool, hint, help, initial, choices, parse, isList }: Flag<unknown>): Option {
+function readingOption({
+  name,
+  isBool,
+  hint,
+  help,
+  initial,
+  initialText,
+  choices,
+  parse,
+  isList,
+}: Flag<unknown>): Option {
   const isSwitch = isBool && initial === false;
   const option = new Option(isSwitch ? `--${name}` : `--${name} <${isBool ? 'true|false' : hint}>`, help);
-  option.default(initial, Array.isArray(initial) ? (initial.length === 0 ? 'none' : 'all') : undefined);
+  option.default(initial, Array.isArray(initial) ? initialText : undefined);
   if (isSwitch) return option;
   if (choices !== undefined) return option.choices(choices);
   let earlier: string | undefined;

@@ -127,10 +127,13 @@ export const selectorFlag = {
 
 /** Of controllers that can do without rights to the whole cluster. */
 export const namespacesFlag = {
-  namespaces: namespaceListFlag(
-    'namespaces',
-    'comma-separated list of the only namespaces to read and write, with Roles there instead of a ClusterRole (default: all)',
-  ),
+  namespaces: {
+    ...namespaceListFlag(
+      'namespaces',
+      'comma-separated list of the only namespaces to read and write, with Roles there instead of a ClusterRole',
+    ),
+    initialText: 'all',
+  },
   ...selectorFlag,
 } satisfies FlagTable;
 

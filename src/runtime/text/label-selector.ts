@@ -111,7 +111,10 @@ export function selectorObject(text: string): LabelSelector {
 function selectorOf(text: string): LabelSelector {
   const matchExpressions = splitRequirements(text).map((part): LabelRequirement => {
     const match = REQUIREMENT.exec(part);
-    if (match === null) throw new RangeError(`${JSON.stringify(part.trim())} is not a requirement of a label selector`);
+    if (match === null) {
+      const example = 'write tier, !tier, tier=web, tier!=web or tier in (web,api)';
+      throw new RangeError(`${JSON.stringify(part.trim())} is not a requirement of a label selector: ${example}`);
+    }
     const [, negation, key, equalKey, equals, value = '', setKey = '', set, list = ''] = match;
     if (key !== undefined) return { key, operator: negation === undefined ? 'Exists' : 'DoesNotExist' };
     if (equalKey !== undefined) return { key: equalKey, operator: equals === '!=' ? 'NotIn' : 'In', values: [value] };

@@ -112,7 +112,11 @@ describe('the keys of the copies', () => {
   it('the keys of the copies are written nowhere while the source lacks one, and the status names the key', async () => {
     await scene.secret(HOME, 'lacking', { a: '1' });
     await scene.mirror('lacking', ['team-a'], { destination: { keys: [{ from: 'a' }, { from: 'tls.key' }] } });
-    await scene.ready('lacking', 'KeyNotFound', /the source has no key "tls\.key"; nothing is written/);
+    await scene.ready(
+      'lacking',
+      'KeyNotFound',
+      /namespace \S+: spec\.destination\.keys\[\d\]\.from: the source has no key "tls\.key"; nothing is written/,
+    );
     assert.equal(await scene.find('team-a', 'lacking'), undefined);
     await scene.change(HOME, 'lacking', { a: '1', 'tls.key': '2' });
     await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });

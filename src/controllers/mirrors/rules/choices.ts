@@ -112,14 +112,15 @@ function selectionOf(keys: unknown, to: DestinationType, refuse: Refuse): KeySel
     taken.add(String(name));
     return { from: String(from), to: String(name), optional: optional === true };
   });
-  return new KeySelection(chosen, keyNotFound);
+  return new KeySelection(chosen, (missing) => keyNotFound(missing, chosen));
 }
 
-function keyNotFound(keys: readonly string[]): Cause {
+function keyNotFound(keys: readonly string[], chosen: readonly ChosenKey[]): Cause {
   const names = someOf(keys.map(shown), MAX_NAMED);
+  const index = chosen.findIndex(({ from, optional }) => from === keys[0] && !optional);
   return userCause(
     'KeyNotFound',
-    `the source has no ${keys.length === 1 ? 'key' : 'keys'} ${names}; nothing is written`,
+    `spec.destination.keys[${index}].from: the source has no ${keys.length === 1 ? 'key' : 'keys'} ${names}; nothing is written`,
   );
 }
 

@@ -278,7 +278,8 @@ function summarizeCopies(
   if (failed !== undefined) {
     const hasOwnReason = OWN_REASONS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
     const reason = hasOwnReason ? failed.reason : 'SyncError';
-    const describe = (lead: string): string => [...listed(lead, errors, withReason), ...rest].join('; ');
+    const describe = (lead: string): string =>
+      [...listed(lead, errors, hasOwnReason ? undefined : withReason), ...rest].join('; ');
     const event = { type: 'Warning', reason, message: describe('unable to sync some objects:') } as const;
     return { ...notReady('Error', reason, describe('cannot sync')), event };
   }
