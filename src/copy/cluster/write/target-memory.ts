@@ -108,6 +108,7 @@ const FIRST_LIMIT_MS = 1000;
 export class UnlabelledCopies {
   #first: ObjectKey | undefined;
   readonly #firstEnded = Promise.withResolvers<void>();
+  #hasFirstEnded = false;
   #readsLeft = 0;
 
   /**
@@ -117,16 +118,17 @@ export class UnlabelledCopies {
   async areExpected(target: ObjectKey, signal: AbortSignal): Promise<boolean> {
     if (this.#first === undefined) {
       this.#first = target;
-      systemClock.setTimeout(() => this.#firstEnded.resolve(), FIRST_LIMIT_MS, { unref: true });
+      systemClock.setTimeout(() => this.#endFirst(), FIRST_LIMIT_MS, { unref: true });
     }
-    if (this.#first !== target) await orAborted(this.#firstEnded.promise, signal, 'waiting for the first creation');
+    if (this.#first !== target && !this.#hasFirstEnded)
+      await orAborted(this.#firstEnded.promise, signal, 'waiting for the first creation');
     return this.#readsLeft > 0;
   }
 
   /** A read has found a copy that no watch had shown. */
   found(): void {
     this.#readsLeft = READS;
-    this.#firstEnded.resolve();
+    this.#endFirst();
   }
 
   /** A read before a creation has found nothing. */
@@ -136,7 +138,12 @@ export class UnlabelledCopies {
 
   /** The run of a target has ended. */
   ended(target: ObjectKey): void {
-    if (target === this.#first) this.#firstEnded.resolve();
+    if (target === this.#first) this.#endFirst();
+  }
+
+  #endFirst(): void {
+    this.#hasFirstEnded = true;
+    this.#firstEnded.resolve();
   }
 }
 
