@@ -151,7 +151,11 @@ class Migration {
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
-    requireCoverage(snapshot, '; the command reads the whole cluster', new Set([CONFIG_MAP.kind]));
+    // A rule that holds content may be, or use, a copy.
+    const contents = [...snapshot.readers.values()].flatMap(
+      (one) => (one.collection?.content && one.collection.kind) ?? [],
+    );
+    requireCoverage(snapshot, '; the command reads the whole cluster', new Set([CONFIG_MAP.kind, ...contents]));
     for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
       // An unread object may use one that would be deleted.
       if (without.length > 0)

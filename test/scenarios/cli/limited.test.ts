@@ -11,6 +11,7 @@ import { mirror, namespace, secret } from './objects.ts';
 import { type ProgramResult, runProgram } from './program.ts';
 
 const TENANT = 'tenant';
+const READER = 'reader';
 const RBAC = 'rbac.authorization.k8s.io';
 const REQUESTED = '/apis/mirrors.kts.studio/v1alpha2/namespaces';
 const LABEL = 'serve';
@@ -68,7 +69,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
   };
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }] });
+    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }, { name: READER }] });
     const { api } = plane;
     await api.apply(readCrds());
     const labelled = (name: string) => ({
@@ -143,6 +144,24 @@ describe('the commands with few rights, few namespaces or limits', () => {
       );
       assert.deepEqual([needed.code, /syncsecrets: 403/.test(needed.stderr)], [1, true], needed.stderr);
     });
+  });
+
+  it('plan does without the right to list SyncSecrets, and migrate does not, because one may use a copy', async () => {
+    const rules = [
+      { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], verbs: ['get', 'list'] },
+      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
+    ];
+    const rbac = { apiVersion: `${RBAC}/v1`, metadata: { name: READER } };
+    await plane.api.create({ ...rbac, kind: 'ClusterRole', rules });
+    const roleRef = { apiGroup: RBAC, kind: 'ClusterRole', name: READER };
+    const subjects = [{ apiGroup: RBAC, kind: 'User', name: READER }];
+    await plane.api.create({ ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
+    await waitForRights(plane.api, { user: READER, groups: [] }, '', ['core/secrets: list']);
+    const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(READER) });
+    const planned = await runProgram(['plan', '-', '--kubeconfig', kubeconfig], stringify(namespace('new')));
+    assert.deepEqual([planned.code, planned.stderr], [0, '']);
+    const migrated = await runProgram(['migrate', '--kubeconfig', kubeconfig]);
+    assert.deepEqual([migrated.code, /syncsecrets: 403/.test(migrated.stderr)], [1, true], migrated.stderr);
   });
 
   describe('where Keyferry serves only some namespaces', () => {
