@@ -6,7 +6,7 @@ import { userCause } from '../../copy/model/cause.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { finish } from '../../runtime/queue/slices.ts';
-import type { EventInput } from '../../kube/event-recorder.ts';
+import type { EventInput } from '../../kube/event-correlator.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { annotationNames } from './rules/annotations.ts';
 import { ruleVersion } from './rules/rule.ts';

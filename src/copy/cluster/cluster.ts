@@ -97,8 +97,7 @@ export class Cluster implements Backend {
 
   constructor(options: ClusterOptions) {
     const { clock, concurrency, engine, isHome, served } = options;
-    const isFixed = served?.selector === undefined;
-    const api = isFixed ? options.api : fenced(options.api, (path) => served.refusal(path));
+    const api = served?.selector === undefined ? options.api : fenced(options.api, (path) => served.refusal(path));
     this.api = api;
     this.name = api.cluster;
     this.#options = { ...options, api };

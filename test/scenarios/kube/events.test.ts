@@ -2,12 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeApi } from '../../../src/kube/api.ts';
-import {
-  type EventInput,
-  type EventSubject,
-  EventRecorder,
-  type EventRecorderOptions,
-} from '../../../src/kube/event-recorder.ts';
+import type { EventInput, EventSubject } from '../../../src/kube/event-correlator.ts';
+import { EventRecorder, type EventRecorderOptions } from '../../../src/kube/event-recorder.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';

@@ -3,7 +3,7 @@
  * edit a Namespace.
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import type { EventInput } from '../../../kube/event-recorder.ts';
+import type { EventInput } from '../../../kube/event-correlator.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { EventCorrelator, type EventInput, eventName, MAX_MESSAGE_BYTES, truncate } from './event-recorder.ts';
+import { EventCorrelator, type EventInput, eventName, MAX_MESSAGE_BYTES, truncate } from './event-correlator.ts';
 
 const START = Date.UTC(2026, 10, 21);
 const subject = {

@@ -1,0 +1,146 @@
+/** Decides which Event object says that something happened to an object, and how often. No I/O. */
+import { createHash } from 'node:crypto';
+import { ByteCache } from '../runtime/maps.ts';
+
+/** The object that an event is about. */
+export interface EventSubject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  /** None: the event is in the namespace `default`, as the API requires. */
+  readonly namespace?: string;
+  readonly uid: string;
+}
+
+export type EventType = 'Normal' | 'Warning';
+
+/** Something that happened to a subject. Neither text may hold a secret value. */
+export interface EventInput {
+  readonly subject: EventSubject;
+  readonly type: EventType;
+  /** One word in CamelCase. */
+  readonly reason: string;
+  /** Cut to 1,024 bytes. */
+  readonly message: string;
+  /**
+   * It says how things are, not what happened, so its Event has one name in every process. `found`: it was so when this process looked for the
+   * first time. Then an Event that another process has written stays as it is. `begun`: it is so since then, so such an Event gets the new time.
+   */
+  readonly state?: 'found' | 'begun';
+}
+
+/** One Event object as it is now. */
+export interface EventRecord extends EventInput {
+  /** Of the Event object. */
+  readonly name: string;
+  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
+  readonly component: string;
+  count: number;
+  /** Wall clock, ms. */
+  readonly firstAt: number;
+  lastAt: number;
+  /** The next write is a PATCH. */
+  isCreated: boolean;
+  /** Writes of the present count that were tried. */
+  tries: number;
+}
+
+export interface CorrelatorOptions {
+  /** Approximate memory for sent events, bytes. Default 1 MiB: about 2,000 events. */
+  readonly maxBytes?: number;
+  /** 0 ≤ r < 1, for names. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** The API server refuses longer notes in events.k8s.io/v1. */
+export const MAX_MESSAGE_BYTES = 1024;
+
+const SAME_EVENT_MS = 3_600_000;
+const SPAM_BURST = 25;
+const SPAM_REFILL_MS = 300_000;
+/** Memory of a record beside its texts, bytes: objects, keys, map entries. */
+const RECORD_OVERHEAD = 400;
+
+/**
+ * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped.
+ *
+ * The rules are two of client-go's (tools/record):
+ * - The same (component, object, type, reason, message) again within an hour is the same Event with a higher count.
+ * - For each component, object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
+ *   is in the next one that is written.
+ *
+ * All state is in caches of limited size, which drop the least recently used entries.
+ */
+export class EventCorrelator {
+  readonly #random: () => number;
+  readonly #records: ByteCache<EventRecord>;
+  readonly #buckets: ByteCache<{ tokens: number; at: number }>;
+
+  constructor({ maxBytes = 1024 * 1024, random = Math.random }: CorrelatorOptions = {}) {
+    this.#random = random;
+    this.#records = new ByteCache({ maxBytes: maxBytes / 2 });
+    this.#buckets = new ByteCache({ maxBytes: maxBytes / 2 });
+  }
+
+  /**
+   * The Event object that the input belongs to, counted up or new; `undefined` if it is not to be written.
+   * @param now wall clock, ms
+   */
+  correlate(component: string, input: EventInput, now: number): EventRecord | undefined {
+    const { subject, type, reason } = input;
+    const subjectKey = JSON.stringify([component, subject.uid, subject.kind, subject.namespace, subject.name, type]);
+    const message = truncate(input.message, MAX_MESSAGE_BYTES);
+    const record = this.#count(`${subjectKey}${reason} ${message}`, { ...input, component, message }, now);
+    return this.#takeToken(subjectKey, now) ? record : undefined;
+  }
+
+  #count(key: string, input: EventInput & Pick<EventRecord, 'component'>, now: number): EventRecord {
+    const known = this.#records.get(key);
+    if (known !== undefined && now - known.lastAt <= SAME_EVENT_MS) {
+      known.count++;
+      known.lastAt = now;
+      return known;
+    }
+    const { name: about } = input.subject;
+    const name = input.state !== undefined ? nameWith(about, hashOf(key)) : eventName(about, now, this.#random());
+    const record = { ...input, name, count: 1, firstAt: now, lastAt: now, isCreated: false, tries: 0 };
+    this.#records.set(key, record, RECORD_OVERHEAD + 2 * key.length);
+    return record;
+  }
+
+  #takeToken(key: string, now: number): boolean {
+    const bucket = this.#buckets.get(key) ?? { tokens: SPAM_BURST, at: now };
+    const refill = Math.max(0, now - bucket.at) / SPAM_REFILL_MS;
+    bucket.tokens = Math.min(SPAM_BURST, bucket.tokens + refill);
+    bucket.at = now;
+    const granted = bucket.tokens >= 1;
+    if (granted) bucket.tokens--;
+    this.#buckets.set(key, bucket, RECORD_OVERHEAD + key.length);
+    return granted;
+  }
+}
+
+/** `<object>.<hex>`; the hex is the time and 20 random bits. */
+export function eventName(object: string, now: number, random: number): string {
+  const bits = Math.floor(random * 2 ** 20).toString(16);
+  return nameWith(object, `${now.toString(16)}${bits.padStart(5, '0')}`);
+}
+
+/** Cut so that it is a valid name. */
+function nameWith(object: string, hex: string): string {
+  return `${object.slice(0, 252 - hex.length).replace(/[.-]+$/u, '')}.${hex}`;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 20);
+}
+
+/** At most `maxBytes` of UTF-8, ending in `…` if something was cut off; never half a character. */
+export function truncate(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
+  const bytes = Buffer.from(text);
+  let end = maxBytes - 3;
+  // Bytes 10xxxxxx continue a character.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return `${bytes.toString('utf8', 0, end)}…`;
+}
