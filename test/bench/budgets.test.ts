@@ -14,9 +14,9 @@ import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
 
 /**
  * KiB. It was 695 without SyncSecret, 755 with its three controllers, a second cluster and a kubeconfig that is followed, 797 with the generator, 826 with the metrics of
- * rules, explain, completion and status -w, and 851 with migrate.
+ * rules, explain, completion and status -w, 851 with migrate, and 902 with what a SecretMirror can choose, limits, consent, and what the commands say of them.
  */
-const BUNDLE_KIB = 900;
+const BUNDLE_KIB = 920;
 /** MiB of private memory, on a cluster without a rule, and at its peak while 1,000 copies are made. */
 const PRIVATE_AT_START_MIB = 26;
 const PRIVATE_PEAK_MIB = 38;
