@@ -119,8 +119,8 @@ export interface Shape {
   readonly id: string;
   /** The part of the source's content that the target gets. Default: all. */
   readonly selection?: KeySelection | undefined;
-  /** Does the slow work of `desiredState` for a source in steps; `undefined`: there is none. */
-  warmUp?(source: SourceView): Steps<void> | undefined;
+  /** Does the slow work of `desiredState` for a source in steps; `undefined`: there is none now. A shape that never has slow work has no such function. */
+  readonly warmUp?: ((source: SourceView) => Steps<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source that the target holds, according to its annotations. */
   heldVersion(observed: Observed): string | undefined;

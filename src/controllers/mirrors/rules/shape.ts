@@ -56,6 +56,7 @@ type PresentSource = Extract<SourceView, { state: 'present' }>;
 
 export class MirrorShape implements Shape {
   readonly id: string;
+  readonly warmUp: Shape['warmUp'];
   readonly selection: KeySelection | undefined;
   readonly #options: MirrorShapeOptions;
   /** @see CHOICE_ANNOTATION */
@@ -74,13 +75,14 @@ export class MirrorShape implements Shape {
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
     // As JSON, because a path of Vault may have spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
+    const isSlow = choices?.copiesLabel !== undefined || choices?.copiesAnnotation !== undefined;
+    // Only then is the source looked up for it, at each run of a target.
+    this.warmUp = isSlow ? (source) => this.#learning(source) : undefined;
   }
 
   /** A source may have thousands of labels, and each is matched with up to two hundred patterns. */
-  warmUp(source: SourceView): Steps<void> | undefined {
-    const { copiesLabel, copiesAnnotation } = this.#options.choices ?? {};
-    const isSlow = copiesLabel !== undefined || copiesAnnotation !== undefined;
-    if (!isSlow || source.state !== 'present' || this.#last?.version === source.version) return undefined;
+  #learning(source: SourceView): Steps<void> | undefined {
+    if (source.state !== 'present' || this.#last?.version === source.version) return undefined;
     if (this.#work?.version !== source.version) this.#work = { version: source.version, steps: this.#learn(source) };
     return this.#work.steps;
   }
