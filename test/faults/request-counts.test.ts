@@ -201,3 +201,37 @@ describe('a start with 60 copies of 5 mirrors', () => {
     assert.deepEqual(await uids(), before);
   });
 });
+
+test('a start with 40 mirrors that select namespaces by a label of their own lists the namespaces twice at most', async () => {
+  const scene = await FaultScene.open();
+  try {
+    const mirrors = Array.from({ length: 40 }, (_, n) => ({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { namespace: 'default', name: `by-label-${n}` },
+      spec: {
+        source: { name: 'source-0' },
+        destination: { name: `copy-${n}`, namespaceSelector: { matchLabels: { [`label-${n}`]: 'yes' } } },
+      },
+    }));
+    await scene.api.createMany(mirrors);
+    const labels = Object.fromEntries(mirrors.map((_, n) => [`label-${n}`, 'yes']));
+    await scene.api.patch('/api/v1/namespaces/team-0', { metadata: { labels } });
+    scene.proxy.reset();
+    const keyferry = await scene.operator();
+    await keyferry.ready();
+    await Promise.all(
+      mirrors.map(async ({ spec }) => {
+        const copy = `/api/v1/namespaces/team-0/secrets/${spec.destination.name}`;
+        await waitFor(async () => await scene.api.find(copy), { timeoutMs: RECOVERY_MS, message: copy });
+      }),
+    );
+    const lists = scene.proxy.requests.filter(
+      ({ url }) => /^\/api\/v1\/namespaces(\?|$)/.test(url) && !url.includes('watch='),
+    );
+    assert.ok(lists.length <= 2, lists.map(({ url }) => url).join('\n'));
+    await keyferry.stop();
+  } finally {
+    await scene.close();
+  }
+});

@@ -37,6 +37,8 @@ function create(context: ControllerContext): Controller {
     onChange: (rule, initial) => {
       if (mirrors.get(rule)?.spec?.source?.type === 'configmap') watchConfigMaps();
       engine.expectSources(rule, rules.sourcesOf(rule));
+      // Before the first evaluation, so that one list of namespaces brings the labels for all mirrors.
+      namespaces.keep(rules.labelKeysOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     },
     onSameVersion: (rule, before, after) => {

@@ -77,6 +77,13 @@ export class MirrorRules implements RuleSet {
     return mirror && this.specOf(mirror).namespaces.labels;
   }
 
+  /** The keys of these labels as the mirror has them, also where its spec is refused. As `sourcesOf`, without the effective spec. */
+  labelKeysOf(rule: RuleKey): string[] {
+    const { namespaceSelector = {} } = this.#options.mirrors.get(rule)?.spec?.destination ?? {};
+    const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
+    return [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
+  }
+
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
     for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specOf(mirror).namespaces];
   }
