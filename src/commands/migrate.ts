@@ -1,5 +1,5 @@
 /**
- * `keyferry migrate`: what a cluster with objects of other copiers needs, so that Keyferry takes them over. Writes only with `--apply`.
+ * `keyferry migrate`: finds the changes that a cluster with objects of other copiers needs before Keyferry takes them over. Writes only with `--apply`.
  *
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */

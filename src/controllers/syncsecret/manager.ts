@@ -1,5 +1,5 @@
 /**
- * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What the SyncSecrets mean is in
+ * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. Their meaning is in
  * `rules/sync-secret-rule-set.ts`.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';

@@ -1,6 +1,6 @@
 /**
  * The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster, and removes the finalizer that KubeLB puts on Secrets. It
- * reads no other Secrets. What the Secrets mean is in `rules/synchronizer-rule-set.ts`.
+ * reads no other Secrets. Their meaning is in `rules/synchronizer-rule-set.ts`.
  */
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Controller, Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';

@@ -72,7 +72,7 @@ interface Edge {
 }
 
 interface Walk {
-  /** What the walk has seen, as text: what walks from the places behind it see depends on that. */
+  /** The result of this walk, as text. The results of walks from the places behind it depend on this text. */
   readonly seen: string;
   readonly view: CycleView | undefined;
 }

@@ -66,7 +66,7 @@ export function isPassing(error: unknown): boolean {
   return error instanceof ConnectionError || isServerFailure(error) || isConflict(error) || isNotFound(error);
 }
 
-/** For a tenant: who has the place of a copy, or keeps changing it, may be nothing for its eyes. */
+/** The text for a tenant, because the tenant may not be allowed to know the other owner. */
 export const OTHER_OWNER = 'an object of another owner is in its place, or it keeps changing';
 
 /**

@@ -1,5 +1,5 @@
 /**
- * The finalizer of a rule. What is due is a function of two facts about the object, as in kube-rs:
+ * The finalizer of a rule. The next step is a function of two facts about the object, as in kube-rs:
  *
  *                  without the finalizer    with it
  *   active         add                      apply: copies may be made

@@ -35,7 +35,7 @@ const REQUESTS: readonly Request[] = [
   ...PLACES.map((pulls) => ({ annotations: { [`${MITTWALD}replicate-from`]: pulls }, pulls })),
 ];
 
-/** The marks of a copy. `source`: what they name. */
+/** The marks of a copy. @param source the object that the marks name */
 interface Marks {
   readonly annotations?: Texts;
   readonly labels?: Texts;

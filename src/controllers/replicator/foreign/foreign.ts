@@ -166,7 +166,7 @@ class Analysis {
     );
   }
 
-  /** Adds annotations, unless the object has them. What somebody else wrote there is not replaced. */
+  /** Adds the annotations that the object does not have, and replaces none. */
   #change(object: ResourceKey, wanted: Observed['annotations'], text: string, source?: ResourceKey): void {
     const annotations = this.#annotationsOf(object);
     const added = Object.fromEntries(Object.entries(wanted).filter(([name, value]) => annotations[name] !== value));
