@@ -1,87 +1,124 @@
-/** The completion scripts in real shells, as far as they are installed. bash is everywhere. */
+/** What the program answers to the completion scripts, and the scripts in real shells, as far as they are installed. bash is everywhere. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { describe, it } from 'node:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, it } from 'node:test';
 import type { CliContext } from '../commands/actions.ts';
+import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
 import { runProgram } from './program.ts';
-import { SHELLS, type Shell } from './completion.ts';
 
-async function scriptFor(shell: Shell): Promise<string> {
+/** The words that the program answers. @param words after `keyferry`; the last one is under the cursor */
+async function answers(...words: readonly string[]): Promise<string[]> {
   let text = '';
   const context = { stdout: (part: string) => void (text += part), build: { version: '1.2.3' } } as CliContext;
-  assert.equal(await runProgram(context, ['completion', shell]), 0);
-  return text;
+  assert.equal(await runProgram(context, ['__complete', ...words]), 0);
+  return [...text.matchAll(/^(\S+)\t.*\n/gm)].map(([, word = '']) => word);
 }
 
-function run(shell: Shell, args: readonly string[], input: string): string {
-  const { status, stdout, stderr, error } = spawnSync(shell, args, { input, encoding: 'utf8' });
-  assert.deepEqual([error, status, stderr], [undefined, 0, '']);
-  return stdout;
-}
-
-/** What bash would offer. @param words after `keyferry`, split as bash splits them; the last one is under the cursor */
-async function offered(...words: readonly string[]): Promise<string[]> {
-  const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
-  const use = `COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _keyferry; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const stdout = run('bash', ['--norc', '-s'], `${await scriptFor('bash')}${use}\n`);
-  return stdout.split('\n').filter((word) => word !== '');
-}
-
-describe('completion of bash', () => {
-  it('bash is offered commands', async () => {
-    assert.deepEqual(await offered('sta'), ['status']);
-    const all = await offered('');
-    for (const word of ['run', 'mirrors', 'plan', 'help', '--version']) assert.ok(all.includes(word), word);
+describe('keyferry __complete', () => {
+  it('offers commands, but not itself', async () => {
+    assert.deepEqual(await answers('sta'), ['status']);
+    const all = await answers('');
+    for (const word of ['run', 'mirrors', 'plan', 'help']) assert.ok(all.includes(word), word);
+    assert.deepEqual(await answers('__'), []);
+    assert.deepEqual(await answers('--v'), ['--version']);
   });
 
-  it('bash is offered the options of a command', async () => {
-    assert.deepEqual(await offered('status', '--all'), ['--all-namespaces']);
-    assert.deepEqual(await offered('plan', '--all'), ['--all']);
-    assert.deepEqual(await offered('run', '--leader-elect-re'), [
+  it('offers the options of a command to a word with a dash, and where the command takes nothing else', async () => {
+    assert.deepEqual(await answers('status', '--all'), ['--all-namespaces']);
+    assert.deepEqual(await answers('plan', '--all'), ['--all']);
+    assert.deepEqual(await answers('plan', '-f'), ['-f']);
+    assert.deepEqual(await answers('run', '--leader-elect-re'), [
       '--leader-elect-renew-deadline',
       '--leader-elect-retry-period',
     ]);
+    assert.ok((await answers('status', '')).includes('--failed'));
   });
 
-  it('bash is offered the values of options and arguments', async () => {
+  it('offers the values of options and arguments', async () => {
     for (const words of [
       ['status', '-o', 'j'],
       ['status', '--failed', '--output', 'j'],
       ['status', '--output', '=', 'j'],
     ]) {
-      assert.deepEqual(await offered(...words), ['json'], words.join(' '));
+      assert.deepEqual(await answers(...words), ['json'], words.join(' '));
     }
-    assert.deepEqual(await offered('plan', '--output', '='), ['table', 'json', 'yaml']);
-    assert.deepEqual(await offered('run', '--log-level', 'w'), ['warn']);
-    assert.deepEqual(await offered('completion', ''), [...SHELLS, '-h', '--help']);
-    assert.deepEqual(await offered('help', 'pl'), ['plan']);
+    assert.deepEqual(await answers('status', '--output=j'), ['--output=json']);
+    assert.deepEqual(await answers('plan', '--output', '='), ['table', 'json', 'yaml']);
+    assert.deepEqual(await answers('run', '--log-level', 'w'), ['warn']);
+    assert.deepEqual(await answers('completion', ''), [...SHELLS]);
+    assert.deepEqual(await answers('help', 'pl'), ['plan']);
   });
 
-  it('bash is offered nothing for paths and free values, so that it completes paths', async () => {
-    assert.deepEqual(await offered('status', '--kubeconfig', ''), []);
-    assert.deepEqual(await offered('plan', 'manifests/mir'), []);
+  it('offers nothing for paths, free values and unknown commands', async () => {
+    for (const words of [
+      ['status', '--kubeconfig', ''],
+      ['plan', ''],
+      ['plan', 'manifests/mir'],
+      ['plan', 'mirror-o', 'j'],
+      ['nope', ''],
+    ]) {
+      assert.deepEqual(await answers(...words), [], words.join(' '));
+    }
   });
 });
 
-describe('the scripts', () => {
-  for (const shell of SHELLS) {
-    const isMissing = spawnSync(shell, ['-c', 'true']).error !== undefined;
-    it(`${shell} can read its own script`, { skip: isMissing && `${shell} is not installed` }, async () => {
-      run(shell, ['-n'], await scriptFor(shell));
-    });
-  }
+describe('the completion scripts', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'keyferry-completion-'));
+  after(() => rmSync(folder, { recursive: true }));
+  const program = `exec '${process.execPath}' '${path.resolve('src/cli/main.ts')}' "$@"`;
+  writeFileSync(path.join(folder, 'keyferry'), `#!/bin/sh\n${program}\n`, { mode: 0o755 });
 
-  it('the scripts of zsh and fish have every command and option', async () => {
-    const zsh = await scriptFor('zsh');
-    const fish = await scriptFor('fish');
-    for (const option of ['output', 'failed', 'mirrors-regex', 'leader-elect-lease-duration']) {
-      assert.match(zsh, new RegExp(`--${option}[=[]`));
-      assert.match(fish, new RegExp(` -l ${option} `));
-    }
-    assert.match(zsh, /'\(-o --output\)--output=\[output format\]:value:\(table wide json yaml\)'/);
-    assert.match(
-      fish,
-      /__fish_seen_subcommand_from status' -s o -l output -x -a 'table wide json yaml' -d 'output format'/,
-    );
+  /** What a shell prints that reads its script between two other ones, as lines without the empty ones. */
+  const linesOf = (shell: Shell, options: readonly string[], before: string, use: string): string[] => {
+    const PATH = `${folder}${path.delimiter}${process.env['PATH']}`;
+    const args = [...options, '-c', `${before}\n${SCRIPTS[shell]}${use}\n`];
+    const { status, stdout, stderr, error } = spawnSync(shell, args, {
+      env: { ...process.env, PATH },
+      encoding: 'utf8',
+    });
+    assert.deepEqual([error, status, stderr], [undefined, 0, '']);
+    return stdout.split('\n').filter((line) => line !== '');
+  };
+  const isMissing = (shell: Shell): false | string =>
+    spawnSync(shell, ['-c', 'true']).error !== undefined && `${shell} is not installed`;
+
+  it('bash is offered words, and nothing where it completes paths by itself', () => {
+    const offered = (...words: readonly string[]): string[] => {
+      const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
+      const use = `COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _keyferry keyferry; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      return linesOf('bash', ['--norc'], '', use);
+    };
+    assert.deepEqual(offered('sta'), ['status']);
+    assert.deepEqual(offered('status', '--output', '=', 'j'), ['json']);
+    assert.deepEqual(offered('status', '--output', '='), ['table', 'wide', 'json', 'yaml']);
+    assert.deepEqual(offered('plan', ''), []);
+  });
+
+  it('zsh is offered words with their descriptions, else paths', { skip: isMissing('zsh') }, () => {
+    // The functions of the completion system work at a prompt only.
+    const system = `compdef() {}; _files() { print paths; }
+      _describe() { (( \${#\${(P)2}} )) && print -l -- \${(P)2}; }`;
+    const offered = (...words: readonly string[]): string[] => {
+      const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
+      return linesOf('zsh', ['-f'], system, `words=(${line}); CURRENT=${words.length + 1}; _keyferry`);
+    };
+    assert.deepEqual(offered('stat'), ['status:show what is copied, what is not copied, and why']);
+    assert.deepEqual(offered('status', '--output=j'), ['--output=json:']);
+    assert.deepEqual(offered('demo', '--only'), [
+      '--only:show only these: mirrors, replicator, syncsecret, vault, generator',
+    ]);
+    assert.deepEqual(offered('plan', ''), ['paths']);
+  });
+
+  it('fish is offered words with their descriptions, else paths', { skip: isMissing('fish') }, () => {
+    const offered = (...words: readonly string[]): string[] =>
+      linesOf('fish', ['--no-config'], '', `complete -C 'keyferry ${words.join(' ')}'`);
+    assert.deepEqual(offered('stat'), ['status\tshow what is copied, what is not copied, and why']);
+    assert.deepEqual(offered('status', '--output=j'), ['--output=json']);
+    assert.deepEqual(offered('plan', 'package.js'), ['package.json']);
+    assert.ok(offered('').length > 10);
   });
 });

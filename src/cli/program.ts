@@ -16,7 +16,7 @@ import {
 import { type Flag, flagsOf } from '../config/flags/flags.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
-import { completionScript, SHELLS, type Shell, commandTree } from './completion.ts';
+import { completionsOf, SCRIPTS, type Shell, SHELLS } from './completion.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import {
   COMPLETION_EXAMPLES,
@@ -81,10 +81,10 @@ function quiet(target: Command, context: CliContext): void {
 }
 
 /**
- * A command whose flags the library shows in its help but does not parse: they follow Go's rules (config/flags/flags.ts), and are
- * parsed in the same way without the library.
+ * A command whose arguments the library does not parse. It shows the flags of a command that runs controllers in the help; they follow Go's
+ * rules (config/flags/flags.ts), and are parsed in the same way without the library.
  */
-class RunnerCommand extends Command {
+class UnparsedCommand extends Command {
   #argv: readonly string[] = [];
 
   get argv(): readonly string[] {
@@ -102,7 +102,7 @@ function runnerCommand(
   context: CliContext,
   finish: Finish,
 ): Command {
-  const target = new RunnerCommand(name);
+  const target = new UnparsedCommand(name);
   describe(target, summary, examples);
   quiet(target, context);
   for (const flag of Object.values(flags)) {
@@ -225,7 +225,12 @@ function addShortCommands(
   ).action(({ output }: Pick<PlanOptions, 'output'>) => print(versionText(build, output)));
   command(program, 'completion', 'print a script that completes command lines in a shell', COMPLETION_EXAMPLES)
     .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
-    .action((shell: Shell) => print(completionScript(commandTree(program), shell)));
+    .action((shell: Shell) => print(SCRIPTS[shell]));
+  const complete = new UnparsedCommand('__complete');
+  program.addCommand(
+    complete.action(() => print(completionsOf(program, complete.argv))),
+    { hidden: true },
+  );
   withCluster(
     command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
       'keyferry demo --only mirrors,vault',
