@@ -16,9 +16,9 @@ import {
 import { reportText } from './output/text.ts';
 import { type StatusFindings, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
 import { leadersOf } from './status/leaders.ts';
-import { WatchedLists } from '../controllers/common/snapshot/watched-lists.ts';
+import { type KubeApi, type KubeStream, METADATA_ONLY } from '../kube/api.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
-import { orAborted, sleep } from '../runtime/abort.ts';
+import { anySignal, sleep } from '../runtime/abort.ts';
 import { rfc3339 } from '../runtime/text/texts.ts';
 import { changesBetween } from './status/changes.ts';
 
@@ -47,53 +47,85 @@ export async function status(context: CommandContext, options: StatusOptions): P
   return { text: '', code: EXIT_DONE };
 }
 
-/** Changes within this time are one. It limits the work in a cluster that changes all the time. */
+/** Changes within this time are one, ms. It limits the work in a cluster that changes all the time. */
 const SETTLE_MS = 1000;
+/** Between attempts while the server does not answer, or refuses a watch, ms. */
+const RETRY_MS = 5000;
+/** Without a change, the lists are read again after this time, s. So a watch that is silently dead is noticed, and an API that was installed. */
+const WATCH_SECONDS = 60;
 
 interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 'signal' | 'stdout' | 'stderr'> {
   /** The status of the objects that the lister gives. @throws the errors of `api.request` */
   readonly report: (lister: Lister) => Promise<StatusFindings>;
 }
 
+interface ListedPath {
+  readonly path: string;
+  /** Of the list. */
+  readonly resourceVersion: string;
+}
+
 type WatchOptions = Pick<StatusOptions, 'output' | 'failed' | 'namespace'>;
 
-/** @throws the errors of the first report */
+/** Makes a new report from new lists after each change. @throws the errors of the first report */
 export async function watchStatus(context: WatchContext, options: WatchOptions): Promise<void> {
   const { api, signal, stdout, stderr, now, report } = context;
-  let changed = Promise.withResolvers<void>();
-  await using lists = new WatchedLists(api, () => changed.resolve());
   let before: StatusReport | undefined;
-  let trouble: string | undefined;
-  const tell = (current: string | undefined): void => {
-    if (current === trouble) return;
-    const text = current === undefined ? 'the status is up to date again' : `${current}; trying again`;
-    stderr(`keyferry status: ${rfc3339(now())} ${text}\n`);
-    trouble = current;
+  let isTroubled = false;
+  const tell = (trouble: string | undefined): void => {
+    if (isTroubled === (trouble !== undefined)) return;
+    isTroubled = !isTroubled;
+    stderr(`keyferry status: ${rfc3339(now())} ${trouble ?? 'the status is up to date again'}\n`);
   };
   try {
     for (;;) {
-      changed = Promise.withResolvers();
-      let problem = lists.trouble;
+      const listed: ListedPath[] = [];
+      const lister = listerOf(api, (path, resourceVersion) => listed.push({ path, resourceVersion }));
       try {
-        const found = await report(lists.list);
+        const found = await report(lister);
         stdout(
           before === undefined
             ? statusText(found, options, context.paint, document)
             : next(before, found, options, context),
         );
         before = found.report;
+        await changed(api, listed, () => tell(undefined), signal);
+        await sleep(SETTLE_MS, signal);
       } catch (error) {
-        // A report also reads content, where metadata do not decide, so a later one fails while the server is gone.
         if (before === undefined || !(error instanceof ConnectionError || error instanceof ApiError)) throw error;
-        problem ??= error.message;
+        tell(`the status may be out of date: ${error.message}; trying again`);
+        await sleep(RETRY_MS, signal);
       }
-      tell(problem);
-      // A watch that is open again does not report that by itself.
-      if (trouble === undefined) await orAborted(changed.promise, signal, 'the watch');
-      await sleep(SETTLE_MS, signal);
     }
   } catch (error) {
     if (!signal.aborted) throw error;
+  }
+}
+
+/**
+ * Settles when an object changes that is in one of these lists, or would be, and at the latest after `WATCH_SECONDS`.
+ * @param onOpened all watches are open, so no change is missed
+ * @throws the errors of `api.stream`
+ */
+async function changed(
+  api: KubeApi,
+  listed: readonly ListedPath[],
+  onOpened: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  using watching = anySignal(signal);
+  const open = async ({ path, resourceVersion }: ListedPath): Promise<KubeStream> => {
+    const query = { watch: 1, resourceVersion, timeoutSeconds: WATCH_SECONDS };
+    return await api.stream({ method: 'GET', path, query, accept: METADATA_ONLY, signal: watching.signal });
+  };
+  try {
+    const streams = await Promise.all(listed.map(open));
+    onOpened();
+    // What a watch sends is not read: each event, and also the end of a watch, says that its list is old.
+    const ends = streams.map(async ({ chunks }) => await chunks[Symbol.asyncIterator]().next());
+    await Promise.race([...ends, sleep(WATCH_SECONDS * 1000, watching.signal)]);
+  } finally {
+    watching.abort();
   }
 }
 

@@ -29,7 +29,7 @@ export type Coverage =
 /** The namespace that is read where the caller may not read the whole cluster, or those that are read in its place. */
 export type Place = string | undefined | readonly string[];
 
-/** Passes all objects of a collection on: from lists, or from watches. @throws the errors of `api.request` except 403 and 404 */
+/** Passes all objects of a collection on. @throws the errors of `api.request` except 403 and 404 */
 export type Lister = (
   collection: Collection,
   namespace: Place,
@@ -37,10 +37,16 @@ export type Lister = (
   options?: ListOptions,
 ) => Promise<Coverage>;
 
-/** Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace. */
-export function listerOf(api: KubeApi): Lister {
+/**
+ * Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace.
+ * @param onListed gets each path that was listed, with the resourceVersion of the list
+ */
+export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
   return async (collection, namespace, take, options) =>
-    await tryPermitted(collection, namespace, async (path) => void (await listEach(api, path, take, options)));
+    await tryPermitted(collection, namespace, async (path) => {
+      const resourceVersion = await listEach(api, path, take, options);
+      onListed?.(path, resourceVersion);
+    });
 }
 
 /**
@@ -48,7 +54,7 @@ export function listerOf(api: KubeApi): Lister {
  * instead, and it is enough to have the right in one.
  * @throws the errors of `attempt` except 403 and 404
  */
-export async function tryPermitted(
+async function tryPermitted(
   { groupPath, olderGroupPaths = [], ...collection }: Collection,
   namespace: Place,
   attempt: (path: string) => Promise<void>,
