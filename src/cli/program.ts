@@ -1,5 +1,5 @@
 /** The command line for the library: commands, options, help. */
-import { Command, CommanderError, Option, type ParseOptionsResult, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import {
@@ -105,9 +105,9 @@ function runnerCommand(
   const target = new UnparsedCommand(name);
   describe(target, summary, examples);
   quiet(target, context);
-  for (const flag of Object.values(flags)) {
-    const option = new Option(flag.isBool ? `--${flag.name}` : `--${flag.name} <${flag.hint}>`, flag.help);
-    if (flag.initialText !== '') option.default(flag.initialText, flag.initialText);
+  for (const { name: flag, isBool, hint, help, initialText } of flags) {
+    const option = new Option(isBool ? `--${flag}` : `--${flag} <${hint}>`, help);
+    if (initialText !== '') option.default(initialText, initialText);
     target.addOption(option);
   }
   return target.action(async () => {
@@ -122,20 +122,9 @@ function addShortCommands(
   { actions, build, operator, stdout }: Pick<CliContext, 'actions' | 'build' | 'operator' | 'stdout'>,
   finish: Finish,
 ): void {
-  /** The options, with the settings that their flags give. */
-  const withFlags = <Options extends object>(options: Options, target: Command) => {
-    const config = readingConfig((name) => target.getOptionValue(attributeOf(name)));
-    const flags = new Set(READING_FLAGS.map(({ name }) => attributeOf(name)));
-    const others = Object.entries(options).filter(([key]) => !flags.has(key));
-    return { ...(Object.fromEntries(others) as Options), config };
-  };
-  /** As `withFlags`, but with the settings of the operator beside this process, unless one of the flags is given. */
-  const reading = <Options extends object>(options: Options, target: Command) => {
-    const isGiven = READING_FLAGS.some(({ name }) => target.getOptionValueSource(attributeOf(name)) === 'cli');
-    const found = withFlags(options, target);
-    if (operator === undefined || isGiven) return found;
-    return { ...found, config: { ...operator, ...operator.kube } };
-  };
+  /** The settings of the flags, or those of the operator beside this process, unless one of the flags is given. */
+  const settings = (flags: readonly string[]) =>
+    operator === undefined || flags.length > 0 ? readingConfig(flags) : { ...operator, ...operator.kube };
   /** An action without a cluster. */
   const print = async (text: string): Promise<void> => {
     stdout(text);
@@ -157,10 +146,10 @@ function addShortCommands(
     .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'only objects with problems, with every failing namespace', false)
     .option('-w, --watch', 'print changes as they come, until Ctrl-C', false)
-    .action(({ namespace, allNamespaces, ...flags }: StatusFlags, target: Command) => {
+    .action(({ namespace, allNamespaces, flags = [], ...options }: StatusFlags) => {
       const lease = operator && { lease: operator.leaderElect };
       const place = allNamespaces === true ? undefined : namespace;
-      return finish(actions.status({ ...reading(flags, target), ...lease, namespace: place }));
+      return finish(actions.status({ ...options, ...lease, config: settings(flags), namespace: place }));
     });
   readingCommand(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)
     .usage('[options] <files...>')
@@ -173,10 +162,10 @@ function addShortCommands(
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
-    .action((named: string[], { filename = [], ...flags }: PlanFlags, target: Command) => {
+    .action((named: string[], { filename = [], flags = [], ...options }: PlanFlags, target: Command) => {
       const files = [...named, ...filename];
       if (files.length === 0) target.error("error: missing required argument 'files'");
-      return finish(actions.plan({ ...reading(flags, target), files }));
+      return finish(actions.plan({ ...options, config: settings(flags), files }));
     });
   readingCommand(
     program,
@@ -188,12 +177,13 @@ function addShortCommands(
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
     .argument('[place]', 'NAMESPACE/NAME, or NAME with -n')
     .option('-n, --namespace <name>', 'the namespace of the object, as in kubectl')
-    .action((first: string, second: string | undefined, { namespace, ...flags }: ExplainFlags, target: Command) => {
+    .action((first: string, second: string | undefined, given: ExplainFlags, target: Command) => {
+      const { namespace, flags = [], ...options } = given;
       // kubectl also takes KIND/NAME.
       const [kind = '', ...rest] = second === undefined ? first.split('/') : [first, second];
       if (rest.length === 0) target.error("error: missing required argument 'place'");
       const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
-      return finish(actions.explain({ ...reading(flags, target), kind, place }));
+      return finish(actions.explain({ ...options, config: settings(flags), kind, place }));
     });
   readingCommand(
     program,
@@ -210,12 +200,12 @@ function addShortCommands(
       'after',
       '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',
     )
-    .action(({ from, ...flags }: MigrateFlags, target: Command) => {
-      const { apply, deleteLeftovers } = flags;
+    .action(({ from, flags = [], ...options }: MigrateFlags) => {
+      const { apply, deleteLeftovers } = options;
       if (apply && from === undefined)
         throw new UsageError('--apply needs --from: changes are written for one program at a time');
       if (deleteLeftovers && !apply) throw new UsageError('--delete-leftovers needs --apply');
-      return finish(actions.migrate({ ...withFlags(flags, target), from }));
+      return finish(actions.migrate({ ...options, config: readingConfig(flags), from }));
     });
   withOutput(
     command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
@@ -244,7 +234,10 @@ function addShortCommands(
 }
 
 /** The options of an action, as the library gives them to the command: without what the command makes of them. */
-type Given<Options, Made extends keyof Options> = Omit<Options, Made | 'config'>;
+type Given<Options, Made extends keyof Options> = Omit<Options, Made | 'config'> & {
+  /** @see ReadingOption */
+  readonly flags?: readonly string[];
+};
 
 type StatusFlags = Given<StatusOptions, 'namespace' | 'lease'> & {
   readonly namespace?: string;
@@ -254,11 +247,18 @@ type PlanFlags = Given<PlanOptions, 'files'> & { readonly filename?: readonly st
 type ExplainFlags = Given<ExplainOptions, 'kind' | 'place'> & { readonly namespace?: string };
 type MigrateFlags = Given<MigrateOptions, 'from'> & { readonly from?: MigratedProgram };
 
-const READING_FLAGS = flagsOf(readingFlags);
+/** A flag of `readingFlags`. The library only collects them, as `--name=value`, in the option `flags`: `readingConfig` parses them. */
+class ReadingOption extends Option {
+  constructor({ name, isBool, hint, help, initial, initialText }: Flag<unknown>) {
+    const isSwitch = isBool && initial === false;
+    const written = isSwitch ? `--${name}` : `--${name} <${isBool ? 'true|false' : hint}>`;
+    super(written, initialText === '' ? help : `${help} (default: ${initialText})`);
+    this.argParser((text = 'true', earlier: readonly string[] = []) => [...earlier, `--${name}=${text}`]);
+  }
 
-/** The name under which the library gives the value of a flag: in camel case. */
-function attributeOf(name: string): string {
-  return new Option(`--${name}`).attributeName();
+  override attributeName(): string {
+    return 'flags';
+  }
 }
 
 /** A command that evaluates rules as the operator does. */
@@ -272,39 +272,12 @@ function readingCommand(
   const [first = ''] = examples;
   const all = [...examples, ...READING_EXAMPLES.map((flags) => `${first} ${flags}`)];
   const target = withOutput(withCluster(command(program, name, summary, all)), formats);
-  for (const flag of READING_FLAGS) target.addOption(readingOption(flag));
+  for (const flag of flagsOf(readingFlags)) target.addOption(new ReadingOption(flag));
   return target;
 }
 
 function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {
   return target.addOption(new Option('-o, --output <format>', 'output format').choices(formats).default('table'));
-}
-
-function readingOption({
-  name,
-  isBool,
-  hint,
-  help,
-  initial,
-  initialText,
-  choices,
-  parse,
-  isList,
-}: Flag<unknown>): Option {
-  const isSwitch = isBool && initial === false;
-  const option = new Option(isSwitch ? `--${name}` : `--${name} <${isBool ? 'true|false' : hint}>`, help);
-  option.default(initial, Array.isArray(initial) ? initialText : undefined);
-  if (isSwitch) return option;
-  if (choices !== undefined) return option.choices(choices);
-  let earlier: string | undefined;
-  return option.argParser((text: string) => {
-    earlier = isList === true && earlier !== undefined ? `${earlier},${text}` : text;
-    try {
-      return parse(earlier);
-    } catch (error) {
-      throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
-    }
-  });
 }
 
 function withCluster(

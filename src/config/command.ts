@@ -49,7 +49,7 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
     flags: flagsOf(sections),
     configure: (argv, processInfo) => {
       const parsed = parseFlags(sections, argv, processInfo.env);
-      return parsed === undefined ? undefined : deepFreeze(toConfig(parsed, processInfo));
+      return parsed.isHelp ? undefined : deepFreeze(toConfig(parsed, processInfo));
     },
   };
 }

@@ -2,14 +2,11 @@
 import { base, controllerCommand, type ControllerCommand, refuseRest, restNotes } from './command.ts';
 import {
   commonFlags,
-  type CommonValues,
   namespacesFlag,
   oneScope,
   originalAddresses,
   selectorFlag,
   zapFlags,
-  zapLevel,
-  zapNotes,
 } from './flags/common-flags.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import {
@@ -27,7 +24,6 @@ import {
   ccmAddressFlags,
   ccmConfig,
   ccmFlags,
-  ignoredNotes,
   managerAddressFlags,
   managerFlags,
   managerNamespace,
@@ -159,12 +155,11 @@ function mirrorsCommand(): ControllerCommand {
       flags: ['kubeconfig', 'leader-elect', ...flagNames(mirrorsAddressFlags, zapFlags)],
     },
     sections,
-    toConfig: ({ values, given, rest }, processInfo) => ({
+    toConfig: ({ values, given, rest, notes }, processInfo) => ({
       ...base(values, given, processInfo),
       controllers: ['mirrors'],
       ...originalAddresses(mirrorsAddressFlags, values.addresses, given),
-      logLevel: zapLevel(values, given),
-      notes: [...mirrorsNotes(processInfo.env), ...zapNotes(values.zap), ...restNotes(rest)],
+      notes: [...mirrorsNotes(processInfo.env), ...notes, ...restNotes(rest)],
     }),
   });
 }
@@ -187,7 +182,6 @@ function replicatorCommand(): ControllerCommand {
     toConfig: ({ values, given, rest }, processInfo) => ({
       ...base(values, given, processInfo),
       controllers: ['replicator'],
-      kubeconfig: values.common.kubeconfig ?? values.original.kubeConfig,
       notes: restNotes(rest),
     }),
   });
@@ -205,19 +199,18 @@ function ccmCommand(): ControllerCommand {
       flags: ['kubeconfig', ...flagNames(ccmFlags, ccmAddressFlags, originalCcmFlags, zapFlags)],
     },
     sections,
-    toConfig: ({ values, given, rest }, processInfo) => {
-      const { ccm, original } = values;
-      const common = base(originalElection(values, original.leaderElectionNamespace, given), given, processInfo);
+    toConfig: ({ values, given, rest, notes }, processInfo) => {
+      const { ccm } = values;
+      const common = base(values, given, processInfo);
       refuseSelectors(common.limits, NO_LABELS);
       const { managementNamespace, management } = ccmConfig(ccmFlags, ccm, processInfo.env);
       return {
         ...common,
         controllers: withSynchronizer(['syncsecret-ccm'], ccm.enableSecretSynchronizer),
         ...originalAddresses(ccmAddressFlags, values.addresses, given),
-        logLevel: zapLevel(values, given),
         syncsecret: { ...common.syncsecret, managementNamespace },
         management,
-        notes: [...ignoredNotes(given), ...zapNotes(values.zap), ...restNotes(rest)],
+        notes: [...notes, ...restNotes(rest)],
       };
     },
   });
@@ -228,10 +221,10 @@ function managerCommand(): ControllerCommand {
     ...commonFlags('', MANAGER_LEASE),
     limits: limitFlags,
     addresses: managerAddressFlags,
+    zap: zapFlags,
     original: originalManagerFlags,
     manager: managerFlags(),
     travel: travelFlags,
-    zap: zapFlags,
   };
   return controllerCommand({
     name: 'syncsecret-manager',
@@ -242,17 +235,16 @@ function managerCommand(): ControllerCommand {
       flags: ['kubeconfig', ...flagNames(managerAddressFlags, originalManagerFlags, zapFlags)],
     },
     sections,
-    toConfig: ({ values, given, rest }, processInfo) => {
-      const { original, common } = values;
-      const namespace = original.namespace ?? managerNamespace(processInfo.env, common.kubeconfig);
-      const config = base(originalElection(values, namespace, given), given, processInfo);
+    toConfig: ({ values, given, rest, notes }, processInfo) => {
+      const { common, election } = values;
+      const namespace = election.namespace ?? managerNamespace(processInfo.env, common.kubeconfig);
+      const config = base({ ...values, election: { ...election, namespace } }, given, processInfo);
       refuseSelectors(config.limits, NO_LABELS);
       return {
         ...config,
         controllers: ['syncsecret-manager'],
         ...originalAddresses(managerAddressFlags, values.addresses, given),
-        logLevel: original.debug && !given.has('log-level') ? 'debug' : zapLevel(values, given),
-        notes: [...ignoredNotes(given), ...zapNotes(values.zap), ...restNotes(rest)],
+        notes: [...notes, ...restNotes(rest)],
       };
     },
   });
@@ -291,17 +283,6 @@ function generatorCommand(): ControllerCommand {
 /** The synchronizer is a controller of its own, which a flag of the CCM adds. */
 function withSynchronizer(controllers: readonly ControllerName[], enabled: boolean): readonly ControllerName[] {
   return enabled ? [...new Set<ControllerName>([...controllers, 'syncsecret-synchronizer'])] : controllers;
-}
-
-/** The common values, with the flags of leader election that KubeLB's programs have. Keyferry's own flags take precedence. */
-function originalElection<V extends CommonValues & { readonly original: { readonly enableLeaderElection: boolean } }>(
-  values: V,
-  namespace: string | undefined,
-  given: ReadonlySet<string>,
-): V {
-  const { election, original } = values;
-  const enabled = given.has('leader-elect') ? election.enabled : original.enableLeaderElection;
-  return { ...values, election: { ...election, enabled, namespace: election.namespace ?? namespace } };
 }
 
 function flagNames(...tables: readonly FlagTable[]): string[] {

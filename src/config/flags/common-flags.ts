@@ -202,11 +202,24 @@ export function originalAddresses(
 
 /** The flags of controller-runtime's logger, which several originals have. */
 export const zapFlags = {
-  devel: flag.bool('zap-devel', 'same as --log-level debug'),
-  encoder: flag.choice('zap-encoder', ['json', 'console'], 'json', 'accepted; logs are always JSON'),
-  logLevel: flag.parsed('zap-log-level', 'level', 'info', 'debug, info, error or a number', parseZapLevel),
-  stacktraceLevel: flag.text('zap-stacktrace-level', 'level', 'accepted; stacks are logged at level debug'),
-  timeEncoding: flag.text('zap-time-encoding', 'format', 'accepted; times are always RFC 3339'),
+  devel: flag.sets('zap-devel', 'log-level', 'debug', 'same as --log-level debug'),
+  encoder: {
+    ...flag.choice('zap-encoder', ['json', 'console'], 'json', 'accepted; logs are always JSON'),
+    note: (text) => (text === 'json' ? undefined : `--zap-encoder=${text} has no effect: logs are JSON`),
+  },
+  logLevel: {
+    ...flag.parsed('zap-log-level', 'level', 'info', 'debug, info, error or a number', parseZapLevel),
+    initial: undefined,
+    sets: 'log-level',
+  },
+  stacktraceLevel: {
+    ...flag.text('zap-stacktrace-level', 'level', 'accepted; stacks are logged at level debug'),
+    note: () => '--zap-stacktrace-level has no effect: stacks are logged at --log-level debug',
+  },
+  timeEncoding: {
+    ...flag.text('zap-time-encoding', 'format', 'accepted; times are always RFC 3339'),
+    note: () => '--zap-time-encoding has no effect: times are RFC 3339',
+  },
 } satisfies FlagTable;
 
 /** A level in the syntax of zap's flag: a name, or a number above 0 for debug levels. */
@@ -216,25 +229,4 @@ function parseZapLevel(text: string): LogLevel {
   if (name === 'panic' || name === 'dpanic' || name === 'fatal') return 'error';
   if (/^[1-9]\d{0,8}$/.test(name)) return 'debug';
   throw new RangeError('must be debug, info, error or a number above 0');
-}
-
-/** The level that the flags set. Keyferry's own flag takes precedence. */
-export function zapLevel(
-  { common, zap }: Pick<CommonValues, 'common'> & { readonly zap: FlagValues<typeof zapFlags> },
-  given: ReadonlySet<string>,
-): LogLevel {
-  if (given.has('log-level')) return common.logLevel;
-  if (given.has('zap-log-level')) return zap.logLevel;
-  return zap.devel ? 'debug' : common.logLevel;
-}
-
-/** Zap flags that have no effect, as sentences for the log. */
-export function zapNotes({ encoder, stacktraceLevel, timeEncoding }: FlagValues<typeof zapFlags>): string[] {
-  const notes: string[] = [];
-  if (encoder === 'console') notes.push('--zap-encoder=console has no effect: logs are JSON');
-  if (stacktraceLevel !== undefined) {
-    notes.push('--zap-stacktrace-level has no effect: stacks are logged at --log-level debug');
-  }
-  if (timeEncoding !== undefined) notes.push('--zap-time-encoding has no effect: times are RFC 3339');
-  return notes;
 }

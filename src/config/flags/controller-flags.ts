@@ -4,15 +4,7 @@ import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, oneScope, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, limitsConfig, pushFlag } from './limit-flags.ts';
-import {
-  flag,
-  type FlagSections,
-  type FlagTable,
-  type FlagValues,
-  mapValues,
-  prefixed,
-  type SectionValues,
-} from './flags.ts';
+import { flag, type FlagSections, type FlagTable, type FlagValues, mapValues, parseFlags, prefixed } from './flags.ts';
 import { travelFlags } from './syncsecret-flags.ts';
 import { parseLabels, parseList } from './values.ts';
 
@@ -71,7 +63,7 @@ export const replicatorFlags = {
 
 /** The original's name for --kubeconfig. */
 export const kubeConfigFlag = {
-  kubeConfig: flag.text('kube-config', 'path', 'same as --kubeconfig'),
+  kubeConfig: { ...flag.text('kube-config', 'path', 'same as --kubeconfig'), sets: 'kubeconfig' },
 } satisfies FlagTable;
 
 /** As in the original: a trailing slash is allowed, and without a prefix the annotations are bare names. */
@@ -151,7 +143,7 @@ const replicatorReading = { annotationsPrefix, allowAll, ignoreUnknown, runRepli
 export const readingFlags = {
   scope: sameAsFor('operator', namespacesFlag),
   limits: sameAsFor('operator', { ...limitFlags, ...pushFlag }),
-  mirrors: sameAsFor('operator', { regexMode: { ...mirrorsFlags.regexMode, hint: 'mode' } }),
+  mirrors: sameAsFor('operator', { regexMode: mirrorsFlags.regexMode }),
   replicator: sameAsFor('replicator', prefixed('replicator-', replicatorReading)),
   syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
 } satisfies FlagSections;
@@ -160,10 +152,9 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
   return mapValues(table, (one) => ({ ...one, help: `same as for the ${runner}: ${one.help}` })) as Table;
 }
 
-/** @param valueOf the value of a flag, by its name @throws UsageError for flags that exclude each other */
-export function readingConfig(valueOf: (name: string) => unknown) {
-  const values = mapValues(readingFlags, (table: FlagTable) => mapValues(table, ({ name }) => valueOf(name)));
-  const { scope, ...parts } = values as SectionValues<typeof readingFlags>;
+/** @param argv flags alone, as `--name=value` @throws UsageError for a bad value, or for flags that exclude each other */
+export function readingConfig(argv: readonly string[]) {
+  const { scope, ...parts } = parseFlags(readingFlags, argv).values;
   const read = oneScope(scope);
   return { ...read, ...parts, limits: limitsConfig(parts.limits, read.namespaces) };
 }

@@ -46,7 +46,7 @@ describe('Go flags', () => {
 
   it('-h and --help request help, except as a value', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
-      assert.equal(parseFlags({ table }, argv), undefined);
+      assert.equal(parseFlags({ table }, argv).isHelp, true);
     }
     assert.equal(values('--file', '-h').values.file, '-h');
   });

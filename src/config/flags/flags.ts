@@ -25,10 +25,12 @@ export interface Flag<T> {
   readonly parse: (text: string) => T;
   /** A comma-separated list. If the flag is repeated, all items count; for other flags only the last value counts. */
   readonly isList?: boolean;
-  /** All valid values, if they are few. */
-  readonly choices?: readonly string[];
   /** The variable of the environment that counts where the flag is not given. An empty one counts as absent. */
   readonly variable?: string;
+  /** The name of the flag that gets this one's value where it is not given itself, unless the value is `undefined`. The last flag of several counts. */
+  readonly sets?: string;
+  /** Where the flag is given, for the log: why it has no effect. @param text its value */
+  readonly note?: (text: string) => string | undefined;
 }
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
@@ -50,21 +52,23 @@ export interface ParsedFlags<Sections extends FlagSections> {
   readonly given: ReadonlySet<string>;
   /** Arguments after the flags. */
   readonly rest: readonly string[];
+  /** Flags that were accepted and have no effect, as sentences for the log. */
+  readonly notes: readonly string[];
+  /** Help is requested: nothing else is read. */
+  readonly isHelp: boolean;
 }
 
 /**
  * Reads a command line, and the variables of the flags that are not given.
- * @returns `undefined` if help is requested
  * @throws UsageError naming the flag or variable and its bad value
  */
 export function parseFlags<Sections extends FlagSections>(
   sections: Sections,
   argv: readonly string[],
   env: ProcessInfo['env'] = {},
-): ParsedFlags<Sections> | undefined {
+): ParsedFlags<Sections> {
   const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
-  const split = splitGoFlags(argv, flags);
-  if (split === undefined) return undefined;
+  const { isHelp, rest, ...split } = splitGoFlags(argv, flags);
   const given = new Map<string, unknown>();
   const lists = new Map<string, string>();
   for (const [flag, text] of split.flags) {
@@ -75,12 +79,16 @@ export function parseFlags<Sections extends FlagSections>(
   }
   const valueOf = (flag: Flag<unknown>): unknown => {
     if (given.has(flag.name)) return given.get(flag.name);
+    const setters = [...flags.values()].filter(({ sets }) => sets === flag.name);
+    const set = setters.map(valueOf).findLast((value) => value !== undefined);
+    if (set !== undefined) return set;
     const { variable = '' } = flag;
     const text = env[variable] ?? '';
     return text === '' ? flag.initial : parseOne(flag, text, `$${variable}`);
   };
   const values = mapValues(sections, (table) => mapValues(table, valueOf)) as SectionValues<Sections>;
-  return { values, given: new Set(given.keys()), rest: split.rest };
+  const notes = split.flags.flatMap(([{ note }, text]) => note?.(text) ?? []);
+  return { values, given: new Set(given.keys()), rest, notes: [...new Set(notes)], isHelp };
 }
 
 /** The flags in the order of the help. */
@@ -104,19 +112,20 @@ export function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value
 
 /**
  * @param known the flags by name
- * @returns `undefined` for `-h`, `-help` or `--help`; else the flags in the order of the command line (a boolean without a value has
- *   `true`), and the arguments after them: from the first argument that is not a flag, or after `--`
+ * @returns the flags in the order of the command line (a boolean without a value has `true`), and the arguments after them: from the
+ *   first argument that is not a flag, or after `--`. Nothing but `isHelp` for `-h`, `-help` or `--help`
  * @throws UsageError for an unknown flag, a missing value, or something like `--=x`
  */
 function splitGoFlags(
   argv: readonly string[],
   known: ReadonlyMap<string, Flag<unknown>>,
-): { readonly flags: readonly (readonly [Flag<unknown>, string])[]; readonly rest: readonly string[] } | undefined {
+): { readonly flags: readonly (readonly [Flag<unknown>, string])[] } & Pick<ParsedFlags<{}>, 'rest' | 'isHelp'> {
+  const isHelp = false;
   const flags: [Flag<unknown>, string][] = [];
   for (let at = 0; at < argv.length; at++) {
     const argument = argv[at] ?? '';
-    if (argument === '--') return { flags, rest: argv.slice(at + 1) };
-    if (argument.length < 2 || !argument.startsWith('-')) return { flags, rest: argv.slice(at) };
+    if (argument === '--') return { flags, rest: argv.slice(at + 1), isHelp };
+    if (argument.length < 2 || !argument.startsWith('-')) return { flags, rest: argv.slice(at), isHelp };
     const text = argument.slice(argument.startsWith('--') ? 2 : 1);
     if (text === '' || text.startsWith('-') || text.startsWith('=')) {
       throw new UsageError(`bad flag syntax: ${quoted(argument)}`);
@@ -125,7 +134,7 @@ function splitGoFlags(
     const name = equals === -1 ? text : text.slice(0, equals);
     const flag = known.get(name);
     if (flag === undefined) {
-      if (name === 'h' || name === 'help') return undefined;
+      if (name === 'h' || name === 'help') return { flags: [], rest: [], isHelp: true };
       const written = argument.slice(0, argument.length - text.length + name.length);
       const similar = [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`));
       throw new UsageError(`unknown flag ${written}${similar === undefined ? '' : `; did you mean --${similar}?`}`);
@@ -134,7 +143,7 @@ function splitGoFlags(
     if (value === undefined) throw new UsageError(`--${name} needs a value`);
     flags.push([flag, value]);
   }
-  return { flags, rest: [] };
+  return { flags, rest: [], isHelp };
 }
 
 /** @param from the flag or variable, for the error */
@@ -151,6 +160,12 @@ function parseOne(flag: Flag<unknown>, text: string, from: string): unknown {
 export const flag = {
   bool(name: string, help: string, initial = false): Flag<boolean> {
     return { name, isBool: true, hint: '', help, initial, initialText: String(initial), parse: parseBool };
+  },
+
+  /** A switch that gives another flag a value. */
+  sets<T>(name: string, sets: string, value: T, help: string): Flag<T | undefined> {
+    const parse = (text: string): T | undefined => (parseBool(text) ? value : undefined);
+    return { ...flag.bool(name, help), initial: undefined, parse, sets };
   },
 
   /** A value with its own parser. */
@@ -177,7 +192,7 @@ export const flag = {
       if (choice === undefined) throw new RangeError(`must be one of ${choices.join(', ')}`);
       return choice;
     };
-    return { ...flag.parsed(name, choices.join('|'), initial, help, parse), choices };
+    return flag.parsed(name, choices.join('|'), initial, help, parse);
   },
 
   /** A duration of at least `minMs`, in ms. */

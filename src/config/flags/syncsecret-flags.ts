@@ -95,16 +95,29 @@ export function ccmConfig(
   return { managementNamespace, management: { kubeconfig: file, flag: fileFlag } };
 }
 
-/** Flags that the CCM and the manager of KubeLB share. */
-const electionFlag = {
-  enableLeaderElection: flag.bool('enable-leader-election', 'same as --leader-elect', true),
-} satisfies FlagTable;
+/** Of the CCM and the manager of KubeLB. */
+const electionFlag: Flag<unknown> = {
+  ...flag.bool('enable-leader-election', 'same as --leader-elect', true),
+  sets: 'leader-elect',
+};
 
 /** A flag of the original for another part of KubeLB. */
-const ignored = (name: string) => flag.text(name, 'value', 'accepted; without effect');
-const ignoredSwitch = (name: string) => flag.bool(name, 'accepted; without effect');
+const ignored = (name: string): Flag<unknown> => withoutEffect(flag.text(name, 'value', 'accepted; without effect'));
+const ignoredSwitch = (name: string): Flag<unknown> => withoutEffect(flag.bool(name, 'accepted; without effect'));
 
-const ccmIgnored = {
+function withoutEffect(one: Flag<unknown>): Flag<unknown> {
+  return { ...one, note: () => `--${one.name} has no effect: Keyferry has only the SyncSecret part of KubeLB` };
+}
+
+export const ccmAddressFlags = originalAddressFlags('metrics-addr', ':9445');
+export const managerAddressFlags = originalAddressFlags('metrics-addr', ':9443');
+
+export const originalCcmFlags = {
+  enableLeaderElection: electionFlag,
+  leaderElectionNamespace: {
+    ...namespaceFlag('leader-election-namespace', 'same as --leader-elect-namespace'),
+    sets: 'leader-elect-namespace',
+  },
   nodeAddressType: ignored('node-address-type'),
   enableCloudProvider: ignoredSwitch('enable-cloud-provider'),
   useIngressClass: ignoredSwitch('use-ingress-class'),
@@ -120,31 +133,21 @@ const ccmIgnored = {
   gatewayApiCrdsChannel: ignored('gateway-api-crds-channel'),
 } satisfies FlagTable;
 
-const managerIgnored = {
+export const originalManagerFlags = {
+  enableLeaderElection: electionFlag,
+  namespace: {
+    ...namespaceFlag(
+      'namespace',
+      `namespace of the Lease (default: $NAMESPACE, the namespace of the Pod or, outside a cluster, ${MANAGER_NAMESPACE})`,
+    ),
+    sets: 'leader-elect-namespace',
+  },
+  debug: flag.sets('debug', 'log-level', 'debug', 'same as --log-level debug'),
   enableGatewayApi: ignoredSwitch('enable-gateway-api'),
   disableGatewayApi: ignoredSwitch('disable-gateway-api'),
   listenAddress: ignored('listen-address'),
   envoyCpMetricsAddr: ignored('envoy-cp-metrics-addr'),
   enableTenantMigration: ignoredSwitch('enable-tenant-migration'),
-} satisfies FlagTable;
-
-export const ccmAddressFlags = originalAddressFlags('metrics-addr', ':9445');
-export const managerAddressFlags = originalAddressFlags('metrics-addr', ':9443');
-
-export const originalCcmFlags = {
-  ...electionFlag,
-  leaderElectionNamespace: namespaceFlag('leader-election-namespace', 'same as --leader-elect-namespace'),
-  ...ccmIgnored,
-} satisfies FlagTable;
-
-export const originalManagerFlags = {
-  ...electionFlag,
-  namespace: namespaceFlag(
-    'namespace',
-    `namespace of the Lease (default: $NAMESPACE, the namespace of the Pod or, outside a cluster, ${MANAGER_NAMESPACE})`,
-  ),
-  debug: flag.bool('debug', 'same as --log-level debug'),
-  ...managerIgnored,
 } satisfies FlagTable;
 
 /**
@@ -158,12 +161,4 @@ export function managerNamespace(env: ProcessInfo['env'], kubeconfig: string | u
   // Without a namespace, that of the Pod is used: $POD_NAMESPACE, or that of its ServiceAccount.
   const isPod = env['POD_NAMESPACE'] || (env['KUBERNETES_SERVICE_HOST'] && !hasKubeconfig);
   return named ?? (isPod ? undefined : MANAGER_NAMESPACE);
-}
-
-/** Flags of the original that were given and have no effect, as sentences for the log. */
-export function ignoredNotes(given: ReadonlySet<string>): string[] {
-  const names = new Set(Object.values<Flag<unknown>>({ ...ccmIgnored, ...managerIgnored }).map(({ name }) => name));
-  return [...names]
-    .filter((name) => given.has(name))
-    .map((name) => `--${name} has no effect: Keyferry has only the SyncSecret part of KubeLB`);
 }
