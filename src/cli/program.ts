@@ -29,6 +29,26 @@ import {
 } from './examples.ts';
 import { versionText } from './version-report.ts';
 
+declare module 'commander' {
+  interface Command {
+    /** Not in the types of the library: prints an error that names the option, and similar ones. */
+    unknownOption(option: string): void;
+  }
+}
+
+/** Also names similar options where the unknown one is written with `=`. */
+class ShortCommand extends Command {
+  override createCommand(name?: string): ShortCommand {
+    return new ShortCommand(name);
+  }
+
+  override unknownOption(option: string): void {
+    const [name = ''] = option.split('=');
+    if (this.options.some(({ long }) => long === name)) this.error(`error: option '${name}' takes no value`);
+    super.unknownOption(name);
+  }
+}
+
 /** Takes the exit code of an action. */
 type Finish = (code: Promise<ExitCode>) => Promise<void>;
 
@@ -53,7 +73,7 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
 }
 
 function buildProgram(context: CliContext, finish: Finish): Command {
-  const program = new Command('keyferry')
+  const program = new ShortCommand('keyferry')
     .version(context.build.version, '-V, --version', 'print the version')
     // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
     .enablePositionalOptions()
@@ -253,7 +273,8 @@ class ReadingOption extends Option {
     const isSwitch = isBool && initial === false;
     const written = isSwitch ? `--${name}` : `--${name} <${isBool ? 'true|false' : hint}>`;
     super(written, initialText === '' ? help : `${help} (default: ${initialText})`);
-    this.argParser((text = 'true', earlier: readonly string[] = []) => [...earlier, `--${name}=${text}`]);
+    this.preset('true');
+    this.argParser((text, earlier: readonly string[] | undefined) => [...(earlier ?? []), `--${name}=${text}`]);
   }
 
   override attributeName(): string {
