@@ -3,11 +3,11 @@
 /** Defined by the bundler from `deploy/crds/`. */
 declare const KEYFERRY_CRDS: string | undefined;
 
-/**
- * All CustomResourceDefinitions as YAML documents, ready for `kubectl apply -f -`.
- * @throws Error if the program runs unbundled
- */
+/** All of them as YAML documents; empty if the program runs unbundled. */
+export const BUNDLED_CRDS: string = typeof KEYFERRY_CRDS === 'undefined' ? '' : KEYFERRY_CRDS;
+
+/** All of them, ready for `kubectl apply -f -`. @throws Error if the program runs unbundled */
 export function crds(): string {
-  if (typeof KEYFERRY_CRDS === 'undefined') throw new Error('only the bundle has the CRDs; see deploy/crds/');
-  return KEYFERRY_CRDS;
+  if (BUNDLED_CRDS === '') throw new Error('only the bundle has the CRDs; see deploy/crds/');
+  return BUNDLED_CRDS;
 }

@@ -4,6 +4,7 @@ import { placeOf, titleOf } from '../controllers/common/snapshot/status-report.t
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { parseResourceKey } from '../copy/model/keys.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
+import { BUNDLED_CRDS } from './crds.ts';
 import {
   type CommandContext,
   type CommandResult,
@@ -27,6 +28,7 @@ import {
   type PlanReport,
   rowsOf,
 } from './plan/rows.ts';
+import { type Schemas, schemasIn, unknownFields } from './plan/unknown-fields.ts';
 
 /** @throws ManifestError naming file, document and field, and the errors of `api.request` */
 export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {
@@ -42,7 +44,8 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
-  const problems = given.flatMap((one) => problemsOf(snapshot, one));
+  const schemas = schemasIn(BUNDLED_CRDS);
+  const problems = given.flatMap((one) => problemsOf(snapshot, one, schemas));
   const lacking = collections.filter(({ kind }) => {
     const isGiven = given.some((one) => one.kind === kind);
     return isGiven && snapshot.inventory.coverage.get(kind)?.extent === 'not installed';
@@ -76,13 +79,15 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(snapshot: Snapshot, { kind, key, namespace, problem }: Given): PlannedProblem[] {
+function problemsOf(snapshot: Snapshot, given: Given, schemas: Schemas): PlannedProblem[] {
+  const { kind, key, namespace, problem, manifest } = given;
   const problems: string[] = [];
   const isThere = whyUnserved(snapshot, namespace) !== undefined || snapshot.inventory.hasNamespace(namespace);
   if (kind !== 'Namespace' && !isThere) {
     problems.push(`namespace ${namespace} does not exist`);
   }
-  problems.push(...(problem === undefined ? snapshot.problemsOf(key) : [problem]));
+  if (problem === undefined) problems.push(...snapshot.problemsOf(key), ...unknownFields(manifest, schemas));
+  else problems.push(problem);
   return problems.map((text) => ({ rule: titleOf(placeOf(key)), problem: text }));
 }
 

@@ -148,6 +148,13 @@ describe('keyferry plan', () => {
         { ...mirror('older', 'one', ['to-a']), apiVersion: 'mirrors.kts.studio/v1alpha1' },
         /^SecretMirror default\/older: apiVersion v1alpha1 is not converted: use v1alpha2\n/,
       ],
+      [
+        {
+          ...mirror('typo', 'one', []),
+          spec: { source: { name: 'one' }, destination: { namespaceSelector: { matchLabel: { team: 'a' } } } },
+        },
+        /^SecretMirror default\/typo: unknown field spec\.destination\.namespaceSelector\.matchLabel, which the API server drops; known are matchLabels, matchExpressions$/m,
+      ],
       [secret('nowhere', 'one', 'x'), /^Secret nowhere\/one: namespace nowhere does not exist\n/],
     ] as const) {
       const { code, stdout } = await run(['-'], yaml([object]));
