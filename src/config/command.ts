@@ -1,5 +1,12 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
-import { type CommonValues, leaderElectConfig, namespacesFlag, oneScope } from './flags/common-flags.ts';
+import {
+  type AddressValues,
+  type CommonValues,
+  leaderElectConfig,
+  namespacesFlag,
+  oneScope,
+  originalAddresses,
+} from './flags/common-flags.ts';
 import { type Config, type ControllerName, deepFreeze } from './config.ts';
 import { generatorFlags, mirrorsFlags, replicatorFlags, vaultConfig, vaultFlags } from './flags/controller-flags.ts';
 import {
@@ -49,7 +56,11 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
     flags: flagsOf(sections),
     configure: (argv, processInfo) => {
       const parsed = parseFlags(sections, argv, processInfo.env);
-      return parsed.isHelp ? undefined : deepFreeze(toConfig(parsed, processInfo));
+      if (parsed.isHelp) return undefined;
+      const [first] = parsed.rest;
+      const ignoresRest = (plan.original?.flags ?? []).length > 0;
+      if (first !== undefined && !ignoresRest) throw new UsageError(`unexpected argument ${quoted(first)}`);
+      return deepFreeze(toConfig(parsed, processInfo));
     },
   };
 }
@@ -65,23 +76,25 @@ const INITIAL = {
 };
 
 type Values = CommonValues &
-  Partial<typeof INITIAL> & { readonly limits?: LimitValues; readonly vault?: FlagValues<typeof vaultFlags> };
+  Partial<typeof INITIAL> & {
+    readonly addresses?: AddressValues;
+    readonly limits?: LimitValues;
+    readonly vault?: FlagValues<typeof vaultFlags>;
+  };
 
 /** The settings of the flags that the command has, and everything else at its default. */
 export function base(
-  values: Values,
-  given: ReadonlySet<string>,
+  { values, given, rest: [ignored], notes }: Omit<ParsedFlags<FlagSections>, 'values'> & { readonly values: Values },
   processInfo: ProcessInfo,
 ): Omit<Config, 'controllers'> {
-  const { common, kube, deletion, election, limits, vault, ...parts } = values;
+  const { common, kube, deletion, election, addresses, limits, vault, ...parts } = values;
   const { scope, mirrors, replicator, manager, travel, generator } = { ...INITIAL, ...parts };
   return {
     controllersNamed: true,
     ...common,
     ...deletion,
     management: undefined,
-    metricsAddress: undefined,
-    healthAddress: undefined,
+    ...originalAddresses(addresses, given),
     leaderElect: leaderElectConfig(election, processInfo),
     kube: { ...kube, ...oneScope(scope) },
     limits: limitsConfig(limits, scope.namespaces),
@@ -93,16 +106,10 @@ export function base(
     replicator,
     syncsecret: { managementNamespace: undefined, ...manager, ...travel },
     generator,
-    notes: [],
+    // The originals ignore the first argument that is not a flag, and everything after it, without a word.
+    notes:
+      ignored === undefined
+        ? notes
+        : [...notes, `ignored ${quoted(ignored)} and all arguments after it, as the original does`],
   };
-}
-
-/** The originals silently ignore the first argument that is not a flag and everything after it; we log it. */
-export function restNotes([first]: readonly string[]): string[] {
-  return first === undefined ? [] : [`ignored ${quoted(first)} and all arguments after it, as the original does`];
-}
-
-/** For commands that replace no original. @throws UsageError if an argument follows the flags */
-export function refuseRest([first]: readonly string[]): void {
-  if (first !== undefined) throw new UsageError(`unexpected argument ${quoted(first)}`);
 }

@@ -1,13 +1,6 @@
 /** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
-import { base, controllerCommand, type ControllerCommand, refuseRest, restNotes } from './command.ts';
-import {
-  commonFlags,
-  namespacesFlag,
-  oneScope,
-  originalAddresses,
-  selectorFlag,
-  zapFlags,
-} from './flags/common-flags.ts';
+import { base, controllerCommand, type ControllerCommand } from './command.ts';
+import { commonFlags, namespacesFlag, oneScope, selectorFlag, zapFlags } from './flags/common-flags.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import {
   generatorFlags,
@@ -95,8 +88,8 @@ function runCommand(): ControllerCommand {
       'keyferry run --controllers mirrors,syncsecret-ccm --syncsecret-cluster-name primary',
     ],
     sections,
-    toConfig: ({ values, given, rest }, processInfo) => {
-      refuseRest(rest);
+    toConfig: (parsed, processInfo) => {
+      const { values, given } = parsed;
       const { namespaces, namespaceSelector } = values.scope;
       const controllersNamed = values.run.controllers.length > 0;
       const named = controllersNamed
@@ -114,7 +107,7 @@ function runCommand(): ControllerCommand {
       }
       const { vault: _, ...others } = values;
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
-      const config = base(usesVault ? values : others, given, processInfo);
+      const config = base(usesVault ? parsed : { ...parsed, values: others }, processInfo);
       if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       return {
@@ -155,12 +148,10 @@ function mirrorsCommand(): ControllerCommand {
       flags: ['kubeconfig', 'leader-elect', ...flagNames(mirrorsAddressFlags, zapFlags)],
     },
     sections,
-    toConfig: ({ values, given, rest, notes }, processInfo) => ({
-      ...base(values, given, processInfo),
-      controllers: ['mirrors'],
-      ...originalAddresses(mirrorsAddressFlags, values.addresses, given),
-      notes: [...mirrorsNotes(processInfo.env), ...notes, ...restNotes(rest)],
-    }),
+    toConfig: (parsed, processInfo) => {
+      const config = base(parsed, processInfo);
+      return { ...config, controllers: ['mirrors'], notes: [...mirrorsNotes(processInfo.env), ...config.notes] };
+    },
   });
 }
 
@@ -179,11 +170,7 @@ function replicatorCommand(): ControllerCommand {
     examples: ['keyferry replicator -allow-all -resync-period 1h'],
     original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(kubeConfigFlag, replicatorFlags)] },
     sections,
-    toConfig: ({ values, given, rest }, processInfo) => ({
-      ...base(values, given, processInfo),
-      controllers: ['replicator'],
-      notes: restNotes(rest),
-    }),
+    toConfig: (parsed, processInfo) => ({ ...base(parsed, processInfo), controllers: ['replicator'] }),
   });
 }
 
@@ -199,18 +186,16 @@ function ccmCommand(): ControllerCommand {
       flags: ['kubeconfig', ...flagNames(ccmFlags, ccmAddressFlags, originalCcmFlags, zapFlags)],
     },
     sections,
-    toConfig: ({ values, given, rest, notes }, processInfo) => {
-      const { ccm } = values;
-      const common = base(values, given, processInfo);
+    toConfig: (parsed, processInfo) => {
+      const { ccm } = parsed.values;
+      const common = base(parsed, processInfo);
       refuseSelectors(common.limits, NO_LABELS);
       const { managementNamespace, management } = ccmConfig(ccmFlags, ccm, processInfo.env);
       return {
         ...common,
         controllers: withSynchronizer(['syncsecret-ccm'], ccm.enableSecretSynchronizer),
-        ...originalAddresses(ccmAddressFlags, values.addresses, given),
         syncsecret: { ...common.syncsecret, managementNamespace },
         management,
-        notes: [...notes, ...restNotes(rest)],
       };
     },
   });
@@ -235,17 +220,13 @@ function managerCommand(): ControllerCommand {
       flags: ['kubeconfig', ...flagNames(managerAddressFlags, originalManagerFlags, zapFlags)],
     },
     sections,
-    toConfig: ({ values, given, rest, notes }, processInfo) => {
-      const { common, election } = values;
+    toConfig: (parsed, processInfo) => {
+      const { common, election } = parsed.values;
       const namespace = election.namespace ?? managerNamespace(processInfo.env, common.kubeconfig);
-      const config = base({ ...values, election: { ...election, namespace } }, given, processInfo);
+      const values = { ...parsed.values, election: { ...election, namespace } };
+      const config = base({ ...parsed, values }, processInfo);
       refuseSelectors(config.limits, NO_LABELS);
-      return {
-        ...config,
-        controllers: ['syncsecret-manager'],
-        ...originalAddresses(managerAddressFlags, values.addresses, given),
-        notes: [...notes, ...restNotes(rest)],
-      };
+      return { ...config, controllers: ['syncsecret-manager'] };
     },
   });
 }
@@ -265,13 +246,13 @@ function generatorCommand(): ControllerCommand {
     // It has no flags.
     original: { binary: 'controller.sh', flags: [] },
     sections,
-    toConfig: ({ values, given, rest }, processInfo) => {
-      refuseRest(rest);
+    toConfig: (parsed, processInfo) => {
+      const { values, given } = parsed;
       const { env } = processInfo;
       const scope = { namespaces: [], ...values.scope };
       oneScope({ ...scope, namespaces: values.generator.namespaces });
       return {
-        ...base({ ...values, scope }, given, processInfo),
+        ...base({ ...parsed, values: { ...values, scope } }, processInfo),
         controllers: ['generator'],
         // As in the original: any text that is not empty.
         logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,

@@ -189,15 +189,14 @@ export function originalAddressFlags(metricsFlag: string, metricsAddress: string
   } satisfies FlagTable;
 }
 
+export type AddressValues = FlagValues<ReturnType<typeof originalAddressFlags>>;
+
 /** If only --status-address is given, it replaces the default addresses of the original. */
-export function originalAddresses(
-  flags: ReturnType<typeof originalAddressFlags>,
-  values: FlagValues<typeof flags>,
-  given: ReadonlySet<string>,
-): FlagValues<typeof flags> {
-  const addressOf = (key: keyof typeof flags): ListenSetting | undefined =>
-    given.has('status-address') && !given.has(flags[key].name) ? undefined : values[key];
-  return { metricsAddress: addressOf('metricsAddress'), healthAddress: addressOf('healthAddress') };
+export function originalAddresses(addresses: AddressValues | undefined, given: ReadonlySet<string>): AddressValues {
+  const unlessReplaced = (setting: ListenSetting | undefined): ListenSetting | undefined =>
+    setting !== undefined && given.has('status-address') && !given.has(setting.flag) ? undefined : setting;
+  const { metricsAddress, healthAddress } = addresses ?? {};
+  return { metricsAddress: unlessReplaced(metricsAddress), healthAddress: unlessReplaced(healthAddress) };
 }
 
 /** The flags of controller-runtime's logger, which several originals have. */
