@@ -3,18 +3,17 @@
  * nor repeats the call without pauses. When the permission is back, it is done.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 
 import type { ControlPlane } from '../servers/control-plane.ts';
 import type { FaultRule } from '../servers/fault-rules.ts';
 import { readAuditLog } from './audit-log.ts';
 import type { AuditEntry } from './audit-log.ts';
+import { GRANTED, type RoleFile } from './granted.ts';
 import type { Keyferry } from './keyferry.ts';
-import { callsOf, rolesIn } from './permissions.ts';
+import { callsOf } from './permissions.ts';
 import { type BoundRole, removePermission } from './removed-permission.ts';
 import { waitFor } from './wait-for.ts';
 
-const DEPLOY = new URL('../../deploy/', import.meta.url);
 /** Refused calls while one permission is missing: with pauses, a few for each object and watch. */
 const MOST_REFUSALS = 30;
 /** As servers before Kubernetes 1.34 answer: they are asked for lists. */
@@ -25,12 +24,12 @@ export const NO_STREAMED_LISTS: FaultRule = {
 
 /** A role of a file in deploy/. */
 export interface Role extends BoundRole {
-  readonly file: string;
+  readonly file: RoleFile;
   readonly plane: ControlPlane;
 }
 
 /** @param namespace of the role; a ClusterRole has none */
-export function roleOf(file: string, name: string, plane: ControlPlane, user: string, namespace?: string): Role {
+export function roleOf(file: RoleFile, name: string, plane: ControlPlane, user: string, namespace?: string): Role {
   const rbac = '/apis/rbac.authorization.k8s.io/v1';
   const path = namespace === undefined ? `clusterroles/${name}` : `namespaces/${namespace}/roles/${name}`;
   return { file, plane, admin: plane.api, user, path: `${rbac}/${path}`, namespace: namespace ?? 'default' };
@@ -98,9 +97,9 @@ export class Trial {
   }
 
   /** Checks that no permission of the files was left out. */
-  assertComplete(...files: readonly string[]): void {
+  assertComplete(...files: readonly RoleFile[]): void {
     const granted = files.flatMap((file) =>
-      Object.entries(rolesIn(readFileSync(new URL(file, DEPLOY), 'utf8'))).flatMap(([role, rights]) =>
+      Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
         Array.from(callsOf(rights), (call) => `${file} ${role.split(' ')[0]} ${call}`),
       ),
     );

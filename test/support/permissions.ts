@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
 
 import type { TestApi } from './api.ts';
+import type { AuditEntry } from './audit-log.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Verbs that allow privilege escalation. */
@@ -10,6 +11,9 @@ const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollectio
 
 /** `group/resource/subresource name: verbs` */
 const RIGHT = /^([^/]+)\/([^/ :]+)(?:\/([^ :]+))?(?: ([^:]+))?: (.+)$/;
+
+/** Repeated events are patched only after minutes. Lists are used only on servers before Kubernetes 1.34, which cannot stream the first list. */
+const RARE = /^events patch$| list$/;
 
 interface Rule {
   readonly apiGroups?: readonly string[];
@@ -54,6 +58,25 @@ export function callsOf(rights: readonly string[]): Set<string> {
       return verbs.split(' ').map((verb) => `${resource} ${verb}`);
     }),
   );
+}
+
+/**
+ * Checks that no request of a program was refused, and that it did nothing that was not granted.
+ * @param needed of these calls it must have done each, apart from rare ones
+ */
+export function assertUsed(
+  requests: readonly AuditEntry[],
+  granted: ReadonlySet<string>,
+  needed: ReadonlySet<string> = new Set(),
+): void {
+  const refused = requests.filter(({ code }) => code === 403).map(({ verb, uri }) => `${verb} ${uri}`);
+  assert.deepEqual(refused, []);
+  const resources = requests.filter(({ resource }) => resource !== '');
+  const used = new Set(resources.map(({ resource, verb }) => `${resource} ${verb}`));
+  const ungranted = [...used].filter((call) => !granted.has(call));
+  assert.deepEqual(ungranted, [], 'done without a rule');
+  const unused = [...needed].filter((call) => !used.has(call) && !RARE.test(call));
+  assert.deepEqual(unused, [], 'granted and never used');
 }
 
 /**

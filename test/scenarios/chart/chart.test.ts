@@ -14,6 +14,7 @@ import { Reaper } from '../../servers/reaper.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
+import { rightsIn, type RoleFile } from '../../support/granted.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { bindingsIn, reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
@@ -76,13 +77,13 @@ describe('the chart', () => {
       [BOTH, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
       [{}, [...COPIES, ...MIRRORS]],
       [{ 'replicator.enabled': true }, [...COPIES, ...CONFIG_MAPS]],
-      [{ ...OFF, 'syncSecret.manager.enabled': true }, roleIn('rbac-syncsecret-manager.yaml')],
-      [{ ...OFF, 'kubelb.tenantName': 'primary' }, roleIn('rbac-syncsecret-ccm.yaml')],
+      [{ ...OFF, 'syncSecret.manager.enabled': true }, clusterRights('rbac-syncsecret-manager.yaml')],
+      [{ ...OFF, 'kubelb.tenantName': 'primary' }, clusterRights('rbac-syncsecret-ccm.yaml')],
       [
         { ...OFF, 'kubelb.tenantName': 'primary', 'kubelb.enableSecretSynchronizer': true },
-        [...roleIn('rbac-syncsecret-ccm.yaml'), ...roleIn('rbac-syncsecret-synchronizer.yaml')],
+        clusterRights('rbac-syncsecret-ccm.yaml', 'rbac-syncsecret-synchronizer.yaml'),
       ],
-      [{ ...OFF, 'generator.enabled': true }, roleIn('rbac-generator.yaml')],
+      [{ ...OFF, 'generator.enabled': true }, clusterRights('rbac-generator.yaml')],
     ];
     for (const [values, rights] of table) {
       const roles = await rolesOf(values);
@@ -562,7 +563,7 @@ describe('a release', () => {
     await release('upgrade', RELEASE, CHART, ...valueFlags({ ...values, 'replicator.enabled': false }));
     const token = await requestToken(plane.api, NAMESPACE, RELEASE);
     using own = plane.client({ token });
-    const expected = [...COPIES, ...MIRRORS, ...roleIn('rbac-syncsecret-manager.yaml')];
+    const expected = [...COPIES, ...MIRRORS, ...clusterRights('rbac-syncsecret-manager.yaml')];
     await waitFor(async () => (await reviewRights(own, 'default')).every((right) => !right.includes('configmaps')), {
       message: 'the permission for ConfigMaps to go',
     });
@@ -749,11 +750,8 @@ async function rolesOf(values: Readonly<Record<string, unknown>>): Promise<Recor
   return rolesIn(await template(values));
 }
 
-/** The permissions of the ClusterRole in a file of deploy/. */
-function roleIn(file: string): string[] {
-  const roles = rolesIn(readFileSync(path.join(CHART, '../..', file), 'utf8'));
-  const [, rights = []] = Object.entries(roles).find(([name]) => name.startsWith('ClusterRole')) ?? [];
-  return rights;
+function clusterRights(...files: readonly RoleFile[]): string[] {
+  return rightsIn(files, 'ClusterRole');
 }
 
 describe('deploy/keyferry.yaml', () => {

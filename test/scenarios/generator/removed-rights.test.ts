@@ -1,15 +1,14 @@
 /** The generator without permissions of its files: something stays undone, and the author or the log says why. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, afterEach, before, it } from 'node:test';
 
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { manifest } from '../../support/granted.ts';
 import { type Role, roleOf, Trial } from '../../support/permission-trial.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, STORE } from './support.ts';
 
-const DEPLOY = new URL('../../../deploy/', import.meta.url);
 const FILE = 'rbac-generator.yaml';
 const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
 const ACCOUNT = 'keyferry-generator';
@@ -30,7 +29,7 @@ before(async () => {
   scene = await GeneratorScene.open({ eso: false, plane: { audit: true, controllerManager: false } });
   const { api, plane } = scene;
   await api.createNamespaces([APPS]);
-  for (const file of [FILE, CREDENTIALS_FILE]) await api.apply(readFileSync(new URL(file, DEPLOY), 'utf8'));
+  for (const file of [FILE, CREDENTIALS_FILE] as const) await api.apply(manifest(file));
   await scene.token(APPS, scene.vault.rootToken);
   await scene.store(STORE, {}, { namespace: APPS });
   const user = serviceAccountUser(OWN, ACCOUNT);

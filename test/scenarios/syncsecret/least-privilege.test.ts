@@ -1,24 +1,19 @@
 /** Both programs with the permissions of deploy/ alone: these suffice for the life of a SyncSecret, and each of them is used. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { after, afterEach, before, it } from 'node:test';
 
-import type { ControlPlane } from '../../servers/control-plane.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json } from '../../support/api.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
-import type { AuditEntry } from '../../support/audit-log.ts';
-import { callsOf, rolesIn } from '../../support/permissions.ts';
+import { type AuditEntry, readAuditLog } from '../../support/audit-log.ts';
+import { callsIn, type RoleFile } from '../../support/granted.ts';
+import { assertUsed } from '../../support/permissions.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
-const DEPLOY = new URL('../../../deploy/', import.meta.url);
 const CCM_ELECTION = ['--enable-leader-election=true', `--leader-election-namespace=${HOME}`];
 const MANAGER_ELECTION = ['--enable-leader-election=true', `--namespace=${HOME}`];
-/** Repeated events are patched only after minutes. Lists are used only on servers before Kubernetes 1.34, which cannot stream the first list. */
-const RARE = new Set(['events patch', 'syncsecrets list', 'secrets list']);
 
 let scene: SyncSecretScene;
 
@@ -82,36 +77,9 @@ async function orphanedSecret(stop: () => Promise<unknown>): Promise<Json> {
   return secret;
 }
 
-function requestsOf(plane: ControlPlane, user: string): AuditEntry[] {
-  return readAuditLog(plane, user).filter(({ resource }) => resource !== '');
-}
-
-/**
- * Checks that no request was refused, and that each permission of a file was used, and no other.
- * @param more files whose permissions need not be used
- */
-async function assertExact(requests: readonly AuditEntry[], file: string, ...more: readonly string[]): Promise<void> {
-  const refused = requests.filter(({ code }) => code === 403).map(({ verb, uri }) => `${verb} ${uri}`);
-  assert.deepEqual(refused, []);
-  const used = new Set(requests.map(({ resource, verb }) => `${resource} ${verb}`));
-  const needed = await callsIn(file);
-  const granted = new Set([...needed, ...(await callsIn(...more))]);
-  assert.deepEqual(
-    [...used].filter((call) => !granted.has(call)),
-    [],
-    'done without a rule',
-  );
-  assert.deepEqual(
-    [...needed].filter((call) => !used.has(call) && !RARE.has(call)),
-    [],
-    'granted and never used',
-  );
-}
-
-/** What the files of deploy/ permit. */
-async function callsIn(...files: readonly string[]): Promise<Set<string>> {
-  const manifests = await Promise.all(files.map((file) => readFile(new URL(file, DEPLOY), 'utf8')));
-  return callsOf(manifests.flatMap((manifest) => Object.values(rolesIn(manifest)).flat()));
+/** @param more files whose permissions need not be used */
+function assertExact(requests: readonly AuditEntry[], file: RoleFile, ...more: readonly RoleFile[]): void {
+  assertUsed(requests, callsIn(file, ...more), callsIn(file));
 }
 
 it('CCM and manager need the permissions of their manifests, and the CCM requests no Secrets in either cluster', async () => {
@@ -128,12 +96,12 @@ it('CCM and manager need the permissions of their manifests, and the CCM request
   const secret = await orphanedSecret(() => manager.stop());
   await scene.manager({ args: MANAGER_ELECTION });
   await scene.gone(scene.managementApi, secret);
-  const atHome = requestsOf(tenantPlane, ccmUser);
-  const away = requestsOf(managementPlane, tenant.user);
+  const atHome = readAuditLog(tenantPlane, ccmUser);
+  const away = readAuditLog(managementPlane, tenant.user);
   for (const { resource, verb, uri } of [...atHome, ...away]) assert.notEqual(resource, 'secrets', `${verb} ${uri}`);
-  await assertExact(atHome, 'rbac-syncsecret-ccm.yaml');
-  await assertExact(away, 'rbac-syncsecret-tenant.yaml');
-  await assertExact(requestsOf(managementPlane, managerUser), 'rbac-syncsecret-manager.yaml');
+  assertExact(atHome, 'rbac-syncsecret-ccm.yaml');
+  assertExact(away, 'rbac-syncsecret-tenant.yaml');
+  assertExact(readAuditLog(managementPlane, managerUser), 'rbac-syncsecret-manager.yaml');
 });
 
 it('the secret synchronizer needs its additional permissions', async () => {
@@ -153,6 +121,6 @@ it('the secret synchronizer needs its additional permissions', async () => {
   await scene.tenantApi.delete(secretPath('default', 'offered'));
   await scene.gone(scene.tenantApi, secret, made);
   await scene.gone(scene.managementApi, copy);
-  const requests = requestsOf(tenantPlane, ccmUser);
-  await assertExact(requests, 'rbac-syncsecret-synchronizer.yaml', 'rbac-syncsecret-ccm.yaml');
+  const requests = readAuditLog(tenantPlane, ccmUser);
+  assertExact(requests, 'rbac-syncsecret-synchronizer.yaml', 'rbac-syncsecret-ccm.yaml');
 });

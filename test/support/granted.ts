@@ -1,0 +1,124 @@
+/** What the manifests of roles in deploy/ grant, in one table. A change must be visible in a diff, with its reason. */
+import { readFileSync } from 'node:fs';
+
+import { callsOf } from './permissions.ts';
+
+/** One file of roles. */
+export interface Granted {
+  /** The permissions by `kind name` of the role. */
+  readonly roles: Readonly<Record<string, readonly string[]>>;
+  /** The ServiceAccount to which every binding binds, as `namespace/name`. */
+  readonly account: string;
+  /** Roles that the user of the manifest binds, where one is needed. */
+  readonly unbound?: readonly string[];
+}
+
+const LEASES = ['coordination.k8s.io/leases: get create update'];
+/** The uid tells a CCM whether the management cluster is its own. */
+const IDENTITY = ['core/namespaces kube-system: get'];
+
+export const GRANTED = {
+  'rbac.yaml': {
+    account: 'keyferry/keyferry',
+    roles: {
+      'ClusterRole keyferry': [
+        'core/namespaces: list watch',
+        'core/secrets: get list watch create patch delete',
+        'mirrors.kts.studio/secretmirrors: get list watch patch',
+        'mirrors.kts.studio/secretmirrors/status: patch',
+        'core/events: create patch',
+      ],
+      'ClusterRole keyferry-replicator': ['core/configmaps: get list watch create patch delete'],
+      'ClusterRole keyferry-vault-kubernetes-auth': ['core/serviceaccounts/token: create'],
+      'Role keyferry-leader-election': LEASES,
+    },
+    unbound: ['ClusterRole keyferry-vault-kubernetes-auth'],
+  },
+  'rbac-generator.yaml': {
+    account: 'keyferry/keyferry-generator',
+    roles: {
+      'ClusterRole keyferry-generator': [
+        'external-secrets.io/externalsecrets: list watch patch',
+        'external-secrets.io/externalsecrets/status: patch',
+        'external-secrets.io/secretstores: list watch',
+        'external-secrets.io/clustersecretstores: list watch',
+        'apiextensions.k8s.io/customresourcedefinitions externalsecrets.external-secrets.io: get list watch',
+        'core/namespaces: get',
+        'core/events: create patch',
+      ],
+      'Role keyferry-generator': LEASES,
+    },
+  },
+  'rbac-generator-credentials.yaml': {
+    account: 'keyferry/keyferry-generator',
+    roles: {
+      'Role keyferry-generator': [
+        'core/secrets vault-token: get list watch',
+        'core/serviceaccounts/token vault: create',
+        'core/configmaps vault-ca: get',
+      ],
+    },
+  },
+  'rbac-syncsecret-ccm.yaml': {
+    account: 'keyferry/keyferry-syncsecret-ccm',
+    roles: {
+      'ClusterRole keyferry-syncsecret-ccm': [
+        'kubelb.k8c.io/syncsecrets: get list watch patch',
+        'kubelb.k8c.io/syncsecrets/status: patch',
+        ...IDENTITY,
+        'core/events: create patch',
+      ],
+      'Role keyferry-syncsecret-ccm': LEASES,
+    },
+  },
+  'rbac-syncsecret-synchronizer.yaml': {
+    account: 'keyferry/keyferry-syncsecret-ccm',
+    roles: {
+      'ClusterRole keyferry-syncsecret-synchronizer': [
+        'core/secrets: get list watch patch',
+        'kubelb.k8c.io/syncsecrets: create delete',
+      ],
+    },
+  },
+  'rbac-syncsecret-tenant.yaml': {
+    account: 'tenant-primary/keyferry-syncsecret-ccm',
+    roles: {
+      'ClusterRole keyferry-syncsecret-tenant': IDENTITY,
+      'Role keyferry-syncsecret-ccm': ['kubelb.k8c.io/syncsecrets: get list watch create patch delete'],
+    },
+  },
+  'rbac-syncsecret-manager.yaml': {
+    account: 'keyferry/keyferry-syncsecret-manager',
+    roles: {
+      'ClusterRole keyferry-syncsecret-manager': [
+        'kubelb.k8c.io/syncsecrets: get list watch patch',
+        'kubelb.k8c.io/syncsecrets/status: patch',
+        'core/secrets: get list watch create patch delete',
+        'core/events: create patch',
+      ],
+      'Role keyferry-syncsecret-manager': LEASES,
+    },
+  },
+} satisfies Readonly<Record<string, Granted>>;
+
+/** A file of roles in deploy/. */
+export type RoleFile = keyof typeof GRANTED;
+
+/** All that these files grant. @param kind of the roles; default both */
+export function rightsIn(files: readonly RoleFile[], kind = ''): string[] {
+  return files.flatMap((file) =>
+    Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
+      role.startsWith(kind) ? rights : [],
+    ),
+  );
+}
+
+/** The same as `resource verb`. */
+export function callsIn(...files: readonly RoleFile[]): Set<string> {
+  return callsOf(rightsIn(files));
+}
+
+/** The text of a file in deploy/. */
+export function manifest(file: RoleFile): string {
+  return readFileSync(new URL(`../../deploy/${file}`, import.meta.url), 'utf8');
+}
