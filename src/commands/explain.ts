@@ -33,7 +33,7 @@ import {
 import { withReason } from '../copy/model/cause.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
-import { type Explanation, explanationText, type OtherRule, summaryOf, verdictOf } from './explain/report.ts';
+import { type Explanation, explanationText, judge, type OtherRule } from './explain/report.ts';
 import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
 /** @throws UsageError for an unknown kind or a bad name, and the errors of `api.request` */
@@ -83,13 +83,38 @@ async function explanationOf(
   const exists = stored.state === 'refused' ? (observed === undefined ? undefined : true) : stored.state === 'there';
   const metadata = stored.state === 'there' ? stored.metadata : undefined;
   const writers = metadata === undefined ? [] : writersOf(metadata);
-  const sourceOf = usersOf(snapshot, key);
   const contrary = entries.flatMap(({ claim }) => contraryCondition(snapshot, claim.owner.key) ?? []);
   const unserved = whyUnserved(snapshot, namespace);
   const title = (rule: RuleKey): string => snapshot.titleOf(rule);
   // The mark of an original does not count by itself.
   const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
   const told = {
+    owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
+    source: owner === undefined ? null : (states.rules.get(owner)?.source ?? sourceText(entry)),
+    next: row === undefined ? null : { action: row.action, reason: row.reason },
+    others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),
+    rule: states.rule ?? null,
+    sourceOf: usersOf(snapshot, key),
+  };
+  const { verdict, summary } = judge({
+    ...told,
+    object: { kind, namespace, name },
+    exists,
+    markedBy: marker === undefined ? leftoverOf : title(marker),
+    hidden,
+    claims: claimed.map(([{ claim }, outcome]) => ({ rule: title(claim.owner.key), mode: claim.mode, ...outcome })),
+    orphanReason: states.orphan?.reason,
+    contrary: contrary[0],
+    unserved,
+    isRuleKind: ruleNames !== undefined,
+    lacksNamespace: lacksNamespace(snapshot, namespace),
+    isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
+  });
+  const isUnrelated = verdict === 'unrelated' && unserved === undefined;
+  return {
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Explanation',
+    cluster,
     object: {
       kind,
       namespace,
@@ -98,39 +123,12 @@ async function explanationOf(
       created: metadata?.creationTimestamp ?? observed?.created ?? null,
       deleting: metadata?.deletionTimestamp !== undefined || observed?.deleting === true,
     },
-    verdict: verdictOf({
-      exists,
-      markedBy: marker === undefined ? leftoverOf : title(marker),
-      hidden,
-      claims: entries.map(({ claim }) => ({ rule: title(claim.owner.key), mode: claim.mode })),
-      isRule: states.rule !== undefined,
-      isSource: sourceOf.length > 0,
-    }),
-    owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
-    source: owner === undefined ? null : (states.rules.get(owner)?.source ?? sourceText(entry)),
-    next: row === undefined ? null : { action: row.action, reason: row.reason },
-    others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),
-    rule: states.rule ?? null,
-    sourceOf,
+    verdict,
+    summary,
+    ...told,
     claims: claimed.map(([{ claim }, { state, reason, message }]) => {
       const { key: rule } = claim.owner;
       return Object.assign(ruleOf(snapshot, rule, states.rules.get(rule)), { state, reason, message });
-    }),
-  };
-  return {
-    apiVersion: 'keyferry.dev/v1',
-    kind: 'Explanation',
-    cluster,
-    ...told,
-    summary: summaryOf({
-      ...told,
-      orphanReason: states.orphan?.reason,
-      hidden,
-      contrary: contrary[0],
-      unserved,
-      isRuleKind: ruleNames !== undefined,
-      lacksNamespace: lacksNamespace(snapshot, namespace),
-      isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
     }),
     heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
     sourceVersion: view?.state === 'present' ? view.version : null,
@@ -139,9 +137,7 @@ async function explanationOf(
     notes: [
       ...notesOf(snapshot, key, stored),
       ...contrary,
-      ...(ruleNames !== undefined && told.verdict === 'unrelated' && unserved === undefined
-        ? [`of this kind, Keyferry serves ${ruleNames}`]
-        : []),
+      ...(ruleNames !== undefined && isUnrelated ? [`of this kind, Keyferry serves ${ruleNames}`] : []),
     ],
   };
 }

@@ -1,27 +1,60 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Findings, summaryOf, verdictOf } from './report.ts';
+import type { ClaimMode } from '../../copy/model/claim.ts';
+import { type Findings, judge } from './report.ts';
 
-const NONE: Findings = { exists: true, markedBy: undefined, claims: [], isRule: false, isSource: false };
-const own = (rule: string) => ({ rule, mode: 'own' }) as const;
-const fill = (rule: string) => ({ rule, mode: 'fill' }) as const;
-const release = (rule: string) => ({ rule, mode: 'release' }) as const;
+const NONE: Findings = {
+  object: { kind: 'Secret', namespace: 'a', name: 'x' },
+  exists: true,
+  markedBy: undefined,
+  claims: [],
+  owner: null,
+  source: null,
+  next: null,
+  rule: null,
+  sourceOf: [],
+  others: [],
+};
+const claim = (rule: string, mode: ClaimMode) =>
+  ({ rule, mode, state: 'synced', reason: 'Synced', message: '' }) as const;
+const own = (rule: string) => claim(rule, 'own');
+const fill = (rule: string) => claim(rule, 'fill');
+const release = (rule: string) => claim(rule, 'release');
+const RULE = {
+  system: 'mirrors',
+  kind: 'SecretMirror',
+  namespace: 'a',
+  name: 'x',
+  source: '',
+  destinations: [],
+  state: 'Active',
+  ready: true,
+  reason: 'Synced',
+  message: '',
+  lastSyncTime: null,
+  copies: [],
+  failing: [],
+};
+const isRule = { rule: RULE };
+/** In the names of tests. */
+const SHOWN = ['exists', 'markedBy', 'claims', 'rule', 'mode', 'sourceOf'];
+const isSource = { sourceOf: [{ rule: 'r', copies: 1 }] };
 
 describe('the verdict', () => {
   const cases: readonly (readonly [Partial<Findings>, string])[] = [
     [{ markedBy: 'a', claims: [own('a')] }, 'copy'],
     [{ markedBy: 'a', claims: [own('b'), own('a')] }, 'copy'],
-    [{ markedBy: 'a', claims: [own('a'), fill('c')], isRule: true }, 'copy'],
+    [{ markedBy: 'a', claims: [own('a'), fill('c')], ...isRule }, 'copy'],
     [{ markedBy: 'a', claims: [release('a')] }, 'copy'],
     [{ claims: [own('a')] }, 'conflict'],
     [{ claims: [release('a')] }, 'unrelated'],
     [{ exists: false, claims: [release('a')] }, 'absent'],
     [{ markedBy: 'b', claims: [own('a')] }, 'conflict'],
     [{ markedBy: 'a' }, 'orphan'],
-    [{ markedBy: 'a', isSource: true, isRule: true }, 'orphan'],
-    [{ claims: [fill('a')], isRule: true }, 'filled'],
-    [{ isRule: true, isSource: true }, 'rule'],
-    [{ isSource: true }, 'source'],
+    [{ markedBy: 'a', ...isSource, ...isRule }, 'orphan'],
+    [{ claims: [fill('a')], ...isRule }, 'filled'],
+    [{ ...isRule, ...isSource }, 'rule'],
+    [{ ...isSource }, 'source'],
     [{}, 'unrelated'],
     [{ exists: false, claims: [own('a')] }, 'missing'],
     [{ exists: false }, 'absent'],
@@ -29,29 +62,21 @@ describe('the verdict', () => {
     [{ exists: false, claims: [fill('a')] }, 'absent'],
     [{ exists: undefined }, 'unknown'],
     [{ exists: undefined, claims: [own('a')] }, 'unknown'],
-    [{ exists: undefined, isRule: true }, 'rule'],
+    [{ exists: undefined, ...isRule }, 'rule'],
   ];
   for (const [findings, expected] of cases) {
-    it(`the verdict on ${JSON.stringify(findings)} is ${expected}`, () => {
-      assert.equal(verdictOf({ ...NONE, ...findings }), expected);
+    it(`the verdict on ${JSON.stringify(findings, SHOWN)} is ${expected}`, () => {
+      assert.equal(judge({ ...NONE, ...findings }).verdict, expected);
     });
   }
 });
 
 describe('the summary', () => {
-  const told = {
-    object: { kind: 'Secret', namespace: 'a', name: 'x' },
-    owner: 'SecretMirror b/m',
-    source: 'secret b/x',
-    next: null,
-    rule: null,
-    sourceOf: [],
-    others: [],
-    claims: [],
-  };
+  const told = { ...NONE, owner: 'SecretMirror b/m', source: 'secret b/x' };
+  const summaryOf = (findings: Findings): string => judge(findings).summary;
 
   it('the summary of a missing copy has the action, or why there is none', () => {
-    const missing = { ...told, verdict: 'missing' } as const;
+    const missing = { ...told, exists: false, claims: [own(told.owner)] };
     assert.equal(
       summaryOf({ ...missing, next: { action: 'create', reason: 'copy of b/x' } }),
       'Secret a/x does not exist, although SecretMirror b/m asks for it as a copy of secret b/x: Keyferry will create it (copy of b/x).',
@@ -60,7 +85,7 @@ describe('the summary', () => {
   });
 
   it('the summary of an absent object points to rules that make others', () => {
-    const absent = { ...told, owner: null, source: null, verdict: 'absent' } as const;
+    const absent = { ...NONE, exists: false };
     assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
     const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
@@ -76,10 +101,8 @@ describe('the summary', () => {
   });
 
   it('the summary of an object that is not filled says so, with the reason', () => {
-    const claim = { system: 's', rule: told.owner, source: told.source, destinations: [] };
-    const filled = { ...told, verdict: 'filled' } as const;
     const texts = (['synced', 'pending', 'error'] as const).map((state) =>
-      summaryOf({ ...filled, claims: [{ ...claim, state, reason: 'Denied', message: 'not allowed' }] }),
+      summaryOf({ ...told, claims: [{ ...fill(told.owner), state, reason: 'Denied', message: 'not allowed' }] }),
     );
     const isFilled = 'Secret a/x belongs to its user, and SecretMirror b/m fills its data from secret b/x.';
     assert.deepEqual(texts, [
@@ -90,15 +113,14 @@ describe('the summary', () => {
   });
 
   it('the summary of a source without a copy does not sound as if one existed', () => {
-    const source = { ...told, owner: null, source: null, verdict: 'source' } as const;
-    const summary = (copies: number) => summaryOf({ ...source, sourceOf: [{ rule: 'r', copies }] });
+    const summary = (copies: number) => summaryOf({ ...NONE, sourceOf: [{ rule: 'r', copies }] });
     assert.equal(summary(1), 'Secret a/x is no copy. It is the source of r.');
     assert.equal(summary(0), 'Secret a/x is no copy, and none is made of it, although a rule asks for one: r.');
   });
 
   it('the summary of a copy whose source is not known says so', () => {
     assert.equal(
-      summaryOf({ ...told, verdict: 'copy', source: null }),
+      summaryOf({ ...told, source: null, markedBy: told.owner, claims: [own(told.owner)] }),
       'Secret a/x is a copy of its source, which SecretMirror b/m makes.',
     );
   });

@@ -85,7 +85,9 @@ export interface Explanation {
   readonly notes: readonly string[];
 }
 
-export interface Findings {
+/** What the verdict follows from. */
+export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> {
+  readonly object: TargetPlace;
   /** `undefined`: the permissions of the caller do not show it. */
   readonly exists: boolean | undefined;
   /** The rule whose mark on the object counts. */
@@ -93,91 +95,77 @@ export interface Findings {
   /** Why it is not known whether that rule exists. */
   readonly hidden?: string | undefined;
   /** The rules that claim it. */
-  readonly claims: readonly { readonly rule: string; readonly mode: ClaimMode }[];
-  readonly isRule: boolean;
-  readonly isSource: boolean;
+  readonly claims: readonly (Pick<ExplainedClaim, 'rule' | 'state' | 'reason' | 'message'> & {
+    readonly mode: ClaimMode;
+  })[];
+  /** Why it has no rule, of an orphan. */
+  readonly orphanReason?: string | undefined;
+  /** What the condition of a rule that claims it says otherwise. */
+  readonly contrary?: string | undefined;
+  /** Why Keyferry leaves its namespace alone. */
+  readonly unserved?: string | undefined;
+  /** Its kind is one of rules. */
+  readonly isRuleKind?: boolean;
+  /** Its namespace does not exist, so no rule can claim it, also one that names it. */
+  readonly lacksNamespace?: boolean;
+  /** A rule selects its namespace, but does not copy there. */
+  readonly isRefused?: boolean;
 }
 
-export function verdictOf({ exists, markedBy, hidden, claims, isRule, isSource }: Findings): Verdict {
-  if (exists === undefined) return claims.length > 0 || !isRule ? 'unknown' : 'rule';
-  const isWanted = claims.some(({ mode }) => mode === 'own');
-  if (!exists) return isWanted ? 'missing' : 'absent';
-  // Also the copy of a rule that is being deleted.
-  if (claims.some(({ rule, mode }) => mode !== 'fill' && rule === markedBy)) return 'copy';
-  if (isWanted) return 'conflict';
-  if (markedBy !== undefined) return hidden === undefined ? 'orphan' : 'unknown';
-  if (claims.some(({ mode }) => mode === 'fill')) return 'filled';
-  if (isRule) return 'rule';
-  return isSource ? 'source' : 'unrelated';
-}
-
-type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others' | 'claims'> &
-  Pick<Findings, 'hidden'> & {
-    readonly object: TargetPlace;
-    /** Why it has no rule, of an orphan. */
-    readonly orphanReason?: string | undefined;
-    /** What the condition of a rule that claims it says otherwise. */
-    readonly contrary?: string | undefined;
-    /** Why Keyferry leaves its namespace alone. */
-    readonly unserved?: string | undefined;
-    /** Its kind is one of rules. */
-    readonly isRuleKind?: boolean;
-    /** Its namespace does not exist, so no rule can claim it, also one that names it. */
-    readonly lacksNamespace?: boolean;
-    /** A rule selects its namespace, but does not copy there. */
-    readonly isRefused?: boolean;
-  };
-
-/** The verdict in one sentence. */
-export function summaryOf(told: Told): string {
-  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason, unserved } = told;
-  const { isRuleKind = false, lacksNamespace = false, isRefused = false } = told;
+export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summary'> {
+  const { object, exists, markedBy, hidden, claims, owner, source, next, rule, sourceOf, orphanReason } = findings;
   const it = titleOf(object);
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
-  switch (verdict) {
-    case 'copy':
-      return `${it} is a copy of ${origin}, which ${maker} makes.`;
-    case 'filled': {
-      const failed = failedFill(told);
-      if (failed === undefined) return `${it} belongs to its user, and ${maker} fills its data from ${origin}.`;
-      return `${it} belongs to its user, and asks to be filled from ${origin}, but is not: ${failed.reason}: ${failed.message}.`;
-    }
-    case 'conflict':
-      return `${it} is not the copy that ${maker} asks for: ${next?.reason ?? 'it belongs to another owner'}.`;
-    case 'missing':
-      return `${it} does not exist, although ${maker} asks for it as a copy of ${origin}: ${told.contrary ?? nextText(next)}.`;
-    case 'orphan':
-      return `${it} was a copy of ${maker}: ${orphanReason ?? nextText(next)}.`;
-    case 'rule':
-      return `${it} is a rule: ${rule === null ? 'its state is not known' : `${rule.state}, ${rule.reason}`}.`;
-    case 'source': {
-      const users = sourceOf.map((one) => one.rule).join(', ');
-      if (sourceOf.some(({ copies }) => copies > 0)) return `${it} is no copy. It is the source of ${users}.`;
-      return `${it} is no copy, and none is made of it, although a rule asks for one: ${users}.`;
-    }
-    case 'unrelated':
-      if (unserved !== undefined) return `${it} is left alone: ${unserved}.`;
-      return `${it} is neither a copy nor a rule: ${orphanReason ?? 'no rule claims it, and it has no mark of Keyferry'}.`;
-    case 'absent': {
-      if (isRuleKind || unserved !== undefined)
-        return `${it} does not exist${unserved === undefined ? '' : `, and ${unserved}`}.`;
-      const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
-      if (lacksNamespace) return `${it} does not exist, because its namespace does not exist${near}.`;
-      if (isRefused) return `${it} does not exist, because the rule that asks for it does not copy there (below).`;
-      return `${it} does not exist, and no rule asks for it${near}.`;
-    }
-    case 'unknown':
-      if (told.hidden !== undefined)
-        return `${it} has the mark of ${maker}, and whether it is its copy is not known: ${told.hidden}.`;
-      return `Whether ${it} exists is not known: no permission to read it.`;
-    default:
-      return verdict satisfies never;
+  const is = (verdict: Verdict, what: string) => ({ verdict, summary: `${it} ${what}.` });
+  const isWanted = claims.some(({ mode }) => mode === 'own');
+  if (exists === undefined && (rule === null || claims.length > 0))
+    return { verdict: 'unknown', summary: `Whether ${it} exists is not known: no permission to read it.` };
+  if (exists === false) {
+    if (!isWanted) return is('absent', absence(findings));
+    const why = findings.contrary ?? nextText(next);
+    return is('missing', `does not exist, although ${maker} asks for it as a copy of ${origin}: ${why}`);
   }
+  // Also the copy of a rule that is being deleted.
+  if (claims.some((claim) => claim.mode !== 'fill' && claim.rule === markedBy))
+    return is('copy', `is a copy of ${origin}, which ${maker} makes`);
+  if (isWanted)
+    return is('conflict', `is not the copy that ${maker} asks for: ${next?.reason ?? 'it belongs to another owner'}`);
+  if (hidden !== undefined)
+    return is('unknown', `has the mark of ${maker}, and whether it is its copy is not known: ${hidden}`);
+  if (markedBy !== undefined) return is('orphan', `was a copy of ${maker}: ${orphanReason ?? nextText(next)}`);
+  if (claims.some(({ mode }) => mode === 'fill')) {
+    const failed = failedFill(claims, owner);
+    if (failed === undefined) return is('filled', `belongs to its user, and ${maker} fills its data from ${origin}`);
+    const why = `${failed.reason}: ${failed.message}`;
+    return is('filled', `belongs to its user, and asks to be filled from ${origin}, but is not: ${why}`);
+  }
+  if (rule !== null) return is('rule', `is a rule: ${rule.state}, ${rule.reason}`);
+  if (sourceOf.length > 0) {
+    const users = sourceOf.map((one) => one.rule).join(', ');
+    if (sourceOf.some(({ copies }) => copies > 0)) return is('source', `is no copy. It is the source of ${users}`);
+    return is('source', `is no copy, and none is made of it, although a rule asks for one: ${users}`);
+  }
+  if (findings.unserved !== undefined) return is('unrelated', `is left alone: ${findings.unserved}`);
+  const why = orphanReason ?? 'no rule claims it, and it has no mark of Keyferry';
+  return is('unrelated', `is neither a copy nor a rule: ${why}`);
+}
+
+function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused }: Findings): string {
+  const gone = 'does not exist';
+  if (unserved !== undefined) return `${gone}, and ${unserved}`;
+  if (isRuleKind === true) return gone;
+  const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
+  if (lacksNamespace === true) return `${gone}, because its namespace does not exist${near}`;
+  if (isRefused === true) return `${gone}, because the rule that asks for it does not copy there (below)`;
+  return `${gone}, and no rule asks for it${near}`;
 }
 
 /** The claim of the owner of an object that is not filled. */
-function failedFill({ claims, owner }: Pick<Explanation, 'claims' | 'owner'>): ExplainedClaim | undefined {
+function failedFill<Claim extends Pick<ExplainedClaim, 'rule' | 'state'>>(
+  claims: readonly Claim[],
+  owner: string | null,
+): Claim | undefined {
   return claims.find(({ rule, state }) => rule === owner && ['waiting', 'conflict', 'error'].includes(state));
 }
 
@@ -198,7 +186,7 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
 /** With a line end. */
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
-  const style = verdict === 'filled' && failedFill(explanation) !== undefined ? 'bad' : STYLES[verdict];
+  const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];
   const parts = new TextParts(paint);
   parts.lines([style === undefined ? summary : paint(summary, style)]);
   const facts = factsOf(explanation);
