@@ -49,8 +49,10 @@ class ShortCommand extends Command {
   }
 }
 
-/** Takes the exit code of an action. */
-type Finish = (code: Promise<ExitCode>) => Promise<void>;
+interface ProgramContext extends CliContext {
+  /** Takes the exit code of an action. */
+  readonly finish: (code: Promise<ExitCode>) => Promise<void>;
+}
 
 /**
  * Parses and runs one command line.
@@ -59,9 +61,10 @@ type Finish = (code: Promise<ExitCode>) => Promise<void>;
  */
 export async function runProgram(context: CliContext, argv: readonly string[]): Promise<number> {
   let code = EXIT_DONE;
-  const program = buildProgram(context, async (outcome) => {
+  const finish = async (outcome: Promise<ExitCode>): Promise<void> => {
     code = await outcome;
-  });
+  };
+  const program = buildProgram({ ...context, finish });
   try {
     await program.parseAsync([...argv], { from: 'user' });
     return code;
@@ -72,12 +75,15 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
   }
 }
 
-function buildProgram(context: CliContext, finish: Finish): Command {
+function buildProgram(context: ProgramContext): Command {
   const program = new ShortCommand('keyferry')
     .version(context.build.version, '-V, --version', 'print the version')
     // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
     .enablePositionalOptions()
-    .showSuggestionAfterError();
+    .showSuggestionAfterError()
+    // The library neither ends the process nor writes to the console.
+    .exitOverride()
+    .configureOutput({ writeOut: context.stdout, writeErr: context.stderr });
   describe(
     program,
     'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
@@ -86,18 +92,9 @@ function buildProgram(context: CliContext, finish: Finish): Command {
     'after',
     '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision.',
   );
-  quiet(program, context);
-  for (const controllerCommand of CONTROLLER_COMMANDS) {
-    program.addCommand(runnerCommand(controllerCommand, context, finish));
-  }
-  addShortCommands(program, context, finish);
+  for (const one of CONTROLLER_COMMANDS) addRunnerCommand(program, one, context);
+  addShortCommands(program, context);
   return program;
-}
-
-/** Keeps the library from ending the process and from writing to the console. */
-function quiet(target: Command, context: CliContext): void {
-  target.exitOverride();
-  target.configureOutput({ writeOut: context.stdout, writeErr: context.stderr });
 }
 
 /**
@@ -117,31 +114,27 @@ class UnparsedCommand extends Command {
   }
 }
 
-function runnerCommand(
+function addRunnerCommand(
+  program: Command,
   { name, summary, examples, flags, configure }: ControllerCommand,
-  context: CliContext,
-  finish: Finish,
-): Command {
-  const target = new UnparsedCommand(name);
+  { actions, processInfo, finish }: ProgramContext,
+): void {
+  const target = new UnparsedCommand(name).copyInheritedSettings(program);
   describe(target, summary, examples);
-  quiet(target, context);
   for (const { name: flag, isBool, hint, help, initialText } of flags) {
     const option = new Option(isBool ? `--${flag}` : `--${flag} <${hint}>`, help);
     if (initialText !== '') option.default(initialText, initialText);
     target.addOption(option);
   }
-  return target.action(async () => {
-    const config = configure(target.argv, context.processInfo);
+  target.action(async () => {
+    const config = configure(target.argv, processInfo);
     if (config === undefined) target.help();
-    else await finish(context.actions.run(config));
+    else await finish(actions.run(config));
   });
+  program.addCommand(target);
 }
 
-function addShortCommands(
-  program: Command,
-  { actions, build, operator, stdout }: Pick<CliContext, 'actions' | 'build' | 'operator' | 'stdout'>,
-  finish: Finish,
-): void {
+function addShortCommands(program: Command, { actions, build, operator, stdout, finish }: ProgramContext): void {
   /** The settings of the flags, or those of the operator beside this process, unless one of the flags is given. */
   const settings = (flags: readonly string[]) =>
     operator === undefined || flags.length > 0 ? readingConfig(flags) : { ...operator, ...operator.kube };

@@ -2,11 +2,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Metrics } from './metrics/metrics.ts';
 
-export interface RouteRequest {
-  readonly path: string;
-  readonly query: URLSearchParams;
-}
-
 export interface Reply {
   readonly status: number;
   readonly contentType: string;
@@ -30,7 +25,7 @@ export interface Check extends CheckResult {
 export type Checks = () => readonly Check[];
 
 /** Answers a GET; for HEAD the body is left out by the server. Something thrown becomes a 500 and a log line. */
-export type RouteHandler = (request: RouteRequest) => Reply | Promise<Reply>;
+export type RouteHandler = (query: URLSearchParams) => Reply | Promise<Reply>;
 
 /** Handlers by exact path. */
 export type Routes = Readonly<Record<string, RouteHandler>>;
@@ -62,12 +57,12 @@ export function metricsRoutes(metrics: Metrics): Routes {
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {
-    '/healthz': async (request) => {
-      const end = performance.now() + waitOf(request);
+    '/healthz': async (query) => {
+      const end = performance.now() + waitOf(query);
       while (!isOk(readiness) && performance.now() < end) await setTimeout(WAIT_STEP_MS);
-      return probe('healthz', liveness, request);
+      return probe('healthz', liveness, query);
     },
-    '/readyz': (request) => probe('readyz', readiness, request),
+    '/readyz': (query) => probe('readyz', readiness, query),
   };
 }
 
@@ -75,7 +70,7 @@ const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 100;
 
 /** In ms. */
-function waitOf({ query }: RouteRequest): number {
+function waitOf(query: URLSearchParams): number {
   const seconds = /^(\d{1,4})s$/.exec(query.get('wait') ?? '')?.[1] ?? '0';
   return Math.min(Number(seconds) * 1000, MAX_WAIT_MS);
 }
@@ -84,11 +79,11 @@ function isOk(checks: Checks): boolean {
   return checks().every((result) => result.ok || result.isInformational);
 }
 
-function probe(name: string, checks: Checks, request: RouteRequest): Reply {
+function probe(name: string, checks: Checks, query: URLSearchParams): Reply {
   const results = checks();
   const failed = results.filter((result) => !result.ok && result.isInformational !== true);
   const ok = failed.length === 0;
-  const shown = request.query.has('verbose') ? results : failed;
+  const shown = query.has('verbose') ? results : failed;
   const lines = shown.map((result) => {
     const message = result.message === undefined ? '' : `: ${result.message}`;
     const mark = result.isInformational === true ? 'i' : result.ok ? '+' : '-';

@@ -155,7 +155,7 @@ describe('status server', () => {
 
   it('serves only GET and HEAD, and only its paths', async () => {
     await using server = new StatusServer(nullLog);
-    const { port } = await open(server, { '/x': ({ query }) => textReply(200, `${query.get('q')}`) });
+    const { port } = await open(server, { '/x': (query) => textReply(200, `${query.get('q')}`) });
     assert.equal((await call(port, '/x?q=a%20b?c')).body, 'a b?c');
     const head = await call(port, '/x?q=abc', 'HEAD');
     assert.deepEqual([head.status, head.headers['content-length'], head.body], [200, '3', '']);

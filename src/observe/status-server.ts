@@ -111,7 +111,7 @@ export class StatusServer {
     const handler = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (handler === undefined) return textReply(404, 'not found\n');
     try {
-      return await handler({ path, query: new URLSearchParams(query.join('?')) });
+      return await handler(new URLSearchParams(query.join('?')));
     } catch (error) {
       this.#log.error('a status request failed', { path, error });
       return textReply(500, 'internal error\n');
