@@ -156,9 +156,9 @@ export class CallGate {
     return new Promise<void>((resolve, reject) => {
       const waiter: Waiter = { limit, enter: resolve };
       limit.stage = this.#stage();
-      limit.onOver = (reason) => {
+      limit.signal.onabort = () => {
         line.delete(waiter);
-        reject(reason);
+        reject(limit.signal.reason);
       };
       line.add(waiter);
       this.#refuseIfTooLate(waiter);
@@ -169,7 +169,7 @@ export class CallGate {
     if (this.#held === undefined || limit.deadline > this.#held.until) return;
     const { status, reason } = this.#held.error;
     const wait = Math.ceil(this.heldForMs);
-    limit.cancel(
+    limit.abort(
       new ApiError(limit.call, status, {
         reason,
         // Without the time, which is in `retryAfterMs`: a message that changes with each try would be written each time.
@@ -196,6 +196,6 @@ export class CallGate {
 
 function admit(line: Set<Waiter>, waiter: Waiter): void {
   line.delete(waiter);
-  waiter.limit.onOver = undefined;
+  waiter.limit.signal.onabort = null;
   waiter.enter();
 }

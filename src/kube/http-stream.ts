@@ -32,10 +32,10 @@ export function openStream(
         yield chunk as Buffer;
       }
       // The end after our own destroy() looks like the server's.
-      limit.check();
+      limit.signal.throwIfAborted();
     } catch (error) {
       if (isClosed) return;
-      limit.check();
+      limit.signal.throwIfAborted();
       throw toConnectionError(limit.call, error);
     } finally {
       close();
@@ -43,7 +43,7 @@ export function openStream(
   }
   limit.stopClock();
   limit.stage = 'reading the stream';
-  limit.onOver = () => incoming.destroy();
+  limit.signal.onabort = () => incoming.destroy();
   incoming.once('close', () => {
     limit[Symbol.dispose]();
     onEnd();

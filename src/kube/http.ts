@@ -112,7 +112,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const turn = this.#gate.enterStream(limit);
       if (turn !== undefined) await turn;
       const { stream } = await this.#answer(request, limit, true);
-      limit.check();
+      limit.signal.throwIfAborted();
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
       const opened = openStream(stream, limit, {
         onChunk: () => this.#gate.recordAnswer(),
@@ -135,7 +135,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#closed = true;
     this.#check?.cancel();
     this.#gate.close();
-    for (const limit of this.#open) limit.cancel(this.#closedError(limit.call));
+    for (const limit of this.#open) limit.abort(this.#closedError(limit.call));
     this.#pools.destroy();
     if (this.#open.size === 0) return;
     this.#drained ??= Promise.withResolvers<void>();
@@ -151,7 +151,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 
   #end(limit: CallLimit): void {
-    limit.onOver = undefined;
+    limit.signal.onabort = null;
     limit[Symbol.dispose]();
     this.#open.delete(limit);
     if (this.#open.size === 0) this.#drained?.resolve();
@@ -164,7 +164,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const { credentials } = connection;
       const auth = await limit.wait('getting credentials', credentials.headers());
       const material = await limit.wait('reading certificates', credentials.tls());
-      limit.check();
+      limit.signal.throwIfAborted();
       if (connection !== this.#connection) continue;
       const pools = this.#pools.of(connection, material);
       const answer = await this.#send(request, limit, streaming, this.#pools.routeOf(connection, auth), pools);
@@ -252,7 +252,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
           this.#streamEnds.add(end);
         }
         limit.stage = 'connecting or waiting for the answer';
-        limit.onOver = abort;
+        limit.signal.onabort = () => abort(limit.signal.reason);
         const answered = await answer;
         ({ status } = answered);
         return answered;
@@ -273,7 +273,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       answer.stream?.destroy();
       return undefined;
     } catch (error) {
-      limit.check();
+      limit.signal.throwIfAborted();
       const failure = toConnectionError(limit.call, error);
       if (failure.code === REPLACED) return undefined;
       // Our own time limit may be shorter than the server needs.
