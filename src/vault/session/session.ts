@@ -30,7 +30,7 @@ import {
   type LoginBackoffOptions,
 } from './login.ts';
 import { RetiredTokens, type SessionObserver, type SessionToken, type TokenEvent } from './token.ts';
-import { TokenCheck, type TokenVerdict } from './token-check.ts';
+import { TokenCheck } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
 export interface SessionOptions extends LoginContext, LoginBackoffOptions {
@@ -89,7 +89,7 @@ export class VaultSession implements VaultCaller {
       random: options.random ?? Math.random,
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
-      onRefused: (token, error) => this.#checkToken(token, error, undefined),
+      onRefused: (token, error) => this.#isValid(token, error, undefined),
       emit: this.#emit,
       onEnding: (token) => this.#ending(token),
     });
@@ -158,11 +158,10 @@ export class VaultSession implements VaultCaller {
       return await this.#use(first, request);
     } catch (error) {
       if (!isVaultError(error, 'permissionDenied')) throw error;
-      const verdict = await this.#checkToken(first, error, request.signal);
-      if (verdict === 'valid') throw error;
+      if (await this.#isValid(first, error, request.signal)) throw error;
       const second = await this.#token(request.signal);
       if (second === first) throw error;
-      return await this.#useFresh(second, request, verdict);
+      return await this.#repeat(second, request);
     }
   }
 
@@ -210,16 +209,13 @@ export class VaultSession implements VaultCaller {
     }
   }
 
-  /** Calls with the token that replaced an invalid one. */
-  async #useFresh(token: SessionToken, request: SessionRequest, verdict: TokenVerdict): Promise<SessionResponse> {
+  async #repeat(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
     try {
       const response = await this.#use(token, request);
-      if (verdict === 'presumedInvalid') this.#check.recordRightGuess();
+      this.#check.repeated(true);
       return response;
     } catch (error) {
-      if (verdict === 'presumedInvalid' && isVaultError(error, 'permissionDenied')) {
-        await this.#check.checkGuess(token, request.signal);
-      }
+      if (isVaultError(error, 'permissionDenied')) this.#check.repeated(false);
       throw error;
     }
   }
@@ -281,16 +277,16 @@ export class VaultSession implements VaultCaller {
   }
 
   /** Decides whether a 403 means an invalid token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
-  async #checkToken(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
-    if (token !== this.#current) return 'invalid';
-    const verdict = await this.#check.verdict(token, signal);
-    if (verdict === 'valid' || token !== this.#current) return verdict;
+  async #isValid(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<boolean> {
+    if (token !== this.#current) return false;
+    const isValid = await this.#check.isValid(token, signal);
+    if (isValid || token !== this.#current) return isValid;
     this.#current = undefined;
     this.#keeper.stop();
     this.#retired.ended(token);
     this.#emit({ type: 'tokenLost' });
     this.#notifyWatchers(token);
-    if (!isConfigured(this.#options)) return verdict;
+    if (!isConfigured(this.#options)) return false;
     const invalid = tokenInvalid(error);
     this.#failed(invalid);
     throw invalid;
