@@ -35,7 +35,7 @@ test('writes of new versions of the source are no repairs, in any number', () =>
     assert.equal(pauseBeforeWrite(attempt, memory, n), 0);
     recordWrite(attempt, memory, n);
   }
-  assert.deepEqual(memory, { wrote: { own: '99' } });
+  assert.deepEqual(memory, { wrote: '99' });
 });
 
 test('an overwritten target is written again at once, then with growing pauses', () => {

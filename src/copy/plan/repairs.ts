@@ -17,8 +17,10 @@ export interface RepairMemory {
   repairs?: Repairs | undefined;
   /** Writes in a row after which the server stored something else. */
   overwritten?: Repairs | undefined;
-  /** By mode of the claim: the version of the source in the last write. */
-  wrote?: Partial<Record<Claim['mode'], string>> | undefined;
+  /** The version of the source in the last write. Thousands of copies of one source share the string. */
+  wrote?: string | undefined;
+  /** The same for a claim of mode `fill`. */
+  filled?: string | undefined;
 }
 
 /** Number of repairs without a pause. */
@@ -58,7 +60,7 @@ export function attemptOf(facts: Facts, claim: Claim, memory: RepairMemory | und
   const view = facts.viewOf(claim);
   const version = view.state === 'present' ? view.version : undefined;
   const held = observed === undefined ? undefined : shape.heldVersion(observed);
-  const isRepair = version !== undefined && (held === version || memory?.wrote?.[mode] === version);
+  const isRepair = version !== undefined && (held === version || memory?.[fieldOf(mode)] === version);
   return { mode, version, isRepair, isNew: observed === undefined };
 }
 
@@ -88,8 +90,11 @@ export function recordOverwritten(memory: RepairMemory, now: number): void {
 /** The write was done. */
 export function recordWrite({ mode, version, isRepair }: WriteAttempt, memory: RepairMemory, now: number): void {
   if (isRepair) memory.repairs = countRepair(memory.repairs, now);
-  if (version !== undefined && memory.wrote?.[mode] !== version)
-    memory.wrote = withVersion(memory.wrote, mode, version);
+  if (version !== undefined) memory[fieldOf(mode)] = version;
+}
+
+function fieldOf(mode: Claim['mode']): 'wrote' | 'filled' {
+  return mode === 'fill' ? 'filled' : 'wrote';
 }
 
 /** How long the next repair has to wait, ms. */
@@ -103,17 +108,4 @@ export function pauseBeforeRepair(repairs: Repairs | undefined, now: number): nu
 /** A repair was done. */
 export function countRepair(repairs: Repairs | undefined, now: number): Repairs {
   return { count: repairs === undefined || now - repairs.at >= QUIET_MS ? 1 : repairs.count + 1, at: now };
-}
-
-type Wrote = NonNullable<RepairMemory['wrote']>;
-
-/** The last object that `withVersion` made. Thousands of copies of one source share it. */
-let lastWrote: Wrote = {};
-
-/** The result is shared between targets, so it must not be changed. */
-function withVersion(before: Wrote | undefined, mode: Claim['mode'], version: string): Wrote {
-  const isFirst = before === undefined || Object.keys(before).every((other) => other === mode);
-  if (!isFirst) return { ...before, [mode]: version };
-  if (lastWrote[mode] !== version || Object.keys(lastWrote).length !== 1) lastWrote = { [mode]: version };
-  return lastWrote;
 }

@@ -16,7 +16,8 @@ const OF_CLAIMS: Memory = {
   cleared: true,
   repairs: REPAIRS,
   overwritten: REPAIRS,
-  wrote: { own: '1' },
+  wrote: '1',
+  filled: '1',
 };
 
 /** What is remembered of the target, the version of its content apart. */

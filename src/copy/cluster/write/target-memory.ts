@@ -8,7 +8,7 @@
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
  * - `repairs`: number of recent repairs;
  * - `overwritten`: number of writes in a row that the server changed;
- * - `wrote`: the version of the source in the last write, also when the target is gone.
+ * - `wrote`, `filled`: the version of the source in the last write, also when the target is gone.
  *
  * A target without any of these has no entry. Most targets have `held` and `wrote` alone.
  */
@@ -86,9 +86,10 @@ export class TargetMemory {
       memory.repairs &&= undefined;
       memory.overwritten &&= undefined;
       memory.wrote = undefined;
+      memory.filled &&= undefined;
     }
-    const { held, deleted, cleared, watchedByName, repairs, overwritten, wrote } = memory;
-    const isUsed = [held, deleted, cleared, watchedByName, repairs, overwritten, wrote].some(Boolean);
+    const { held, deleted, cleared, watchedByName, repairs, overwritten, wrote, filled } = memory;
+    const isUsed = [held, deleted, cleared, watchedByName, repairs, overwritten, wrote, filled].some(Boolean);
     if (!isUsed) this.#targets.delete(target);
   }
 }
