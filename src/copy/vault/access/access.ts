@@ -8,7 +8,6 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import { VaultEntries } from '../../../vault/kv/entries.ts';
 import { isVaultError, type VaultError } from '../../../vault/errors.ts';
-import type { VaultIdentity } from '../../../vault/session/identity.ts';
 import type { SessionHold, VaultSessions } from '../../../vault/session/sessions.ts';
 import type { VaultSession } from '../../../vault/session/session.ts';
 import { ApiError } from '../../../kube/errors.ts';
@@ -21,7 +20,7 @@ import type { VaultLocation } from '../locations.ts';
 /** A server and a login. */
 export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
 
-/** The connection of one user, until its credential changes. */
+/** The connection of the users with one identity, until their credential changes. */
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
@@ -34,7 +33,12 @@ interface OpenLogin {
   readonly login: VaultLogin;
   /** Of its Secrets, when the user last opened it. `undefined`: they were not known. */
   version: string | undefined;
-  open?: { readonly identity: VaultIdentity; readonly hold: SessionHold; readonly connection: VaultConnection };
+  open?: {
+    /** Of the Secrets in the session's identity. */
+    readonly version: string | undefined;
+    readonly hold: SessionHold;
+    readonly connection: VaultConnection;
+  };
 }
 
 export interface VaultAccessOptions {
@@ -49,7 +53,7 @@ export class VaultAccess {
   readonly #options: VaultAccessOptions;
   readonly #logins = new Map<VaultUser, OpenLogin>();
   /** One for each session, to share its cache of mounts. */
-  readonly #entries = new WeakMap<VaultSession, VaultEntries>();
+  readonly #connections = new WeakMap<VaultSession, VaultConnection>();
 
   constructor(options: VaultAccessOptions) {
     this.#options = options;
@@ -75,7 +79,9 @@ export class VaultAccess {
   async open(user: VaultUser, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const followed = this.follow(user, login);
     // Record the version before reading the Secrets, so that a change during the read makes it outdated.
-    followed.version = this.#options.credentials.versionOf(login.auth);
+    const version = (followed.version = this.#options.credentials.versionOf(login.auth));
+    const { open } = followed;
+    if (open !== undefined && version !== undefined && open.version === version) return open.connection;
     const connection = await this.#open(followed, signal);
     // The user was closed meanwhile.
     if (this.#logins.get(user) !== followed) followed.open?.hold.release();
@@ -112,18 +118,17 @@ export class VaultAccess {
   async #open(of: OpenLogin, signal: AbortSignal): Promise<VaultConnection> {
     const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
     const { server, auth } = of.login;
+    const { version } = of;
     const identity = await credentials.identity(auth, signal);
-    const known = of.open;
-    if (known?.identity === identity) return known.connection;
     const hold = sessions.acquire(server, identity);
-    const { session } = hold;
-    const connection: VaultConnection = {
-      session,
-      entries: getOrCreate(this.#entries, session, () => new VaultEntries(session, { clock, credentialsTimeoutMs })),
+    const connection = getOrCreate(this.#connections, hold.session, () => ({
+      session: hold.session,
+      entries: new VaultEntries(hold.session, { clock, credentialsTimeoutMs }),
       hold: () => sessions.acquire(server, identity),
-    };
-    of.open = { identity, hold, connection };
-    known?.hold.release();
+    }));
+    const before = of.open;
+    of.open = { version, hold, connection };
+    before?.hold.release();
     return connection;
   }
 }

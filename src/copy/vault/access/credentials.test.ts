@@ -21,7 +21,6 @@ import { asKey } from '../../../../test/support/keys.ts';
 import type { VaultUser } from '../../model/keys.ts';
 
 const USER: VaultUser = asKey('vault:https://v/secret/data/app#1');
-const OTHER: VaultUser = asKey('vault:https://v/secret/data/app#2');
 const secret = { namespace: 'default', name: 'credential' };
 const byToken = (key: string): VaultAuthRef => ({ method: 'token', token: { ...secret, key } });
 const byServiceAccount: VaultAuthRef = {
@@ -64,9 +63,7 @@ test('a Secret is still followed when another of its keys is used', async () => 
     assert.equal(tokenOf(await credentials.identity(byToken('old'), signal)), 'one');
     credentials.follow(USER, byToken('new'), byToken('old'));
     assert.deepEqual([...credentials.usersOf(key)], [USER]);
-    const identity = await credentials.identity(byToken('new'), signal);
-    assert.equal(tokenOf(identity), 'two');
-    assert.equal(await credentials.identity(byToken('new'), signal), identity, 'nothing has changed');
+    assert.equal(tokenOf(await credentials.identity(byToken('new'), signal)), 'two');
     await plane.api.patch('/api/v1/namespaces/default/secrets/credential', { stringData: { new: 'three' } });
     await waitFor(async () => tokenOf(await credentials.identity(byToken('new'), signal)) === 'three', {
       message: 'the new token',
@@ -74,24 +71,6 @@ test('a Secret is still followed when another of its keys is used', async () => 
     credentials.follow(USER, undefined, byToken('new'));
     assert.deepEqual([...credentials.usersOf(key)], []);
     assert.equal(store.view(key).state, 'unknown', 'it is followed still');
-  } finally {
-    await store.stop();
-  }
-});
-
-test('the identity of a ServiceAccount stays the same while it is used, and is then dropped', async () => {
-  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
-  try {
-    const credentials = new VaultCredentials(store);
-    const visitor = await credentials.identity(byServiceAccount, signal);
-    assert.notEqual(await credentials.identity(byServiceAccount, signal), visitor, 'it is not followed');
-    credentials.follow(USER, byServiceAccount);
-    credentials.follow(OTHER, byServiceAccount);
-    const identity = await credentials.identity(byServiceAccount, signal);
-    assert.equal(await credentials.identity(byServiceAccount, signal), identity);
-    credentials.follow(USER, undefined, byServiceAccount);
-    credentials.follow(OTHER, undefined, byServiceAccount);
-    assert.notEqual(await credentials.identity(byServiceAccount, signal), identity, 'it is remembered still');
   } finally {
     await store.stop();
   }

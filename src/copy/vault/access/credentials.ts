@@ -1,8 +1,7 @@
 /**
  * The identities for logins to Vault, from the Secrets and ServiceAccounts in the specs of rules, or from the environment.
  *
- * Credential Secrets are followed like sources (a watch of their metadata) and read when their version changes. The identity from one
- * version is always the same object, so comparing objects shows a change. It is kept only while a location is followed.
+ * Credential Secrets are followed like sources (a watch of their metadata), and read when their version changes.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
@@ -23,17 +22,9 @@ export class NotKnownYetError extends Error {
 type SecretAuthRef = Extract<VaultAuthRef, { method: 'token' | 'approle' }>;
 type AccountAuthRef = Extract<VaultAuthRef, { method: 'kubernetes' }>;
 
-interface CachedIdentity {
-  /** Of the Secrets that it was made from. */
-  readonly version: string;
-  readonly identity: VaultIdentity;
-}
-
 export class VaultCredentials {
   readonly #store: KubeStore;
   readonly #environment: EnvironmentToken;
-  /** Followed identities by auth reference. */
-  readonly #identities = new Map<string, CachedIdentity>();
   /** The users that log in with a Secret or as a ServiceAccount. */
   readonly #users = new Map<ObjectKey, Set<VaultUser>>();
 
@@ -53,8 +44,6 @@ export class VaultCredentials {
       users.add(user);
     }
     if (before === undefined) return;
-    // Other users get a new object with the same identity, and so the same session.
-    this.#identities.delete(JSON.stringify(before));
     for (const account of this.#accountsOf(before)) {
       const users = this.#users.get(account);
       if (accounts.includes(account) || users?.delete(user) !== true || users.size > 0) continue;
@@ -76,43 +65,24 @@ export class VaultCredentials {
   }
 
   /**
-   * The present identity. If it is followed, the same object until it changes.
+   * The present identity.
    * @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError
    */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
-    if (auth.method === 'environment') return this.#environmentIdentity(auth);
+    if (auth.method === 'environment') return this.#environmentIdentity();
     if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
-    const secrets = secretsOf(auth);
-    const version = secrets.map((secret) => this.#knownVersion(secret, auth)).join(' ');
-    const cached = this.#identities.get(JSON.stringify(auth));
-    if (cached?.version === version && this.#isFollowed(auth)) return cached.identity;
-    const contents = await Promise.all(secrets.map(async (secret) => await this.#load(secret, auth, signal)));
-    const identity = identityFrom(auth, contents);
-    return this.#remember(auth, contents.map((content) => content.version).join(' '), identity);
-  }
-
-  #isFollowed(auth: VaultAuthRef): boolean {
-    return this.#accountsOf(auth).every((account) => this.#users.has(account));
-  }
-
-  #remember(auth: VaultAuthRef, version: string, identity: VaultIdentity): VaultIdentity {
-    if (this.#isFollowed(auth)) this.#identities.set(JSON.stringify(auth), { version, identity });
-    return identity;
-  }
-
-  /** '' for a Secret that is not followed. @throws VaultAuthMissingError, NotKnownYetError */
-  #knownVersion(secret: ObjectRef, auth: SecretAuthRef): string {
-    const view = this.#viewOf(secret);
-    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${this.#keyOf(secret)}`);
-    if (view?.state === 'missing') throw missingSecret(secret, auth);
-    if (view?.state === 'failed') throw new VaultAuthMissingError(view.message, view.fault);
-    return view?.state === 'present' ? view.version : '';
+    const contents = await Promise.all(secretsOf(auth).map(async (secret) => await this.#load(secret, auth, signal)));
+    return identityFrom(auth, contents);
   }
 
   async #load(secret: ObjectRef, auth: SecretAuthRef, signal: AbortSignal): Promise<Content> {
     const key = this.#keyOf(secret);
-    const isPresent = this.#viewOf(secret)?.state === 'present';
-    const content = isPresent ? await this.#store.load(key, signal) : (await this.#store.read(key, signal))?.content;
+    const view = this.#viewOf(secret);
+    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${key}`);
+    if (view?.state === 'missing') throw missingSecret(secret, auth);
+    if (view?.state === 'failed') throw new VaultAuthMissingError(view.message, view.fault);
+    const isFollowed = view !== undefined;
+    const content = isFollowed ? await this.#store.load(key, signal) : (await this.#store.read(key, signal))?.content;
     if (content === undefined) throw missingSecret(secret, auth);
     return content;
   }
@@ -135,28 +105,24 @@ export class VaultCredentials {
     return [resourceKey(this.#store.api.cluster, 'ServiceAccount', namespace, name)];
   }
 
-  #environmentIdentity(auth: VaultAuthRef): VaultIdentity {
+  #environmentIdentity(): VaultIdentity {
     const token = this.#environment();
     if (token === undefined) {
       throw new VaultAuthMissingError('neither $VAULT_TOKEN nor ~/.vault-token has a token', 'operator');
     }
-    const cached = this.#identities.get(JSON.stringify(auth))?.identity;
-    if (cached?.method === 'token' && cached.token === token) return cached;
-    return this.#remember(auth, '', { method: 'token', token });
+    return { method: 'token', token };
   }
 
   #serviceAccount(auth: AccountAuthRef): VaultIdentity {
-    const cached = this.#identities.get(JSON.stringify(auth));
-    if (cached !== undefined) return cached.identity;
     const { mount, role, serviceAccount, audiences, apiTokens, loginNamespace } = auth;
-    return this.#remember(auth, '', {
+    return {
       method: 'kubernetes',
       mount,
       role,
       subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
       jwt: (signal) => serviceAccountToken(this.#store.api, serviceAccount, { audiences, apiTokens }, signal),
       loginNamespace,
-    });
+    };
   }
 }
 

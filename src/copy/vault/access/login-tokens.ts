@@ -119,7 +119,7 @@ export function causedBy<E extends Error>(error: unknown, of: abstract new (...a
   return undefined;
 }
 
-/** The token of the process. The same object until it changes; `undefined`: there is none. */
+/** The token of the process; `undefined`: there is none. */
 export type EnvironmentToken = () => SecretBytes | undefined;
 
 export interface TokenSource {
@@ -131,14 +131,10 @@ export interface TokenSource {
 
 /** The file is read again at each call, so that a new login is used at once. */
 export function environmentToken({ token, file }: TokenSource): EnvironmentToken {
-  let last: SecretBytes | undefined;
   return () => {
     if (token !== undefined || file === undefined) return token;
     const bytes = readIfThere(file);
-    if (bytes === undefined || bytes.byteLength === 0) return undefined;
-    const read = SecretBytes.fromBytes(bytes);
-    if (last === undefined || !last.bytes().equals(bytes)) last = read;
-    return last;
+    return bytes === undefined || bytes.byteLength === 0 ? undefined : SecretBytes.fromBytes(bytes);
   };
 }
 
