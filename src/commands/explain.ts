@@ -213,11 +213,12 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
 function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
   const { claims, inventory } = snapshot;
   const counts = new Map<string, number>();
-  for (const { claim } of claims.book.from(key)) {
-    const { kind, namespace } = parseResourceKey(claim.target);
+  for (const entry of claims.book.from(key)) {
+    const { target, claim } = entry;
+    const { kind, namespace } = parseResourceKey(target);
     // What is not read here is not known to be missing: it counts.
-    const isKnown = !isEntryKey(claim.target) && inventory.isListed(kind, namespace);
-    const copies = isKnown && copyOf(snapshot, claim) === undefined ? 0 : 1;
+    const isKnown = !isEntryKey(target) && inventory.isListed(kind, namespace);
+    const copies = isKnown && copyOf(snapshot, entry) === undefined ? 0 : 1;
     counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + copies);
   }
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));

@@ -211,7 +211,7 @@ type Rows = ReturnType<typeof rowsOn>;
 /** Whether a rule of these programs is for a target. Of a target without a rule it is not known. */
 function isOf(found: Iterable<readonly [ProgramReader, ProgramFindings]>, entries: readonly Entry[]): boolean {
   const isOurs = [...found].some(([{ controller }, { concerns = () => false }]) =>
-    entries.some(({ claim: { owner, target, source = target } }) => {
+    entries.some(({ target, claim: { owner, source = target } }) => {
       return controllerOf(owner.key) === controller || concerns(source) || concerns(target);
     }),
   );
@@ -250,7 +250,7 @@ function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, row
 /** The targets of all rules, and the copies whose rule does not claim them or does not exist. */
 function targetsIn({ rules, claims, inventory }: Snapshot): Set<ResourceKey> {
   const targets = new Set<ResourceKey>();
-  for (const rule of rules.keys()) for (const { claim } of claims.book.of(rule)) targets.add(claim.target);
+  for (const rule of rules.keys()) for (const { target } of claims.book.of(rule)) targets.add(target);
   for (const [key, observed] of inventory.objects) {
     if (claims.ownerOf(observed, key) !== undefined) targets.add(key);
   }

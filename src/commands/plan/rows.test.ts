@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { userCause } from '../../copy/model/cause.ts';
-import { type Claim, LeaveShape } from '../../copy/model/claim.ts';
+import { claimAll, LeaveShape } from '../../copy/model/claim.ts';
 import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { ClaimBook } from '../../copy/book/claim-book.ts';
 import type { Given } from './changes.ts';
@@ -19,9 +19,8 @@ const SOURCE = secret('home', 'db');
 function snapshotOf(namespaces: readonly string[]): Snapshot {
   const owner = { key: RULE, title: 'SecretMirror home/db', rank: '' };
   const shape = new LeaveShape(userCause('', ''));
-  const claims = namespaces.map((namespace): Claim => {
-    return { owner, target: secret(namespace, 'db'), mode: 'own', source: SOURCE, shape };
-  });
+  const targets = namespaces.map((namespace) => secret(namespace, 'db'));
+  const claims = claimAll(targets, { owner, mode: 'own', source: SOURCE, shape });
   const book = new ClaimBook();
   book.replace(RULE, claims, [SOURCE]);
   const ruleOf = (key: ResourceKey): RuleKey | undefined =>

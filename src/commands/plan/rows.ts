@@ -81,8 +81,8 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
   }
   for (const [rule, { sources }] of snapshot.rules) {
     const isGiven = rules.has(rule) || sources.some((source) => objects.has(source));
-    for (const { claim } of snapshot.claims.book.of(rule)) {
-      const { target, source } = claim;
+    for (const { target, claim } of snapshot.claims.book.of(rule)) {
+      const { source } = claim;
       const fromGiven = source !== undefined && objects.has(source);
       if (fromGiven) used.add(source);
       const isNew = namespaces.has(parseResourceKey(target).namespace);

@@ -166,9 +166,9 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
     };
     const { reconciler, rule, secret } = synchronizer({ synced: unused, api: counting });
     const evaluation = reconciler.rules.evaluate(rule).next().value;
-    const claim = evaluation?.claims[0];
-    assert.ok(claim !== undefined);
-    const entries: Entry[] = outcome === undefined ? [] : [{ claim, outcome }];
+    const claimed = evaluation?.claims[0];
+    assert.ok(claimed !== undefined);
+    const entries: Entry[] = outcome === undefined ? [] : [{ ...claimed, outcome }];
     const versions = { now: secretVersion(secret), before: 'earlier', never: undefined };
     await reconciler.updateStatus(rule, entries, { writes: 0, evaluated: versions[evaluated] }, signal);
     return sent;
@@ -201,10 +201,10 @@ test('nothing is reported of a SyncSecret without the finalizer, because nothing
     const reconciler = withObject(new ManagerReconciler(contextOf(its), () => false), object, { synced: unused });
     const rule = reconciler.store.key('default', 'x');
     const evaluation = reconciler.rules.evaluate(rule).next().value;
-    const claim = evaluation?.claims[0];
-    assert.ok(claim !== undefined && evaluation !== undefined);
+    const claimed = evaluation?.claims[0];
+    assert.ok(claimed !== undefined && evaluation !== undefined);
     const progress = { writes: 0, evaluated: evaluation.version };
-    await reconciler.updateStatus(rule, [{ claim, outcome: SYNCED }], progress, signal);
+    await reconciler.updateStatus(rule, [{ ...claimed, outcome: SYNCED }], progress, signal);
     assert.equal(sent, reported);
   }
 });

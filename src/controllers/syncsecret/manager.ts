@@ -89,7 +89,7 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
     { entry, outcome, failure }: ActiveProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const exists = entry !== undefined && this.#exists(entry.claim.target);
+    const exists = entry !== undefined && this.#exists(entry.target);
     const state = managementState({ outcome, failure, exists, originalType: originalTypeOf(object) });
     if (state === undefined) return undefined;
     this.metrics.finished(rule, state.status === 'True' ? 'success' : 'error');

@@ -15,7 +15,7 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { asKey } from '../../../test/support/keys.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
+import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
 
 const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
@@ -141,8 +141,9 @@ class Scene {
   async update(...outcomes: readonly Outcome[]): Promise<RunResult | undefined> {
     const owner = { key: RULE, title: 'SyncSecret default/x', rank: '' };
     const shape = new LeaveShape(userCause('Reason', 'message'));
-    const claim: Claim = { owner, target: asKey('c:SyncSecret/t/u'), mode: 'release', source: undefined, shape };
-    const entries = outcomes.map((outcome): Entry => ({ claim, outcome }));
+    const target: ResourceKey = asKey('c:SyncSecret/t/u');
+    const claim: Claim = { owner, mode: 'release', source: undefined, shape };
+    const entries = outcomes.map((outcome): Entry => ({ target, claim, outcome }));
     const progress = { writes: 0, evaluated: this.#reconciler.store.versionOf(this.#object) };
     return await this.#reconciler.updateStatus(RULE, entries, progress, signal);
   }

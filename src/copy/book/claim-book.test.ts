@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
 import { byRank, ClaimBook, type Entry } from './claim-book.ts';
-import { type Claim, type ClaimMode, type Outcome, PENDING, type Shape, SYNCED } from '../model/claim.ts';
+import { type Claimed, type ClaimMode, type Outcome, PENDING, type Shape, SYNCED } from '../model/claim.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
 
@@ -22,8 +22,8 @@ const shape = (id: string): Shape => ({
   heldVersion: () => undefined,
 });
 
-function claim(rule: RuleKey, target: ResourceKey, mode: ClaimMode, source: ResourceKey, id = 'shape'): Claim {
-  return { owner: { key: rule, title: rule, rank: rule }, target, mode, source, shape: shape(id) };
+function claim(rule: RuleKey, target: ResourceKey, mode: ClaimMode, source: ResourceKey, id = 'shape'): Claimed {
+  return { target, claim: { owner: { key: rule, title: rule, rank: rule }, mode, source, shape: shape(id) } };
 }
 
 const arbitraryClaims = fc.array(
@@ -45,17 +45,17 @@ test('after any changes all indexes have the claims of the last change of each r
       }),
       (changes) => {
         const book = new ClaimBook();
-        const model = new Map<RuleKey, Map<string, Claim>>();
+        const model = new Map<RuleKey, Map<string, Claimed>>();
         const follows = new Map<string, readonly string[]>();
         for (const { rule, claims } of changes) {
           const made = claims.map(({ target, mode, source, id }) => claim(rule, target, mode, source, id));
-          const before = model.get(rule) ?? new Map<string, Claim>();
-          const after = new Map<string, Claim>();
+          const before = model.get(rule) ?? new Map<string, Claimed>();
+          const after = new Map<string, Claimed>();
           for (const one of made) {
-            const key = `${one.mode} ${one.target}`;
+            const key = `${one.claim.mode} ${one.target}`;
             if (!after.has(key)) after.set(key, one);
           }
-          const sources = [...new Set(made.map(({ source }) => source ?? asKey<ResourceKey>('')))];
+          const sources = [...new Set(claims.map(({ source }) => source))];
           const sourcesBefore = new Set([...follows.values()].flat());
           model.set(rule, after);
           follows.set(rule, sources);
@@ -74,14 +74,14 @@ test('after any changes all indexes have the claims of the last change of each r
         const all = Array.from(model.values(), (claims) => Array.from(claims.values())).flat();
         for (const target of TARGETS) {
           const expected = all.filter((one) => one.target === target);
-          assert.deepEqual(names(book.on(target).map((entry) => entry.claim)), names(expected));
+          assert.deepEqual(names(book.on(target)), names(expected));
         }
         for (const source of SOURCES) {
-          const expected = all.filter((one) => one.source === source).map(({ target }) => target);
+          const expected = all.filter((one) => one.claim.source === source).map(({ target }) => target);
           assert.deepEqual([...book.targetsOf(source)].sort(), expected.sort());
         }
         for (const [rule, claims] of model) {
-          assert.deepEqual(names([...book.of(rule)].map((entry) => entry.claim)), names([...claims.values()]));
+          assert.deepEqual(names([...book.of(rule)]), names([...claims.values()]));
         }
       },
     ),
@@ -89,17 +89,19 @@ test('after any changes all indexes have the claims of the last change of each r
 });
 
 /** Targets on which a claim was added, removed or changed. */
-function differing(before: ReadonlyMap<string, Claim>, after: ReadonlyMap<string, Claim>): Set<string> {
+function differing(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): Set<string> {
   const targets = new Set<string>();
   for (const [key, one] of [...before, ...after]) {
     const [old, now] = [before.get(key), after.get(key)];
-    if (old?.source !== now?.source || old?.shape.id !== now?.shape.id) targets.add(one.target);
+    if (old?.claim.source !== now?.claim.source || old?.claim.shape.id !== now?.claim.shape.id) targets.add(one.target);
   }
   return targets;
 }
 
-function names(claims: readonly Claim[]): string[] {
-  return claims.map((one) => `${one.owner.key} ${one.mode} ${one.target} ${one.source} ${one.shape.id}`).sort();
+function names(claims: readonly Claimed[]): string[] {
+  return claims
+    .map(({ target, claim: { owner, mode, source, shape } }) => [owner.key, mode, target, source, shape.id].join(' '))
+    .sort();
 }
 
 test('an unchanged claim keeps its outcome, a changed one is pending again', () => {
@@ -108,7 +110,7 @@ test('an unchanged claim keeps its outcome, a changed one is pending again', () 
   for (const entry of book.of(R)) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
   book.replace(R, [claim(R, A, 'own', S), claim(R, B, 'own', T)], [S, T]);
   assert.deepEqual(
-    [...book.of(R)].map(({ claim, outcome }) => [claim.target, outcome.state]),
+    [...book.of(R)].map(({ target, outcome }) => [target, outcome.state]),
     [
       ['a', 'synced'],
       ['b', 'pending'],
@@ -118,9 +120,9 @@ test('an unchanged claim keeps its outcome, a changed one is pending again', () 
 
 test('a claim on the content of its own rule is pending again with each generation', () => {
   const book = new ClaimBook();
-  const own = { ...claim(R, A, 'own', S), isRuleSource: true } as const;
+  const own = { ...claim(R, A, 'own', S).claim, isRuleSource: true } as const;
   const replace = (sourceGeneration: number): readonly string[] => {
-    const { targets, unusedSources } = book.replace(R, [{ ...own, sourceGeneration }], []);
+    const { targets, unusedSources } = book.replace(R, [{ target: A, claim: { ...own, sourceGeneration } }], []);
     assert.deepEqual(unusedSources, []);
     return targets;
   };
@@ -134,12 +136,9 @@ test('a claim on the content of its own rule is pending again with each generati
 
 test('a recreated rule has new claims: its targets are reported, because its age changed', () => {
   const book = new ClaimBook();
-  const aged = (rank: string): Claim => ({
-    owner: { key: R, title: 'a', rank },
+  const aged = (rank: string): Claimed => ({
     target: T,
-    mode: 'own',
-    source: S,
-    shape: shape('x'),
+    claim: { owner: { key: R, title: 'a', rank }, mode: 'own', source: S, shape: shape('x') },
   });
   book.replace(R, [aged('2020')], []);
   assert.deepEqual(book.replace(R, [aged('2020')], []).targets, []);

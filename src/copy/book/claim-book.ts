@@ -10,6 +10,7 @@
  */
 import {
   type Claim,
+  type Claimed,
   type Outcome,
   isUnderWay,
   type Owner,
@@ -20,55 +21,9 @@ import {
 import { SetMap } from '../../runtime/maps.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 
-/** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
-export interface Entry {
-  readonly claim: Claim;
+/** A claim on a target, in the book. `outcome` is set by `ClaimBook.settle` only. */
+export interface Entry extends Claimed {
   outcome: Outcome;
-}
-
-/** A claim, and its own entry. Claims of a rule that differ in their targets alone share the rest, because there are tens of thousands. */
-class BookedClaim implements Claim, Entry {
-  readonly target: ResourceKey;
-  outcome = PENDING;
-  readonly #alike: Claim;
-
-  /** @param alike the same but for the target */
-  constructor({ target }: Claim, alike: Claim) {
-    this.target = target;
-    this.#alike = alike;
-  }
-
-  get claim(): Claim {
-    return this;
-  }
-
-  get owner(): Owner {
-    return this.#alike.owner;
-  }
-
-  get mode(): Claim['mode'] {
-    return this.#alike.mode;
-  }
-
-  get source(): Claim['source'] {
-    return this.#alike.source;
-  }
-
-  get sourcePlace(): Claim['sourcePlace'] {
-    return this.#alike.sourcePlace;
-  }
-
-  get isRuleSource(): Claim['isRuleSource'] {
-    return this.#alike.isRuleSource;
-  }
-
-  get sourceGeneration(): Claim['sourceGeneration'] {
-    return this.#alike.sourceGeneration;
-  }
-
-  get shape(): Claim['shape'] {
-    return this.#alike.shape;
-  }
 }
 
 /** The result of a change of a rule's claims or sources. */
@@ -100,32 +55,31 @@ export class ClaimBook {
    * Makes `claims` the claims of the rule. Unchanged claims keep their outcomes.
    * @param sources of the rule, whether it has claims or not
    */
-  replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly ResourceKey[]): BookChange {
+  replace(rule: RuleKey, claims: Iterable<Claimed>, sources: readonly ResourceKey[]): BookChange {
     const old = this.#byRule.get(rule) ?? [];
     const before = new Map<ClaimId, Entry>();
-    for (const entry of old) before.set(idOf(entry.claim), entry);
+    for (const entry of old) before.set(idOf(entry), entry);
     const after = new Map<ClaimId, Entry>();
     const targets: ResourceKey[] = [];
-    let last: Claim | undefined;
-    for (const claim of claims) {
-      const id = idOf(claim);
+    for (const claimed of claims) {
+      const { target, claim } = claimed;
+      const id = idOf(claimed);
       if (after.has(id)) continue;
       const known = before.get(id);
       if (known !== undefined && same(known.claim, claim)) {
         after.set(id, known);
         continue;
       }
-      if (last === undefined || !areAlike(last, claim)) last = claim;
-      const entry = new BookedClaim(claim, last);
+      const entry = { target, claim, outcome: PENDING };
       after.set(id, entry);
       this.#insert(entry);
-      targets.push(claim.target);
+      targets.push(target);
     }
     const maybeUnused = new Set(this.#sourcesOf.get(rule));
     for (const source of sources) maybeUnused.delete(source);
     for (const [id, entry] of before) {
       if (after.get(id) === entry) continue;
-      if (!after.has(id)) targets.push(entry.claim.target);
+      if (!after.has(id)) targets.push(entry.target);
       this.#remove(entry);
       const { mode, source, isRuleSource } = entry.claim;
       if (mode === 'own' && source !== undefined && isRuleSource !== true) maybeUnused.add(source);
@@ -191,7 +145,7 @@ export class ClaimBook {
 
   /** An equal key: the string in a claim on the target, so that indexes share one string. */
   keyOf(target: ResourceKey): ResourceKey {
-    return this.firstOn(target)?.claim.target ?? target;
+    return this.firstOn(target)?.target ?? target;
   }
 
   /** Whether there is a claim on `target`. */
@@ -207,7 +161,7 @@ export class ClaimBook {
 
   /** Targets of claims on `source`. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
-    for (const { claim } of this.#entriesFrom(source)) if (claim.source === source) yield claim.target;
+    for (const { target, claim } of this.#entriesFrom(source)) if (claim.source === source) yield target;
   }
 
   /** Claims that copy from `place`: a source, by the key that it has as a target. */
@@ -238,7 +192,7 @@ export class ClaimBook {
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
     // A run may end after its claim was removed from the book.
-    if (this.#byTarget.has(entry.claim.target, entry)) {
+    if (this.#byTarget.has(entry.target, entry)) {
       this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }
     entry.outcome = outcome;
@@ -266,12 +220,12 @@ export class ClaimBook {
   }
 
   #insert(entry: Entry): void {
-    this.#byTarget.add(entry.claim.target, entry);
+    this.#byTarget.add(entry.target, entry);
     this.#count(entry, Number(isUnderWay(entry.outcome)));
   }
 
   #remove(entry: Entry): void {
-    this.#byTarget.delete(entry.claim.target, entry);
+    this.#byTarget.delete(entry.target, entry);
     this.#count(entry, -Number(isUnderWay(entry.outcome)));
   }
 }
@@ -287,18 +241,11 @@ function placesOf(entries: readonly Entry[]): ReadonlySet<ResourceKey> {
   return places;
 }
 
-function idOf({ mode, target }: Pick<Claim, 'mode' | 'target'>): ClaimId {
+function idOf({ target, claim: { mode } }: Claimed): ClaimId {
   return mode === 'own' ? target : `${mode} ${target}`;
 }
 
-/** Whether two claims of a rule differ in their targets alone. */
-function areAlike(a: Claim, b: Claim): boolean {
-  return (
-    same(a, b) && a.owner === b.owner && a.shape === b.shape && a.mode === b.mode && a.isRuleSource === b.isRuleSource
-  );
-}
-
-/** Whether two claims of a rule, of one mode and on one target, request the same. */
+/** Whether two claims of a rule, of one mode, request the same. */
 function same(a: Claim, b: Claim): boolean {
   return (
     a.source === b.source &&

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { asKey } from '../../../test/support/keys.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { userCause } from '../model/cause.ts';
-import { type Claim, LeaveShape } from '../model/claim.ts';
+import { claimAll, LeaveShape } from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { RuleSet, RuleState } from '../model/rule-set.ts';
 import { Claims } from './claims.ts';
@@ -28,7 +28,7 @@ function setUp(claimed: readonly ResourceKey[] = []): Claims {
   claims.add(rules);
   const owner = { key: RULE, title: RULE, rank: '' };
   const shape = new LeaveShape(userCause('', ''));
-  const made = claimed.map((target): Claim => ({ owner, target, mode: 'own', source: undefined, shape }));
+  const made = claimAll(claimed, { owner, mode: 'own', source: undefined, shape });
   claims.put(RULE, { owner, version: '1', claims: made, sources: [] });
   return claims;
 }

@@ -2,9 +2,9 @@
  * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine keeps them up to
  * date from watches; a short command fills them once from lists.
  */
-import { type Claim, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
+import { type Claim, type Claimed, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
-import { SetMap } from '../../runtime/maps.ts';
+import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
@@ -65,7 +65,7 @@ export class Claims {
     const { claims = [], sources = [], refusal, outOfReach, demand } = evaluation ?? {};
     const change = isPrepared
       ? this.book.replace(rule, claims, sources)
-      : this.book.replace(rule, claims.map(unprepared), this.book.sourcesOf(rule));
+      : this.book.replace(rule, unprepared(claims), this.book.sourcesOf(rule));
     const version = this.#versions.get(rule);
     const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
     if (evaluation === undefined) this.#versions.delete(rule);
@@ -155,6 +155,9 @@ const WAIT: DesiredState = {
 /** The desired state of the targets of a rule that is not prepared: unchanged, until its finalizer is on the server. */
 const UNPREPARED: Shape = { id: 'unprepared', desiredState: () => WAIT, heldVersion: () => undefined };
 
-function unprepared(claim: Claim): Claim {
-  return { ...claim, shape: UNPREPARED };
+function unprepared(claims: readonly Claimed[]): Claimed[] {
+  const changed = new Map<Claim, Claim>();
+  return claims.map(({ target, claim }) => {
+    return { target, claim: getOrCreate(changed, claim, () => ({ ...claim, shape: UNPREPARED })) };
+  });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
-import { type Claim, type ClaimMode, targetKeyOfSource, type Shape } from '../model/claim.ts';
+import { type Claim, type Claimed, type ClaimMode, targetKeyOfSource, type Shape } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import { Cycles, flowsOf } from './cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
@@ -14,17 +14,13 @@ const SHAPE: Shape = {
   heldVersion: () => undefined,
 };
 
-const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Partial<Claim> = {}): Claim => ({
-  owner: { key: rule, title: rule, rank: rule },
+const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Partial<Claim> = {}): Claimed => ({
   target,
-  mode: 'own',
-  source,
-  shape: SHAPE,
-  ...more,
+  claim: { owner: { key: rule, title: rule, rank: rule }, mode: 'own', source, shape: SHAPE, ...more },
 });
 
 /** The same for a claim and for its entry in a book, which is another object. */
-function nameOf({ owner, mode, source, target }: Claim): string {
+function nameOf({ target, claim: { owner, mode, source } }: Claimed): string {
   return [owner.key, mode, source, target].join(' ');
 }
 
@@ -44,9 +40,9 @@ class World {
     flowsInto: (target) => {
       this.queries += 1;
       const flows = new Map<Claim, 'active' | 'unknown'>();
-      for (const { claim: one } of this.book.on(target)) {
-        if (!this.stopped.has(nameOf(one)) && one.mode !== 'release')
-          flows.set(one, this.unknown.has(nameOf(one)) ? 'unknown' : 'active');
+      for (const one of this.book.on(target)) {
+        if (!this.stopped.has(nameOf(one)) && one.claim.mode !== 'release')
+          flows.set(one.claim, this.unknown.has(nameOf(one)) ? 'unknown' : 'active');
       }
       return flows;
     },
@@ -55,14 +51,14 @@ class World {
     },
   });
 
-  set(rule: RuleKey, ...claims: readonly Claim[]): void {
+  set(rule: RuleKey, ...claims: readonly Claimed[]): void {
     for (const target of this.book.replace(rule, claims, []).targets) this.#queue.add(target);
   }
 
   /** The object at a place changed: as a target, and as a source. */
   objectChanged(place: ResourceKey): void {
     this.#queue.add(place);
-    for (const { claim: one } of this.book.from(place)) this.#queue.add(one.target);
+    for (const one of this.book.from(place)) this.#queue.add(one.target);
   }
 
   settle(): void {
@@ -73,17 +69,17 @@ class World {
     }
   }
 
-  of(one: Claim): ReturnType<ReturnType<Cycles['viewsOn']>> {
-    const booked = this.book.on(one.target).find(({ claim }) => nameOf(claim) === nameOf(one));
-    return this.cycles.viewsOn(one.target)(booked?.claim ?? one);
+  of(one: Claimed): ReturnType<ReturnType<Cycles['viewsOn']>> {
+    const booked = this.book.on(one.target).find((entry) => nameOf(entry) === nameOf(one));
+    return this.cycles.viewsOn(one.target)((booked ?? one).claim);
   }
 
   /** The message or state of each claim in a cycle. */
-  views(rules: Iterable<RuleKey>): Map<Claim, string> {
+  views(rules: Iterable<RuleKey>): Map<Claimed, string> {
     this.settle();
-    const views = new Map<Claim, string>();
+    const views = new Map<Claimed, string>();
     for (const rule of rules) {
-      for (const { claim: one } of this.book.of(rule)) {
+      for (const one of this.book.of(rule)) {
         const view = this.of(one);
         if (view !== undefined) views.set(one, view.state === 'failed' ? view.message : view.state);
       }
@@ -93,21 +89,21 @@ class World {
 }
 
 /** By the definition: a claim is in a cycle if there is a path from its target to its source. Cycles of `fill` claims alone do not count. */
-function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claim> {
-  const claims = [...rules].flatMap((rule) => [...world.book.of(rule)].map((entry) => entry.claim));
-  const edges = claims.filter((one) => targetKeyOfSource(one) !== undefined && !world.stopped.has(nameOf(one)));
+function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claimed> {
+  const claims = [...rules].flatMap((rule) => [...world.book.of(rule)]);
+  const edges = claims.filter((one) => targetKeyOfSource(one.claim) !== undefined && !world.stopped.has(nameOf(one)));
   const reach = (from: ResourceKey): Set<ResourceKey> => {
     const reached = new Set([from]);
     for (const place of reached)
-      for (const edge of edges) if (targetKeyOfSource(edge) === place) reached.add(edge.target);
+      for (const edge of edges) if (targetKeyOfSource(edge.claim) === place) reached.add(edge.target);
     return reached;
   };
-  const circling = edges.filter((one) => reach(one.target).has(targetKeyOfSource(one) ?? one.target));
+  const circling = edges.filter((one) => reach(one.target).has(targetKeyOfSource(one.claim) ?? one.target));
   return new Set(
     circling.filter((one) => {
       const there = reach(one.target);
       const together = circling.filter((other) => there.has(other.target) && reach(other.target).has(one.target));
-      return together.some(({ mode }) => mode !== 'fill');
+      return together.some((other) => other.claim.mode !== 'fill');
     }),
   );
 }
@@ -139,7 +135,7 @@ test('after any history the cycles are those of the definition, their targets we
   fc.assert(
     fc.property(steps, (history) => {
       const world = new World();
-      let before = new Map<Claim, string>();
+      let before = new Map<Claimed, string>();
       for (const step of history) {
         if (step.do === 'rule') {
           const claims = step.edges.map(({ source, target, mode, alias }) =>
@@ -152,8 +148,8 @@ test('after any history the cycles are those of the definition, their targets we
         } else if (step.do === 'flow') {
           const entry = [...world.book.of(step.rule)][step.nth];
           if (entry === undefined) continue;
-          if (!world.stopped.delete(nameOf(entry.claim))) world.stopped.add(nameOf(entry.claim));
-          world.objectChanged(entry.claim.target);
+          if (!world.stopped.delete(nameOf(entry))) world.stopped.add(nameOf(entry));
+          world.objectChanged(entry.target);
         } else {
           world.decided.clear();
           const views = world.views(RULES);
@@ -170,8 +166,8 @@ test('after any history the cycles are those of the definition, their targets we
           before = views;
           const fresh = new World();
           for (const one of world.stopped) fresh.stopped.add(one);
-          for (const key of RULES) fresh.set(key, ...[...world.book.of(key)].map((entry) => entry.claim));
-          const named = (all: Map<Claim, string>) =>
+          for (const key of RULES) fresh.set(key, ...world.book.of(key));
+          const named = (all: Map<Claimed, string>) =>
             new Map(Array.from(all, ([one, message]) => [nameOf(one), message]));
           assert.deepEqual(named(fresh.views(RULES)), named(views), 'a fresh start finds other cycles');
         }
@@ -183,7 +179,7 @@ test('after any history the cycles are those of the definition, their targets we
 });
 
 describe('a ring of rules', () => {
-  const ring = (length: number): readonly (readonly [RuleKey, Claim])[] =>
+  const ring = (length: number): readonly (readonly [RuleKey, Claimed])[] =>
     Array.from(
       { length },
       (_, n) =>
@@ -212,13 +208,13 @@ describe('a ring of rules', () => {
         flowsOf({ entries: book.on(target), markedBy: undefined, observed: undefined, viewOf, now: 0 }),
       onChange: () => undefined,
     });
-    const set = (key: RuleKey, ...claims: readonly Claim[]) => book.replace(key, claims, []);
+    const set = (key: RuleKey, ...claims: readonly Claimed[]) => book.replace(key, claims, []);
     const [there, back] = [
       claim(asKey('r1'), asKey('a'), asKey('b'), { shape }),
       claim(asKey('r2'), asKey('b'), asKey('a'), { shape }),
     ];
     const states = () =>
-      [there, back].flatMap(({ owner, target }) =>
+      [there, back].flatMap(({ target, claim: { owner } }) =>
         Array.from(book.of(owner.key), (entry) => cycles.viewsOn(target)(entry.claim)?.state),
       );
     set(asKey('r1'), there);
@@ -231,7 +227,7 @@ describe('a ring of rules', () => {
   });
 
   it('has the same message for any start of the search, also if a rule is in it twice', () => {
-    const rules: readonly (readonly [RuleKey, readonly Claim[]])[] = [
+    const rules: readonly (readonly [RuleKey, readonly Claimed[]])[] = [
       [asKey('r4'), [claim(asKey('r4'), asKey('d'), asKey('a'))]],
       [asKey('r3'), [claim(asKey('r3'), asKey('c'), asKey('f'))]],
       [asKey('r1'), [claim(asKey('r1'), asKey('a'), asKey('c')), claim(asKey('r1'), asKey('f'), asKey('d'))]],
@@ -254,7 +250,8 @@ describe('a ring of rules', () => {
 
   it('does not include other claims of its rules, nor chains and diamonds', () => {
     const world = new World();
-    for (const [key, one] of ring(3)) world.set(key, one, claim(key, one.source ?? asKey(''), asKey(`other-${key}`)));
+    for (const [key, one] of ring(3))
+      world.set(key, one, claim(key, one.claim.source ?? asKey(''), asKey(`other-${key}`)));
     world.set(
       asKey('chain'),
       claim(asKey('chain'), asKey('other-r0'), asKey('end-1')),
@@ -288,7 +285,7 @@ describe('a ring of rules', () => {
 
   it('of fill claims alone is not reported', () => {
     const world = new World();
-    for (const [key, one] of ring(3)) world.set(key, { ...one, mode: 'fill' });
+    for (const [key, one] of ring(3)) world.set(key, { ...one, claim: { ...one.claim, mode: 'fill' } });
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 0);
     world.set(asKey('r1'), claim(asKey('r1'), asKey('s1'), asKey('s2')));
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 3);

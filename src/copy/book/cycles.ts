@@ -17,7 +17,7 @@
  */
 import { someOf } from '../../runtime/text/texts.ts';
 import { userCause } from '../model/cause.ts';
-import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
+import { type Claim, type Claimed, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { ClaimBook } from './claim-book.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { Facts } from '../plan/facts.ts';
@@ -65,8 +65,8 @@ const TOO_LONG: CycleView = failed(
   `nothing is written, because the content comes through more than ${MAX_PLACES} copies, one after the other: a cycle, or a chain that is too long`,
 );
 
-interface Edge {
-  readonly claim: Claim;
+/** A claim on a target. Claims of one rule may be on several. */
+interface Edge extends Claimed {
   readonly from: ResourceKey;
   readonly isKnown: boolean;
 }
@@ -94,9 +94,10 @@ export class Cycles {
     // Once for all claims: thousands may contest one target.
     let flows: Flows | undefined;
     return (claim) => {
-      if (!this.#mayCircle(claim)) return undefined;
+      const claimed = { target, claim };
+      if (!this.#mayCircle(claimed)) return undefined;
       flows ??= this.#options.flowsInto(target);
-      return flows.has(claim) ? this.#walk(claim, flows).view : undefined;
+      return flows.has(claim) ? this.#walk(claimed, flows).view : undefined;
     };
   }
 
@@ -108,51 +109,52 @@ export class Cycles {
     if (now === before) return;
     if (now === undefined) this.#found.delete(target);
     else this.#found.set(target, now);
-    const behind = Array.from(book.from(target), ({ claim }) => claim.target);
+    const behind = Array.from(book.from(target), (entry) => entry.target);
     // Most targets are not sources. One that was may have been in a cycle.
     onChange(behind.filter((place) => book.isSource(place) || this.#found.has(place)));
   }
 
   #findOn(target: ResourceKey): string | undefined {
     const { book, flowsInto } = this.#options;
-    const claims = book.on(target).filter(({ claim }) => this.#mayCircle(claim));
-    if (claims.length === 0) return undefined;
+    const entries = book.on(target).filter((entry) => this.#mayCircle(entry));
+    if (entries.length === 0) return undefined;
     const flows = flowsInto(target);
-    const found = claims.flatMap(({ claim }) => {
-      if (!flows.has(claim)) return [];
-      const { seen, view } = this.#walk(claim, flows);
+    const found = entries.flatMap((entry) => {
+      if (!flows.has(entry.claim)) return [];
+      const { seen, view } = this.#walk(entry, flows);
       return `${seen} ${view?.state === 'failed' ? view.message : (view?.state ?? '')}`;
     });
     return found.length === 0 ? undefined : found.join('\n');
   }
 
-  #mayCircle(claim: Claim): boolean {
+  #mayCircle({ target, claim }: Claimed): boolean {
     const { book } = this.#options;
     const from = targetKeyOfSource(claim);
     if (from === undefined) return false;
-    return from === claim.target || (book.isClaimed(from) && book.isSource(claim.target));
+    return from === target || (book.isClaimed(from) && book.isSource(target));
   }
 
   /** @param flows into the target of the claim */
-  #walk(claim: Claim, flows: Flows): Walk {
-    const start = targetKeyOfSource(claim);
+  #walk(claimed: Claimed, flows: Flows): Walk {
+    const { target } = claimed;
+    const start = targetKeyOfSource(claimed.claim);
     if (start === undefined) return { seen: '', view: undefined };
     const edges: Edge[] = [];
     const places = new Set([start]);
     for (const place of places) {
       if (places.size > MAX_PLACES) return { seen: 'too long', view: TOO_LONG };
-      const into = place === claim.target ? flows : this.#options.flowsInto(place);
-      for (const [one, flow] of into) {
-        const from = targetKeyOfSource(one);
+      const into = place === target ? flows : this.#options.flowsInto(place);
+      for (const [claim, flow] of into) {
+        const from = targetKeyOfSource(claim);
         if (from === undefined) continue;
-        edges.push({ claim: one, from, isKnown: flow === 'active' });
+        edges.push({ target: place, claim, from, isKnown: flow === 'active' });
         if (this.#options.book.isClaimed(from)) places.add(from);
       }
     }
-    const seen = edges.map(({ claim: { owner, mode, target }, from, isKnown }) =>
-      [owner.key, mode, from, target, isKnown].join(' '),
+    const seen = edges.map(({ target: to, claim: { owner, mode }, from, isKnown }) =>
+      [owner.key, mode, from, to, isKnown].join(' '),
     );
-    return { seen: seen.toSorted().join(), view: places.has(claim.target) ? viewIn(claim, edges) : undefined };
+    return { seen: seen.toSorted().join(), view: places.has(target) ? viewIn(claimed, edges) : undefined };
   }
 }
 
@@ -160,13 +162,11 @@ export class Cycles {
  * While the state of a source is unknown, claims that would form a cycle with it wait. So after a restart nothing is written into a cycle.
  * @param edges all that lead to the source of the claim
  */
-function viewIn(claim: Claim, edges: readonly Edge[]): CycleView | undefined {
-  const cycle = cycleOf(
-    claim,
-    edges.filter(({ isKnown }) => isKnown),
-  );
-  if (cycle !== undefined) return failed(messageOf(cycle.claims, cycle.places));
-  return cycleOf(claim, edges) === undefined ? undefined : NOT_KNOWN_YET;
+function viewIn(claimed: Claimed, edges: readonly Edge[]): CycleView | undefined {
+  const known = edges.filter(({ isKnown }) => isKnown);
+  const cycle = cycleOf(claimed, known);
+  if (cycle !== undefined) return failed(messageOf(cycle.edges, cycle.places));
+  return cycleOf(claimed, edges) === undefined ? undefined : NOT_KNOWN_YET;
 }
 
 function failed(message: string): CycleView {
@@ -175,21 +175,17 @@ function failed(message: string): CycleView {
 
 /** The claims that lead from the target of a claim back to its source, itself included; `undefined`: there are none, or they only fill. */
 function cycleOf(
-  claim: Claim,
-  edges: readonly Edge[],
-): { readonly claims: readonly Claim[]; readonly places: number } | undefined {
-  if (!edges.some((edge) => edge.claim === claim)) return undefined;
-  const ahead = reached(claim.target, edges, (edge) => [edge.from, edge.claim.target]);
-  const back = reached(claim.target, edges, (edge) => [edge.claim.target, edge.from]);
+  { target, claim }: Claimed,
+  all: readonly Edge[],
+): { readonly edges: readonly Edge[]; readonly places: number } | undefined {
+  const ahead = reached(target, all, (edge) => [edge.from, edge.target]);
+  const back = reached(target, all, (edge) => [edge.target, edge.from]);
   const places = [...ahead].filter((place) => back.has(place));
   const within = new Set(places);
   // In the order of the copies.
-  const claims = places.flatMap((place) =>
-    edges.flatMap((edge) => (edge.from === place && within.has(edge.claim.target) ? edge.claim : [])),
-  );
-  return claims.includes(claim) && claims.some(({ mode }) => mode !== 'fill')
-    ? { claims, places: places.length }
-    : undefined;
+  const edges = places.flatMap((place) => all.filter((edge) => edge.from === place && within.has(edge.target)));
+  const isPart = edges.some((edge) => edge.claim === claim && edge.target === target);
+  return isPart && edges.some((edge) => edge.claim.mode !== 'fill') ? { edges, places: places.length } : undefined;
 }
 
 /** The places that edges lead to from a place, itself included. */
@@ -208,15 +204,15 @@ function reached(
   return places;
 }
 
-/** @param claims of one cycle; in order, if it is a simple one */
-function messageOf(claims: readonly Claim[], places: number): string {
-  const titles = claims.map(({ owner }) => owner.title);
+/** @param edges of one cycle; in order, if it is a simple one */
+function messageOf(edges: readonly Edge[], places: number): string {
+  const titles = edges.map(({ claim }) => claim.owner.title);
   // The list begins with the smallest title and target, so that the message is the same after a restart. A rule may occur twice.
-  const order = claims.map(({ owner, target }) => `${owner.title} ${target}`);
+  const order = edges.map(({ target, claim }) => `${claim.owner.title} ${target}`);
   let first = 0;
   for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;
   const ordered = [...titles.slice(first), ...titles.slice(0, first)];
-  const isSimple = claims.length === places;
+  const isSimple = edges.length === places;
   const names = [...new Set(isSimple ? ordered : titles.toSorted())];
   const list = someOf(names, MAX_NAMED, isSimple ? ' → ' : ', ');
   return `nothing is written, because these rules copy in a cycle: ${list}`;

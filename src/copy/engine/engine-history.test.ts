@@ -10,7 +10,7 @@ import { stubBackend } from '../../../test/support/stub-backend.ts';
 import type { TargetWriter } from './backend.ts';
 import { Engine } from './engine.ts';
 import { userCause } from '../model/cause.ts';
-import { type Claim, type DesiredState, type Shape, type SourceView, leavingClaims } from '../model/claim.ts';
+import { claimAll, type DesiredState, type Shape, type SourceView, leavingClaims } from '../model/claim.ts';
 import type { ObjectKey, ResourceKey, RuleKey } from '../model/keys.ts';
 import { observe, type Observed } from '../model/observed.ts';
 import { decide, type FactSource, type TargetState } from '../plan/decide.ts';
@@ -164,13 +164,8 @@ function reconcilerOn({ specs }: Cluster): WholeReconciler {
         };
       }
       const shape = new CopyShape(rule, spec.policy === 'retain');
-      const claims = spec.targets.map((index): Claim => ({
-        owner,
-        mode: 'own',
-        source: asKey('c:Secret/s/x'),
-        shape,
-        target: TARGETS[index] ?? NO_TARGET,
-      }));
+      const targets = spec.targets.map((index) => TARGETS[index] ?? NO_TARGET);
+      const claims = claimAll(targets, { owner, mode: 'own', source: asKey('c:Secret/s/x'), shape });
       return { owner, version, claims, sources: [] };
     },
     ownerOf: ({ annotations }) => asKey(annotations[OWNER]),

@@ -8,7 +8,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
-import { type Claim, type Owner, LeaveShape } from '../model/claim.ts';
+import { claimAll, type Owner, LeaveShape } from '../model/claim.ts';
 import { observe } from '../model/observed.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';
@@ -54,7 +54,7 @@ test('targets of rules in different namespaces take turns, whatever namespace th
     engine.claims.put(owner.key, {
       owner,
       version: '1',
-      claims: [{ owner, target, mode: 'own', source: undefined, shape }],
+      claims: claimAll([target], { owner, mode: 'own', source: undefined, shape }),
       sources: [],
     });
     engine.enqueueTarget(target);
@@ -92,7 +92,7 @@ test('the slow work of a shape is done in steps before its target is decided, an
     }
     left.shift();
   };
-  const claims: readonly Claim[] = [{ owner, target: TARGET, mode: 'own', source: undefined, shape }];
+  const claims = claimAll([TARGET], { owner, mode: 'own', source: undefined, shape });
   engine.claims.put(RULE, { owner, version: '1', claims, sources: [] });
   engine.enqueueTarget(TARGET);
   try {
@@ -125,7 +125,8 @@ test('changes of thousands of rules that claim one target are decided together',
         const owner = { key: rule, title: rule, rank: rule };
         const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
         const target: ResourceKey = asKey('c:Secret/all/one');
-        return { owner, version: '1', claims: [{ owner, target, mode: 'own', source: undefined, shape }], sources: [] };
+        const claims = claimAll([target], { owner, mode: 'own', source: undefined, shape });
+        return { owner, version: '1', claims, sources: [] };
       },
     }),
   );
@@ -375,14 +376,9 @@ test('a copy that its rule claims is never an orphan', async () => {
     // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
-      const claim = {
-        owner,
-        target,
-        mode: 'own',
-        source: undefined,
-        shape: new LeaveShape(userCause('Left', '')),
-      } as const;
-      return { owner, version: '1', claims: [claim], sources: [] };
+      const shape = new LeaveShape(userCause('Left', ''));
+      const claims = claimAll([target], { owner, mode: 'own', source: undefined, shape });
+      return { owner, version: '1', claims, sources: [] };
     },
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
@@ -456,14 +452,10 @@ test('a rule is ready when it was evaluated and nothing is wrong; a failure, a p
     // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
-      const claim = {
-        owner,
-        target: TARGET,
-        mode: 'own',
-        source: undefined,
-        shape: new LeaveShape(userCause('Left', '')),
-      } as const;
-      return { owner, version: '1', claims: rule === 'rules:a/claims' ? [claim] : [], sources: [] };
+      const shape = new LeaveShape(userCause('Left', ''));
+      const targets = rule === 'rules:a/claims' ? [TARGET] : [];
+      const claims = claimAll(targets, { owner, mode: 'own', source: undefined, shape });
+      return { owner, version: '1', claims, sources: [] };
     },
     problemOf: (rule) => problems.get(rule),
     ownerOf: () => undefined,
@@ -494,13 +486,7 @@ test('the latency of a write counts from the request, also over failed runs', as
   const clock = new ManualClock();
   const written: [string, number][] = [];
   const owner = { key: RULE, title: RULE, rank: '' };
-  const claim = {
-    owner,
-    target: TARGET,
-    mode: 'own',
-    source: undefined,
-    shape: new LeaveShape(userCause('Left', '')),
-  } as const;
+  const claim = { owner, mode: 'own', source: undefined, shape: new LeaveShape(userCause('Left', '')) } as const;
   let fails = 1;
   const backend = stubBackend('c');
   const writer = backend.targetsOf(TARGET);
@@ -518,7 +504,7 @@ test('the latency of a write counts from the request, also over failed runs', as
       },
     }),
   });
-  engine.claims.put(RULE, { owner, version: '1', claims: [claim], sources: [] });
+  engine.claims.put(RULE, { owner, version: '1', claims: [{ target: TARGET, claim }], sources: [] });
   engine.enqueueTarget(TARGET);
   try {
     await engine.start(new AbortController().signal);
@@ -550,14 +536,8 @@ function unpreparedRules(
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
       const source: ResourceKey = asKey('c:Secret/a/source');
-      const claim: Claim = {
-        owner,
-        target: asKey(`c:Secret/b/${parseRuleKey(rule).name}`),
-        mode: 'own',
-        source,
-        shape,
-      };
-      return { owner, version: '1', claims: [claim], sources: [source] };
+      const claims = claimAll([asKey(`c:Secret/b/${parseRuleKey(rule).name}`)], { owner, mode: 'own', source, shape });
+      return { owner, version: '1', claims, sources: [source] };
     },
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),

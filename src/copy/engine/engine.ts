@@ -232,7 +232,8 @@ export class Engine implements ObjectEvents {
 
   /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
-    const { owner, target } = entry.claim;
+    const { target, claim } = entry;
+    const { owner } = claim;
     this.enqueueStatus(owner.key);
     if (!wrote) return;
     this.#writes.set(owner.key, (this.#writes.get(owner.key) ?? 0) + 1);

@@ -1,5 +1,5 @@
 /**
- * A claim is data: the owner desires that a target holds the content of a source, in a given shape. Controllers make claims from rules;
+ * A claim is data: the owner desires that targets hold the content of a source, in a given shape. Controllers make claims from rules;
  * the engine reconciles the targets and records the outcomes.
  */
 import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
@@ -24,9 +24,9 @@ export interface Owner {
  */
 export type ClaimMode = 'own' | 'fill' | 'release';
 
+/** There are tens of thousands of targets, so those of a rule for which it desires the same share one claim. */
 export interface Claim {
   readonly owner: Owner;
-  readonly target: ResourceKey;
   readonly mode: ClaimMode;
   readonly source: ResourceKey | undefined;
   /** The key that the source has as a target, if it is a different one (Vault). */
@@ -39,6 +39,17 @@ export interface Claim {
    */
   readonly sourceGeneration?: number | undefined;
   readonly shape: Shape;
+}
+
+/** A claim on one target. */
+export interface Claimed {
+  readonly target: ResourceKey;
+  readonly claim: Claim;
+}
+
+/** Claims of one rule on many targets. */
+export function claimAll(targets: Iterable<ResourceKey>, claim: Claim): Claimed[] {
+  return Array.from(targets, (target) => ({ target, claim }));
 }
 
 /** The source of a claim, by its key as a target; `undefined` if the claim copies nothing. */
@@ -194,9 +205,8 @@ export class LeaveShape implements Shape {
 }
 
 /** Claims that keep the copies of a rule unchanged. */
-export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, cause: Cause): Claim[] {
-  const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape(cause) } as const;
-  return Array.from(targets, (target) => ({ ...leave, target }));
+export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, cause: Cause): Claimed[] {
+  return claimAll(targets, { owner, mode: 'own', source: undefined, shape: new LeaveShape(cause) });
 }
 
 /**

@@ -6,7 +6,7 @@
  */
 import type { Steps } from '../../runtime/queue/slices.ts';
 import type { Cause } from './cause.ts';
-import type { Claim, Owner } from './claim.ts';
+import type { Claimed, Owner } from './claim.ts';
 import type { ResourceKey, RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
 
@@ -46,7 +46,7 @@ export interface Evaluation extends Findings {
   readonly owner: Owner;
   /** Version of the rule that was evaluated. */
   readonly version: string;
-  readonly claims: readonly Claim[];
+  readonly claims: readonly Claimed[];
   /** Sources that the rule depends on, claimed or not. The engine follows them as long as they are listed here. */
   readonly sources: readonly ResourceKey[];
   /** `undefined`: nothing. */

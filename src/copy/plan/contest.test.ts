@@ -24,7 +24,8 @@ const failed: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   const owner = { key, title: key, rank: key };
   const shape = new LeaveShape(userCause('Reason', 'message'));
-  return { claim: { owner, target: asKey('c:Secret/x/x'), mode, source: undefined, shape }, outcome: PENDING };
+  const claim = { owner, mode, source: undefined, shape };
+  return { target: asKey('c:Secret/x/x'), claim, outcome: PENDING };
 }
 
 /** The outcome of a release claim. */

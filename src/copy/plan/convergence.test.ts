@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
-import type { Claim, DesiredState, Shape, SourceView } from '../model/claim.ts';
+import { type Claim, claimAll, type DesiredState, type Shape, type SourceView } from '../model/claim.ts';
 import { ClaimBook } from '../book/claim-book.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -99,14 +99,14 @@ class World {
 
   evaluate(key: RuleKey): void {
     const rule = this.rules.get(key);
-    const claims: Claim[] = [];
+    const targets: ResourceKey[] = [];
     const source = SOURCES[rule?.source ?? 0];
     const shape = new TestShape(key, rule?.retain ?? false);
     for (const index of rule?.targets ?? []) {
       const target = TARGETS[index];
-      if (target !== undefined)
-        claims.push({ owner: { key, title: key, rank: key }, target, mode: 'own', source, shape });
+      if (target !== undefined) targets.push(target);
     }
+    const claims = claimAll(targets, { owner: { key, title: key, rank: key }, mode: 'own', source, shape });
     this.book.replace(key, claims, source === undefined ? [] : [source]);
   }
 
@@ -202,6 +202,7 @@ class World {
       this.sources.get(claim.source ?? NONE)?.fingerprint;
     return {
       ...this.contest(target),
+      target,
       usedBy: this.book.userOf(target),
       presence: thing === undefined ? 'absent' : 'present',
       observed: thing === undefined ? undefined : observedOf(thing),

@@ -47,7 +47,8 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
     heldVersion: () => undefined,
   };
   const owner: Owner = { key: asKey('rule'), title: 'rule', rank: '' };
-  if (claimed) book.replace(asKey('rule'), [{ owner, target: TARGET, mode: 'own', source: SOURCE, shape }], [SOURCE]);
+  const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
+  if (claimed) book.replace(asKey('rule'), [{ target: TARGET, claim }], [SOURCE]);
   const now: { target: Observed | undefined; source?: Fingerprint; held?: Fingerprint } = { target: observed };
   const reader: TargetReader = {
     state: () => ({

@@ -20,7 +20,7 @@ import type { Contest, Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
 /** The state of a target in the caches. */
-export type TargetState = Omit<Facts, keyof Contest | 'usedBy' | 'fingerprintOf' | 'orphanAction'>;
+export type TargetState = Omit<Facts, keyof Contest | 'target' | 'usedBy' | 'fingerprintOf' | 'orphanAction'>;
 
 export interface TargetReader {
   state(target: ResourceKey): TargetState;
@@ -118,6 +118,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   const inCycle = claims.cycles.viewsOn(target);
   return {
     ...state,
+    target,
     entries: claims.book.on(target),
     markedBy: state.unmarked ? state.unmarked.holder : state.observed && claims.ownerOf(state.observed, target),
     viewOf: (claim) => inCycle(claim) ?? viewFor(claim, sources),

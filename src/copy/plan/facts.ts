@@ -3,7 +3,7 @@ import type { Entry } from '../book/claim-book.ts';
 import type { Cause } from '../model/cause.ts';
 import type { Claim, ClaimMode, DesiredObject, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
-import type { RuleKey } from '../model/keys.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 
 /** The content that the target has at one of its versions. */
@@ -35,6 +35,7 @@ export interface Unmarked {
 }
 
 export interface Facts extends Contest {
+  readonly target: ResourceKey;
   /** `undefined`: the target is an object of a cluster. */
   readonly unmarked?: Unmarked | undefined;
   /** `unknown`: not in the caches, but it may exist. */

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 
 import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
-import type { Claim, ClaimMode } from '../model/claim.ts';
+import type { Claimed, ClaimMode } from '../model/claim.ts';
 import { ClaimBook } from '../book/claim-book.ts';
 import { ownerByMark, placedOwner } from './marks.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -20,21 +20,23 @@ const CONTROLLERS = ['mirrors', 'push'].map((name) => ({
     annotations[name] === undefined ? undefined : asKey<RuleKey>(`${name}:${annotations[name]}`),
 }));
 
-const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: ResourceKey): Claim => ({
-  owner: { key, title: key, rank: '' },
+const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: ResourceKey): Claimed => ({
   target,
-  mode,
-  source,
-  shape: {
-    id: key,
-    desiredState: () => ({ kind: 'wait', for: 'source', ...userCause('', '') }),
-    heldVersion: ({ annotations }) => annotations[VERSION],
+  claim: {
+    owner: { key, title: key, rank: '' },
+    mode,
+    source,
+    shape: {
+      id: key,
+      desiredState: () => ({ kind: 'wait', for: 'source', ...userCause('', '') }),
+      heldVersion: ({ annotations }) => annotations[VERSION],
+    },
   },
 });
 
-const book = (...claims: readonly Claim[]): ClaimBook => {
+const book = (...claims: readonly Claimed[]): ClaimBook => {
   const made = new ClaimBook();
-  for (const one of claims) made.replace(one.owner.key, [one], []);
+  for (const one of claims) made.replace(one.claim.owner.key, [one], []);
   return made;
 };
 

@@ -6,7 +6,7 @@ import { contentVersion, type Observed, ownersText, PLACE_ANNOTATION, placeText 
 import { fillerOf, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import type { OwnerReference } from '../../kube/api.ts';
-import { parseResourceKey } from '../model/keys.ts';
+import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 
 /** @param observed the target; `undefined`: it does not exist */
 export function planWrite(
@@ -16,7 +16,7 @@ export function planWrite(
   observed: Observed | undefined,
   verb: 'create' | 'update' | 'replace',
 ): Plan {
-  const owned = withPlace(claim, claim.shape.desiredState(view, observed, facts.now));
+  const owned = withPlace(facts.target, claim, claim.shape.desiredState(view, observed, facts.now));
   if (owned.kind !== 'be') return planWithoutWrite(owned);
   const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
   const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
@@ -188,9 +188,9 @@ function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
 /** Adds the target's place: a mark counts only in the place that it was written for. */
-export function withPlace(claim: Claim, desired: DesiredState): DesiredState {
-  if (desired.kind !== 'be' || claim.mode !== 'own') return desired;
-  const place = placeText(parseResourceKey(claim.target));
+export function withPlace(target: ResourceKey, { mode }: Claim, desired: DesiredState): DesiredState {
+  if (desired.kind !== 'be' || mode !== 'own') return desired;
+  const place = placeText(parseResourceKey(target));
   return { ...desired, annotations: { ...desired.annotations, [PLACE_ANNOTATION]: place } };
 }
 

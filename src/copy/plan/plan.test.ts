@@ -69,7 +69,8 @@ class TestShape implements Shape {
 const entry = (key: RuleKey, mode: ClaimMode = 'own', more: Partial<DesiredObject> = {}): Entry => {
   const owner = { key, title: `the rule ${key}`, rank: key.slice(key.indexOf(':') + 1) };
   const source = mode === 'release' ? undefined : asKey<ResourceKey>(`c:Secret/home/${key}`);
-  return { claim: { owner, target: TARGET, mode, source, shape: new TestShape(key, mode, more) }, outcome: PENDING };
+  const claim = { owner, mode, source, shape: new TestShape(key, mode, more) };
+  return { target: TARGET, claim, outcome: PENDING };
 };
 
 const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed =>
@@ -80,6 +81,7 @@ const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>
   object({ [OWNER]: rule, [PLACE_ANNOTATION]: 'team/db', [VERSION]: '7' }, { ownKeys: 'k', ...more });
 
 const facts = (given: Partial<Facts>): Facts => ({
+  target: TARGET,
   entries: [],
   presence: given.observed === undefined ? 'absent' : 'present',
   observed: undefined,
@@ -622,6 +624,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
   // As in `ownerByMark` (marks.test.ts).
   const marked = observed !== undefined && place !== 'other/db' && (counts || place === 'team/db');
   return {
+    target: TARGET,
     entries: claims.map(({ rule, mode }) => entry(rule, mode)),
     presence: observed !== undefined ? 'present' : there === 'unknown' ? 'unknown' : 'absent',
     observed,

@@ -77,7 +77,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
-    return terminating(titleOf(claim));
+    return terminating(titleOf(facts));
   }
   if (facts.goingAway) return DELETION_PENDING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
@@ -85,10 +85,10 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
   );
   if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
-  if (facts.markedBy === undefined) return blockedBy(claim, observed, facts.usedBy);
+  if (facts.markedBy === undefined) return blockedBy(facts, observed);
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
   if (facts.orphanAction === 'keep') {
-    return conflictWith(`${titleOf(claim)} already exists and belongs to ${facts.markedBy}`);
+    return conflictWith(`${titleOf(facts)} already exists and belongs to ${facts.markedBy}`);
   }
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
   // Not while a watch is about to report the source: the copy would be missing for a moment.
@@ -104,20 +104,21 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   const { usedBy } = facts;
   const sameController = controllerOf(from) === controllerOf(claim.owner.key);
   if (usedBy !== undefined && !sameController) {
-    return conflictWith(`${titleOf(claim)} already exists, belongs to ${from}, and is the source of ${usedBy}`);
+    return conflictWith(`${titleOf(facts)} already exists, belongs to ${from}, and is the source of ${usedBy}`);
   }
   const taken = planWrite(facts, claim, view, observed, sameController ? 'update' : 'replace');
   if (usedBy === undefined || taken.do !== 'replace') return taken;
   const why = 'it is immutable or has another type, and cannot be replaced';
   return conflictWith(
-    `${titleOf(claim)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`,
+    `${titleOf(facts)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`,
   );
 }
 
 /** The conflict with an object without a mark that counts, in the place of a copy. */
-function blockedBy(claim: Claim, { annotations }: Observed, usedBy: string | undefined): Plan {
-  const place = parseResourceKey(claim.target);
-  const exists = `${titleOf(claim)} already exists and`;
+function blockedBy(facts: Facts, { annotations }: Observed): Plan {
+  const { target, usedBy } = facts;
+  const place = parseResourceKey(target);
+  const exists = `${titleOf(facts)} already exists and`;
   if (isMarkedElsewhere(annotations, place)) {
     const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
     return conflict(`${exists} was cloned from a copy (${mark}); delete it to allow the copy`);
@@ -136,7 +137,7 @@ function conflictWith(message: string): Plan {
 }
 
 /** The target in messages: `Secret "x"`. Without its namespace, because the same message of many namespaces is reported once. */
-function titleOf({ target }: Claim): string {
+function titleOf({ target }: Facts): string {
   const { kind, name } = parseResourceKey(target);
   return `${kind} "${name}"`;
 }

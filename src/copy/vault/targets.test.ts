@@ -55,9 +55,9 @@ test('an entry is written again if it was recreated, though it has the same vers
   const owner = { key: RULE, title: 'SecretMirror default/mirror', rank: '' };
   const desired = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
   const shape = { id: '', desiredState: () => desired, heldVersion: () => undefined };
-  const claim: Claim = { owner, target: TARGET, mode: 'own', source: SOURCE, shape };
+  const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
   const book = new ClaimBook();
-  book.replace(RULE, [claim], [SOURCE]);
+  book.replace(RULE, [{ target: TARGET, claim }], [SOURCE]);
   const locations = new VaultLocations(() => undefined);
   locations.set(RULE, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
   const targets = new VaultTargets({
@@ -144,7 +144,7 @@ test('the rule that holds an entry keeps it; a free entry goes to the oldest rul
     const rule: RuleKey = asKey(`mirrors:default/${name}`);
     const source: ResourceKey = asKey(`c:Secret/default/${name}`);
     const owner = { key: rule, title: name, rank };
-    book.replace(rule, [{ owner, target: TARGET, mode: 'own', source, shape }], [source]);
+    book.replace(rule, [{ target: TARGET, claim: { owner, mode: 'own', source, shape } }], [source]);
     locations.set(rule, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
   };
   const gone = (name: string): void => {

@@ -8,7 +8,7 @@ import { Cluster } from '../../../src/copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../src/copy/engine/backend.ts';
 import type { Controller } from '../../../src/copy/engine/controller.ts';
 import { Manager } from '../../../src/copy/engine/manager.ts';
-import type { Claim, Outcome, Shape } from '../../../src/copy/model/claim.ts';
+import type { Claimed, Outcome, Shape } from '../../../src/copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../../src/copy/model/keys.ts';
 import { SECRET } from '../../../src/copy/model/kind.ts';
 import { placeText, PLACE_ANNOTATION } from '../../../src/copy/model/observed.ts';
@@ -185,9 +185,9 @@ export class TwoClusters implements AsyncDisposable {
         if (found === undefined) return undefined;
         const source = resourceKey(HOME, 'Secret', 'default', name);
         const owner = { key: rule, title: rule, rank: found.uid };
-        const claims = [HOME, AWAY].map((cluster): Claim => {
+        const claims = [HOME, AWAY].map((cluster): Claimed => {
           const target = resourceKey(cluster, 'Secret', NAMESPACE, name);
-          return { owner, target, mode: 'own', source, shape: copyOf(rule, target) };
+          return { target, claim: { owner, mode: 'own', source, shape: copyOf(rule, target) } };
         });
         return { owner, version: found.resourceVersion, claims, sources: [source] };
       },
@@ -195,8 +195,8 @@ export class TwoClusters implements AsyncDisposable {
       getLive: async () => await Promise.resolve({ state: 'gone' }),
       orphanPolicy: () => 'delete',
       updateStatus: async (rule, entries) => {
-        for (const { claim, outcome } of entries) {
-          outcomes.set(`${parseResourceKey(claim.target).cluster} ${nameOf(rule)}`, outcome);
+        for (const { target, outcome } of entries) {
+          outcomes.set(`${parseResourceKey(target).cluster} ${nameOf(rule)}`, outcome);
         }
         return await Promise.resolve(undefined);
       },

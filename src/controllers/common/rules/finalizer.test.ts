@@ -17,9 +17,9 @@ const active = { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '
 
 /** A claim whose target is not released. */
 const REMAINING: Entry = {
+  target: asKey('c:Secret/team/x'),
   claim: {
     owner: { key: RULE, title: 'Test default/x', rank: '' },
-    target: asKey('c:Secret/team/x'),
     mode: 'release',
     source: undefined,
     shape: new LeaveShape(userCause('Reason', 'message')),
@@ -63,7 +63,7 @@ test('after the time limit, a rule waits as long as one of its targets must not 
   let now = SEEN;
   const deletions = new Deletions({ monotonic: () => now }, LIMIT_MS);
   const metadata = { ...active, deletionTimestamp: new Date().toISOString() };
-  const kept: Entry = { ...REMAINING, claim: { ...REMAINING.claim } };
+  const kept: Entry = { ...REMAINING };
   const step = (remaining: readonly Entry[]): DeletionStep =>
     deletions.step(RULE, { metadata }, remaining, (entry) => entry !== kept);
   step([REMAINING, kept]);

@@ -187,7 +187,7 @@ export class Snapshot {
   async settle(rules: Iterable<RuleKey>): Promise<void> {
     const { book } = this.claims;
     const targets = new Set<ResourceKey>();
-    for (const rule of rules) for (const { claim } of book.of(rule)) targets.add(claim.target);
+    for (const rule of rules) for (const { target } of book.of(rule)) targets.add(target);
     await this.decide(targets);
     for (const target of targets) {
       for (const [entry, outcome] of this.outcomesOn(target)) book.settle(entry, outcome);

@@ -2,7 +2,7 @@
  * What `keyferry status` says of rules and their copies, and of copies that no rule wants. The fields are those of the report
  * (`commands/status/report.ts`).
  */
-import type { Claim, Outcome } from '../../../copy/model/claim.ts';
+import type { Claimed, Outcome } from '../../../copy/model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -145,7 +145,8 @@ export async function ruleStatuses(
 }
 
 /** The copy that a claim has: an object with the mark of its rule, or one that is filled. */
-export function copyOf({ claims, inventory, readers }: Snapshot, { owner, target, mode }: Claim): Observed | undefined {
+export function copyOf({ claims, inventory, readers }: Snapshot, { target, claim }: Claimed): Observed | undefined {
+  const { owner, mode } = claim;
   const observed = inventory.objects.get(target);
   if (observed === undefined) return undefined;
   const isHeld =
@@ -159,9 +160,9 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   const { key, isDecided, stateOf, ...described } = rule;
   const { claims } = snapshot;
   const copies: (readonly [ResourceKey, Observed])[] = [];
-  for (const { claim } of key === undefined ? [] : claims.book.of(key)) {
-    const observed = copyOf(snapshot, claim);
-    if (observed !== undefined) copies.push([claim.target, observed]);
+  for (const entry of key === undefined ? [] : claims.book.of(key)) {
+    const observed = copyOf(snapshot, entry);
+    if (observed !== undefined) copies.push([entry.target, observed]);
   }
   return {
     system: reader.system,
@@ -175,16 +176,16 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
 /** The targets of a rule that are not up to date. @param snapshot with the outcomes of the rule */
 function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
-  for (const { claim, outcome } of snapshot.claims.book.of(rule)) {
+  for (const { target, claim, outcome } of snapshot.claims.book.of(rule)) {
     const { state, reason, message } = outcome;
     if (state === 'synced' || state === 'released') continue;
-    const place = placeOf(claim.target);
+    const place = placeOf(target);
     if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
       // Without reading Vault, nothing is known of the content of a copy.
-      if (snapshot.inventory.objects.has(claim.target)) continue;
+      if (snapshot.inventory.objects.has(target)) continue;
       failing.push({ ...place, state, reason: 'Missing', message: 'the copy does not exist yet' });
     } else if (state === 'pending') {
-      const { plan } = snapshot.decisionOn(claim.target);
+      const { plan } = snapshot.decisionOn(target);
       failing.push({
         ...place,
         state,

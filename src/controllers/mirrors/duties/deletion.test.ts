@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 
 import { userCause } from '../../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING } from '../../../copy/model/claim.ts';
-import { type RuleKey } from '../../../copy/model/keys.ts';
+import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
@@ -81,10 +81,11 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };
     const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });
     const mode = retain ? 'own' : 'release';
-    const claim: Claim = { owner, target: asKey('c:Secret/team/db'), mode, source: undefined, shape };
+    const target: ResourceKey = asKey('c:Secret/team/db');
+    const claim: Claim = { owner, mode, source: undefined, shape };
     const news = { writes: 0, evaluated: ruleVersion(mirror) };
     const update = async (): Promise<unknown> =>
-      await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);
+      await made.updateStatus(RULE, [{ target, claim, outcome }], news, new AbortController().signal);
     await update();
     assert.equal(isRemoved, false, 'not before the limit');
     events.splice(0);

@@ -84,7 +84,7 @@ export class MirrorLeases {
     return {
       expiresSoon: (leaseId) => leases.find(leaseId)?.state === 'replaced',
       isOver: (leaseId) => this.#revocations.get(rule)?.get(leaseId)?.state === 'revoked',
-      destinationVersion: this.#entryVersion(entries.find(({ claim }) => isEntryKey(claim.target))),
+      destinationVersion: this.#entryVersion(entries.find(({ target }) => isEntryKey(target))),
     };
   }
 
@@ -183,8 +183,8 @@ export class MirrorLeases {
   #isUsed(rule: RuleKey, leaseId: string, entries: readonly Entry[]): boolean {
     if (this.#isOnCopies(rule, leaseId)) return true;
     return entries.some((entry) => {
-      const { claim, outcome } = entry;
-      if (!isEntryKey(claim.target) || outcome.state === 'conflict') return false;
+      const { target, outcome } = entry;
+      if (!isEntryKey(target) || outcome.state === 'conflict') return false;
       return outcome.state !== 'synced' || !this.#holdsPresent(entry);
     });
   }
@@ -208,7 +208,7 @@ export class MirrorLeases {
   }
 
   /** Whether an entry in Vault had the present content of the source when it was last written or read. */
-  #holdsPresent({ claim: { target, source } }: Entry): boolean {
+  #holdsPresent({ target, claim: { source } }: Entry): boolean {
     const { sources, targets } = this.#context.vault;
     const view = source === undefined || !isEntryKey(source) ? undefined : sources.view(source);
     const written = isEntryKey(target) ? targets.written(target) : undefined;
@@ -220,7 +220,7 @@ export class MirrorLeases {
     // An entry of chosen keys does not have the whole credentials.
     const isWhole = entry !== undefined && entry.claim.shape.selection === undefined;
     if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
-    const { target } = entry.claim;
+    const { target } = entry;
     return isEntryKey(target) ? this.#context.vault.targets.written(target)?.entryVersion : undefined;
   }
 }
@@ -291,7 +291,7 @@ export class MirrorVault implements LeaseObserver {
       const belongs = record === undefined ? held.length > 0 : isRecorded;
       const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
       const entryVersion = record?.destinationVersion;
-      const entries = Array.from(this.#engine.book.of(rule), ({ claim }) => claim.target).filter(isEntryKey);
+      const entries = Array.from(this.#engine.book.of(rule), ({ target }) => target).filter(isEntryKey);
       if (belongs) {
         yield {
           leaseId: leaseID,

@@ -106,7 +106,7 @@ test('a mirror with an invalid spec keeps all its copies, and reports why they a
   const mirrors = rules('delete', ['team-a', '(']);
   const made = resourceKey('c', 'Secret', 'left', 'db');
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
-  const claims = evaluation?.claims.map(({ target, mode, shape }) => [
+  const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
     target,
     mode,
     shape.desiredState({ state: 'unknown' }, undefined, 0),
@@ -134,7 +134,11 @@ test('a deleted mirror retains its source, which was its copy before, and delete
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [source, copy] }));
-  const claims = evaluation?.claims.map(({ target, mode, shape }) => [target, mode, shape instanceof RetainShape]);
+  const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
+    target,
+    mode,
+    shape instanceof RetainShape,
+  ]);
   assert.deepEqual(claims, [
     [source, 'own', true],
     [copy, 'release', false],
@@ -146,7 +150,7 @@ test('a copy that its mirror names as its source is marked to stay, so that it o
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
   const claimsOf = (owned: readonly ResourceKey[]): unknown =>
-    finish(mirrors.evaluate(RULE, { ownedBy: () => owned }))?.claims.map(({ target, shape }) => [
+    finish(mirrors.evaluate(RULE, { ownedBy: () => owned }))?.claims.map(({ target, claim: { shape } }) => [
       target,
       shape instanceof RetainShape,
     ]);

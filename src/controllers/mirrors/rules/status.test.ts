@@ -73,13 +73,8 @@ function fold(given: Given): StatusOutput | undefined {
   const owner: Owner = { key: asKey('mirrors:default/m'), title: 'SecretMirror default/m', rank: '' };
   const shape = new MirrorShape({ owner: 'default/m', retain: false });
   const entries: Entry[] = outcomes.map((outcome, index) => ({
-    claim: {
-      owner,
-      target: asKey(`local:Secret/team-${index}/x`),
-      mode: 'own',
-      source: asKey('local:Secret/default/x'),
-      shape,
-    },
+    target: asKey(`local:Secret/team-${index}/x`),
+    claim: { owner, mode: 'own', source: asKey('local:Secret/default/x'), shape },
     outcome,
   }));
   const facts = { entries, source, misread, outOfReach, writes };

@@ -234,7 +234,7 @@ export function deletionEvents(
   const events: RuleEvent[] = [];
   const kept = entries.filter(({ outcome }) => outcome.state === 'released' && outcome.kept === true);
   if (kept.length > 0) {
-    const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
+    const namespaces = new Set(kept.map(({ target }) => parseResourceKey(target).namespace));
     const message = `the copy in ${namespaceList([...namespaces].sort())} is kept while it is the source of other copies`;
     events.push({ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message });
   }
@@ -319,7 +319,7 @@ function listed(lead: string, groups: readonly Group[], detail = ({ message }: G
 function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
   const groups = new Map<string, Group>();
   const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
-  for (const { claim, outcome } of entries) {
+  for (const { target, claim, outcome } of entries) {
     // The source that was a copy before is no copy now.
     if (!(claim.shape instanceof RetainShape)) outcomes.total += 1;
     outcomes.isUnderWay ||= isUnderWay(outcome);
@@ -328,7 +328,7 @@ function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): 
     const key = `${state} ${reason} ${message}`;
     let group = groups.get(key);
     if (group === undefined) groups.set(key, (group = { state, reason, message, namespaces: [] }));
-    group.namespaces.push(destination === 'vault' ? '' : parseResourceKey(claim.target).namespace);
+    group.namespaces.push(destination === 'vault' ? '' : parseResourceKey(target).namespace);
   }
   const all = [...groups.values()];
   for (const group of all) group.namespaces.sort();

@@ -27,13 +27,13 @@ export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): 
   if (refusal === SUSPENDED) return [{ ...warning(refusal), type: 'Normal' }];
   if (refusal !== undefined) return [warning(refusal)];
   const groups = new Map<string, { reason: string; message: string; targets: string[] }>();
-  for (const { claim, outcome } of entries) {
+  for (const { target, claim, outcome } of entries) {
     if (outcome.state === 'pending') return undefined;
     if (outcome.state !== 'error' && outcome.state !== 'conflict') continue;
-    const { namespace, name } = parseResourceKey(claim.target);
-    const target = claim.mode === 'fill' ? '' : `${namespace}/${name}`;
+    const place = parseResourceKey(target);
+    const path = claim.mode === 'fill' ? '' : `${place.namespace}/${place.name}`;
     const { reason, message } = outcome;
-    getOrCreate(groups, `${reason} ${message}`, () => ({ reason, message, targets: [] })).targets.push(target);
+    getOrCreate(groups, `${reason} ${message}`, () => ({ reason, message, targets: [] })).targets.push(path);
   }
   const reported = [...groups.values()].slice(0, MAX_EVENTS);
   return reported.map(({ reason, message, targets }) => warning({ reason, message: about(targets, message) }));

@@ -10,7 +10,7 @@
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import { type Claim, type Owner, leavingClaims } from '../../../copy/model/claim.ts';
+import { type Claimed, type Owner, leavingClaims } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
   parseRuleKey,
@@ -141,16 +141,16 @@ export class ReplicatorRules implements RuleSet {
       const [namespace = '', name = ''] = replication.from.split('/');
       const source = resourceKey(cluster, kind.kind, namespace, name);
       const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
-      return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
+      const claim = { owner, mode: 'fill', source, shape } as const;
+      return { ...nothing, claims: [{ target: self, claim }], sources: [source] };
     }
     const { found, outOfReach, demand } = yield* this.#targets(rule, place, owner, replication.targets);
     if ('reason' in found) return { ...refused(found), outOfReach, demand };
-    const shape = this.#shapeOf(rule, place);
-    const claims: Claim[] = [];
+    const claim = { owner, mode: 'own', source: self, shape: this.#shapeOf(rule, place) } as const;
+    const claims: Claimed[] = [];
     for (const path of found) {
       const [namespace = '', name = ''] = path.split('/');
-      const target = resourceKey(cluster, kind.kind, namespace, name);
-      claims.push({ owner, mode: 'own', source: self, shape, target });
+      claims.push({ target: resourceKey(cluster, kind.kind, namespace, name), claim });
       if (claims.length % STEP === 0) yield;
     }
     return { ...nothing, claims, outOfReach, demand };

@@ -80,14 +80,14 @@ export abstract class SyncSecretRules<
 export function oneClaim(
   { cluster, reach }: RuleScope,
   rule: { readonly key: RuleKey; readonly kind: Kind; readonly object: KubeObject; readonly version: string },
-  claimed: Pick<Claim, 'target' | 'shape'> & { readonly withoutSource: Claim['mode'] | undefined },
+  claimed: { readonly target: ResourceKey; readonly shape: Shape; readonly withoutSource: Claim['mode'] | undefined },
 ): Evaluation {
   const { key, kind, version } = rule;
   const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = rule.object.metadata;
   const owner = { key, title: flatText(kind.kind, ' ', namespace, '/', name), rank: `${creationTimestamp} ${uid}` };
   const { target, shape, withoutSource: mode } = claimed;
   if (mode !== undefined) {
-    return { owner, version, sources: [], claims: [{ owner, mode, target, source: undefined, shape }] };
+    return { owner, version, sources: [], claims: [{ target, claim: { owner, mode, source: undefined, shape } }] };
   }
   const source = resourceKey(cluster, kind.kind, namespace, name);
   const to = parseResourceKey(target).namespace;
@@ -95,8 +95,8 @@ export function oneClaim(
   // of a tenant is there for the tenant.
   const refusal = reach.fromRefusal(namespace, undefined) ?? reach.toRefusal(to, to, undefined);
   const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
-  const claim = { owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
-  return { owner, version, sources: [], claims: [claim] };
+  const claim = { owner, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
+  return { owner, version, sources: [], claims: [{ target, claim }] };
 }
 
 export interface CcmRulesOptions extends SyncSecretRulesOptions {

@@ -133,7 +133,7 @@ describe('a write that another one was faster than', () => {
       heldVersion: () => undefined,
     };
     const target = store.key('default', name);
-    book.replace(RULE, [{ owner, target, mode: 'own', source: undefined, shape }], []);
+    book.replace(RULE, [{ target, claim: { owner, mode: 'own', source: undefined, shape } }], []);
     const targets = targetsOf(book, async () => await Promise.resolve('keep'));
     requests.length = 0;
     await targets.reconcile(target, signal);
@@ -169,7 +169,7 @@ it('each write is reported, also if the outcome stays the same', async () => {
   };
   const target = store.key('default', 'reported');
   const shape: Shape = { id: '', desiredState, heldVersion: () => undefined };
-  book.replace(rule, [{ owner, target, mode: 'own', source: undefined, shape }], []);
+  book.replace(rule, [{ target, claim: { owner, mode: 'own', source: undefined, shape } }], []);
   const targets = targetsOf(book, async () => await Promise.resolve('keep'));
   const { signal } = new AbortController();
   wrote.length = 0;
@@ -190,8 +190,8 @@ describe('the replacement of an immutable copy', () => {
     const owner = { key: RULE, title: RULE, rank: '' };
     const shape = { id: '', desiredState: desired, heldVersion: () => undefined };
     const target = store.key('default', name);
-    const claim: Claim = { owner, target, mode: 'own', source: undefined, shape };
-    book.replace(RULE, [claim], []);
+    const claim: Claim = { owner, mode: 'own', source: undefined, shape };
+    book.replace(RULE, [{ target, claim }], []);
     const targets = targetsOf(book, async () => await Promise.resolve('keep'));
     const { metadata } = await plane.api.create({
       apiVersion: 'v1',
@@ -202,7 +202,7 @@ describe('the replacement of an immutable copy', () => {
     });
     await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
     const run = async () => await targets.reconcile(target, signal);
-    return { book, claim, uid: metadata.uid, run };
+    return { book, target, claim, uid: metadata.uid, run };
   }
   const wished: DesiredState = {
     kind: 'be',
@@ -226,10 +226,10 @@ describe('the replacement of an immutable copy', () => {
   });
 
   it('is tried in a dry run again, if another claim wins after the first dry run', async () => {
-    const { book, claim, run } = await replacing('changed', () => wished);
+    const { book, target, claim, run } = await replacing('changed', () => wished);
     interruptions.set('POST', async () => {
       await Promise.resolve();
-      book.replace(RULE, [{ ...claim, shape: { ...claim.shape, id: 'other' } }], []);
+      book.replace(RULE, [{ target, claim: { ...claim, shape: { ...claim.shape, id: 'other' } } }], []);
     });
     requests.length = 0;
     await run();
