@@ -172,10 +172,10 @@ export class ReachProcess {
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
     });
     const log = { error: (_text: string, fields?: object) => this.errors.push(fields) };
-    this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => {
-      const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
-      return new NamespaceChanges({ engine, clock: this.#clock, rules, namespaces: this.namespaces, isCurrent, log });
-    });
+    const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
+    const reads = { namespaces: this.namespaces, namespaceReads: { isCurrent } };
+    const context = { engine, cluster: reads, clock: this.#clock, log };
+    this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => new NamespaceChanges(context, rules));
     engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
     engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
     const backend = stubBackend(CLUSTER);

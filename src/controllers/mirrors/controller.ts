@@ -1,5 +1,4 @@
 /** The mirrors controller: its parts, its watches, and what each of them wakes. */
-import { currencyReader } from '../../copy/cluster/watch/namespace-labels.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
@@ -25,7 +24,7 @@ export const mirrors: ControllerEntry = {
 };
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, clock, config, log, vault: backend } = context;
+  const { engine, cluster, config, log, vault: backend } = context;
   const { api, namespaces } = cluster;
   const specOptions = {
     crossNamespaceAuth: config.mirrors.allowCrossNamespaceAuth,
@@ -63,8 +62,7 @@ function create(context: ControllerContext): Controller {
     viewOf: (source) => engine.backends.view(source),
     vault,
   });
-  const isCurrent = currencyReader(api, namespaces, cluster.served);
-  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent, log });
+  const changes = new NamespaceChanges(context, rules);
   const watches = new AwaitedWatches();
   let hasConfigMaps = false;
   /** From the first mirror of a ConfigMap on. Without one, Keyferry needs no rights to ConfigMaps; without the rights, the mirrors report the refusal. */

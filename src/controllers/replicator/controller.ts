@@ -1,5 +1,4 @@
 /** The replicator controller: its parts, its watches, and what each of them wakes. */
-import { currencyReader } from '../../copy/cluster/watch/namespace-labels.ts';
 import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
@@ -50,16 +49,14 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
 }
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, clock, log } = context;
-  const { api, namespaces, served } = cluster;
+  const { engine, cluster, clock } = context;
   const { createWithLabels, resyncPeriodMs } = context.config.replicator;
   const rules = new ReplicatorRules(context.scope, {
     createWithLabels,
     observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
   });
   const { kinds, settings } = rules;
-  const isCurrent = currencyReader(api, namespaces, served);
-  const changes = new NamespaceChanges({ engine, clock, rules, namespaces, isCurrent, log });
+  const changes = new NamespaceChanges(context, rules);
   const reconciler = new ReplicatorReconciler(context, rules, changes.isOutdated);
   /** A changed object wakes its rule. */
   const objectChanged: OnObjectChange = (key, before, after, initial) => {

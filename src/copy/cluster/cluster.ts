@@ -23,6 +23,7 @@ import { kindOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
 import { KubeStore } from './objects/store.ts';
+import { NamespaceReads } from './watch/namespace-reads.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
 import type { TargetReconcilerOptions } from './write/target-actions.ts';
@@ -83,6 +84,9 @@ export class Cluster implements Backend {
   readonly queueing: TargetQueueing;
   readonly queues = [];
   readonly namespaces = new Namespaces();
+  readonly namespaceReads: NamespaceReads;
+  /** The only namespaces that are read and written; `undefined`: all. */
+  readonly served: ServedNamespaces | undefined;
   readonly reachability: Reachability;
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
@@ -100,6 +104,8 @@ export class Cluster implements Backend {
     const api = served?.selector === undefined ? options.api : fenced(options.api, (path) => served.refusal(path));
     this.api = api;
     this.name = api.cluster;
+    this.served = served;
+    this.namespaceReads = new NamespaceReads(api, this.namespaces, served);
     this.#options = { ...options, api };
     this.reachability = new Reachability({
       cluster: this.name,
@@ -124,11 +130,6 @@ export class Cluster implements Backend {
     };
   }
 
-  /** The only namespaces that are read and written; `undefined`: all. */
-  get served(): ServedNamespaces | undefined {
-    return this.#options.served;
-  }
-
   /** Targets of another cluster that turns out to be unreachable can be reconciled, too: they wait. */
   async ready(): Promise<void> {
     const listed = this.synced().then(() => this.reachability.listed());
@@ -151,7 +152,7 @@ export class Cluster implements Backend {
   }
 
   #openTargets(store: KubeStore): TargetReconciler {
-    const { api, engine, onWrite, clock, isHome, served } = this.#options;
+    const { engine, onWrite, clock, isHome, served } = this.#options;
     return new TargetReconciler({
       store,
       reachability: isHome ? undefined : this.reachability,
@@ -159,7 +160,7 @@ export class Cluster implements Backend {
       sources: engine.backends,
       hasNamespace: (name) => this.hasNamespace(name),
       isServed: (namespace) => served?.has(namespace) !== false,
-      orphanActionOf: orphanActions(api, engine.claims, served, engine.orphanActionOf),
+      orphanActionOf: orphanActions(this.namespaceReads, engine.claims, served, engine.orphanActionOf),
       onOutcome: (...change) => engine.outcomeChanged(...change),
       onWrite,
       now: () => clock.now(),
@@ -268,18 +269,15 @@ export class Cluster implements Backend {
   #openNamespaces(): void {
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
-    const { served } = this.#options;
+    const { served, namespaces } = this;
     const { selector } = served ?? {};
-    if (served === undefined || selector !== undefined) {
-      const { sink } = this.namespaces;
-      const target = { collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
-      this.watch(
-        selector === undefined ? target : { ...target, labelSelector: selector },
-        served?.sinkBefore(sink) ?? sink,
-      );
+    if (served !== undefined && selector === undefined) {
+      for (const name of served.names) namespaces.assume(name);
       return;
     }
-    for (const name of served.names) this.namespaces.assume(name);
+    const target = { collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
+    const selected = selector === undefined ? target : { ...target, labelSelector: selector };
+    this.watch(selected, served?.sinkBefore(namespaces.sink) ?? namespaces.sink);
   }
 
   /** Whether a namespace exists and is not being deleted. Without a watch of namespaces this is unknown, and the server decides at the write. */

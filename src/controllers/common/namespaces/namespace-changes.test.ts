@@ -28,20 +28,26 @@ class Scene {
   /** The next search fails. */
   fails = false;
   counts = 0;
-  readonly changes = new NamespaceChanges({
-    engine: {
-      slices: new Slices(this.clock),
-      enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
-      claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
+  readonly changes = new NamespaceChanges(
+    {
+      engine: {
+        slices: new Slices(this.clock),
+        enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
+        claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
+      },
+      cluster: {
+        namespaces: this.namespaces,
+        namespaceReads: {
+          isCurrent: async (namespace) => {
+            this.read.push(namespace);
+            return await Promise.resolve(namespace !== this.late);
+          },
+        },
+      },
+      clock: this.clock,
+      log: { error: (text, fields) => this.errors.push(`${text} ${JSON.stringify(fields)}`) },
     },
-    isCurrent: async (namespace) => {
-      this.read.push(namespace);
-      return await Promise.resolve(namespace !== this.late);
-    },
-    clock: this.clock,
-    namespaces: this.namespaces,
-    log: { error: (text, fields) => this.errors.push(`${text} ${JSON.stringify(fields)}`) },
-    rules: {
+    {
       rulesFor: (namespace, changed) => this.#rulesFor(namespace, changed),
       labelsOf: (rule) => (rule === 'test:home/selects' ? parseSelector('tier') : undefined),
       limits: {
@@ -50,7 +56,7 @@ class Scene {
         },
       },
     },
-  });
+  );
 
   *#rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
     this.searched.push([namespace, ...(changed === 'existence' ? [] : changed)].join(' '));

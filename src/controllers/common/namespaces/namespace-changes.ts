@@ -14,7 +14,7 @@
  * selects the served namespaces, it has waited before (`kube/watch/served-namespaces.ts`).
  */
 import type { Claims } from '../../../copy/book/claims.ts';
-import type { IsCurrent } from '../../../copy/cluster/watch/namespace-labels.ts';
+import type { NamespaceReads } from '../../../copy/cluster/watch/namespace-reads.ts';
 import type { NamespaceChange, OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
@@ -30,26 +30,32 @@ const BATCH_MS_EACH = 0.05;
 /** How long further changes of the same namespace wait, ms. */
 const FLIP_MS = 1000;
 
-export interface NamespaceChangesOptions {
+/** The part of a `ControllerContext` that is needed. */
+export interface NamespaceChangesContext {
   readonly engine: Pick<Engine, 'enqueueRule' | 'slices'> & { readonly claims: Pick<Claims, 'findingsOf'> };
-  readonly clock: Clock;
-  readonly rules: {
-    /** The rules that a change of a namespace concerns. */
-    readonly rulesFor: (namespace: string, changed: NamespaceChange) => Steps<Iterable<RuleKey>>;
-    /** The labels that a rule selects by. */
-    readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
-    /** They depend on the number of namespaces. */
-    readonly limits: { readonly recount: () => void };
+  readonly cluster: {
+    readonly namespaces: { readonly size: number };
+    readonly namespaceReads: Pick<NamespaceReads, 'isCurrent'>;
   };
-  readonly namespaces: { readonly size: number };
-  readonly isCurrent: IsCurrent;
+  readonly clock: Clock;
   readonly log: Pick<Log, 'error'>;
+}
+
+/** The part of a rule set that is needed. */
+export interface RulesInNamespaces {
+  /** The rules that a change of a namespace concerns. */
+  readonly rulesFor: (namespace: string, changed: NamespaceChange) => Steps<Iterable<RuleKey>>;
+  /** The labels that a rule selects by. */
+  readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
+  /** They depend on the number of namespaces. */
+  readonly limits: { readonly recount: () => void };
 }
 
 type Change = Parameters<OnNamespace>;
 
 export class NamespaceChanges {
-  readonly #options: NamespaceChangesOptions;
+  readonly #context: NamespaceChangesContext;
+  readonly #affected: RulesInNamespaces;
   readonly #namespaces: Change[] = [];
   readonly #rules = new Set<RuleKey>();
   /** The namespaces whose labels or consent changed lately: the next change, if there is one. Also a change whose search has failed. */
@@ -59,22 +65,23 @@ export class NamespaceChanges {
   #isSearching = false;
   #isStopped = false;
 
-  constructor(options: NamespaceChangesOptions) {
-    this.#options = options;
+  constructor(context: NamespaceChangesContext, rules: RulesInNamespaces) {
+    this.#context = context;
+    this.#affected = rules;
   }
 
   /**
    * Whether the rule may reach a namespace that it was not evaluated for as it is now.
    * @param namespace of a copy that the rule does not claim
-   * @throws the errors of `isCurrent`
+   * @throws the errors of `api.request`
    */
   readonly isOutdated = async (rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> => {
-    const { engine, rules, isCurrent } = this.#options;
+    const { engine, cluster } = this.#context;
     const { outOfReach } = engine.claims.findingsOf(rule);
     // The labels of its own namespace can forbid the rule to copy at all.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
-    const isByFacts = outOfReach !== undefined || rules.labelsOf?.(rule) !== undefined;
-    if (isByFacts && !(await isCurrent(decisive, signal))) return true;
+    const isByFacts = outOfReach !== undefined || this.#affected.labelsOf?.(rule) !== undefined;
+    if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
     return this.#isSearching || this.#rules.has(rule) || this.#flipping.get(decisive) !== undefined;
   };
 
@@ -102,7 +109,7 @@ export class NamespaceChanges {
   #delay(namespace: string, change?: Change): void {
     const before = this.#flipping.get(namespace);
     this.#flipping.set(namespace, change && before ? merged(before, change) : change);
-    this.#flipTimer ??= this.#options.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
+    this.#flipTimer ??= this.#context.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
   }
 
   #searchDelayed(): void {
@@ -113,7 +120,7 @@ export class NamespaceChanges {
   }
 
   async #search(): Promise<void> {
-    const { engine, log } = this.#options;
+    const { engine, log } = this.#context;
     this.#isSearching = true;
     for (let next = 0, change = this.#namespaces[0]; change !== undefined; change = this.#namespaces[(next += 1)]) {
       const [namespace] = change;
@@ -130,24 +137,24 @@ export class NamespaceChanges {
   }
 
   *#searchFor(...[name, , initial, changed]: Change): Steps<void> {
-    const { engine, rules } = this.#options;
-    const found = yield* rules.rulesFor(name, changed);
+    const { engine } = this.#context;
+    const found = yield* this.#affected.rulesFor(name, changed);
     if (this.#isStopped) return;
     for (const rule of found) {
       if (initial) engine.enqueueRule(rule, 'low');
       else this.#rules.add(rule);
     }
     if (this.#timer === undefined) this.#enqueue();
-    rules.limits.recount();
+    this.#affected.limits.recount();
   }
 
   #enqueue(): void {
     this.#timer = undefined;
     if (this.#rules.size === 0) return;
-    const { clock, namespaces } = this.#options;
-    const waitMs = Math.max(BATCH_MS.least, this.#rules.size * namespaces.size * BATCH_MS_EACH);
+    const { clock, cluster } = this.#context;
+    const waitMs = Math.max(BATCH_MS.least, this.#rules.size * cluster.namespaces.size * BATCH_MS_EACH);
     this.#timer = clock.setTimeout(() => this.#enqueue(), Math.min(waitMs, BATCH_MS.most), { unref: true });
-    for (const rule of this.#rules) this.#options.engine.enqueueRule(rule);
+    for (const rule of this.#rules) this.#context.engine.enqueueRule(rule);
     this.#rules.clear();
   }
 }

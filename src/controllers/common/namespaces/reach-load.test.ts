@@ -55,14 +55,8 @@ class Scene {
     };
     const log = { error: () => assert.fail('no search fails') };
     const isCurrent = async (): Promise<boolean> => await Promise.resolve(true);
-    const changes = new NamespaceChanges({
-      engine,
-      clock: this.clock,
-      rules,
-      namespaces: this.namespaces,
-      isCurrent,
-      log,
-    });
+    const cluster = { namespaces: this.namespaces, namespaceReads: { isCurrent } };
+    const changes = new NamespaceChanges({ engine, cluster, clock: this.clock, log }, rules);
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
     this.namespaces.onChange((...change) => changes.add(...change));
   }

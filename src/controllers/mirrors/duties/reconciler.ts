@@ -9,7 +9,6 @@
 import { isInvalid } from '../../../kube/errors.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import { labelReader, type LabelsKnown } from '../../../copy/cluster/watch/namespace-labels.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
@@ -46,7 +45,6 @@ export class MirrorReconciler implements RuleReconciler {
   readonly getLive: RuleReconciler['getLive'];
   readonly #context: ControllerContext;
   readonly #parts: MirrorReconcilerParts;
-  readonly #labelsKnown: LabelsKnown;
   readonly #client: RuleClient;
   readonly #statuses: RuleStatuses<StoredMirror, SecretMirrorStatus>;
   readonly #deletions: Deletions;
@@ -60,14 +58,13 @@ export class MirrorReconciler implements RuleReconciler {
     this.#parts = parts;
     this.rules = parts.rules;
     const { clock, config } = context;
-    const { api, namespaces } = context.cluster;
+    const { api } = context.cluster;
     const { mirrors: store, recordEvent } = parts;
     const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRROR, store }));
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
       parts.isOutdated,
     );
-    this.#labelsKnown = labelReader(api, namespaces);
     this.#statuses = new RuleStatuses({ client, store, isSame: sameStatus, recordEvent, now: () => clock.now() });
     this.#deletions = new Deletions(clock, config.deletionTimeoutMs);
   }
@@ -76,7 +73,7 @@ export class MirrorReconciler implements RuleReconciler {
     // The copies of a mirror are only known after the list of all copies.
     await this.#parts.watches.listed(signal);
     const labels = this.rules.labelsOf(rule);
-    if (labels !== undefined) await this.#labelsKnown(labels.keys, signal);
+    if (labels !== undefined) await this.#context.cluster.namespaceReads.labelsKnown(labels.keys, signal);
   }
 
   preparationOf(rule: RuleKey): Preparation | undefined {

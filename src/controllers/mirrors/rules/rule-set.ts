@@ -65,7 +65,7 @@ export class MirrorRules implements RuleSet {
     return spec;
   }
 
-  /** The mirrors that a change of a namespace concerns. @see NamespaceChangesOptions */
+  /** The mirrors that a change of a namespace concerns. @see RulesInNamespaces */
   rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
     const { reach } = this.#scope;
     return rulesSelecting(namespace, this.#selections(), reach.concernedBy(changed), reach.labelKeys.length > 0);

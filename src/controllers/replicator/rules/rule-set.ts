@@ -81,7 +81,7 @@ export class ReplicatorRules implements RuleSet {
     this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
   }
 
-  /** The rules that a change of a namespace concerns. @see NamespaceChangesOptions */
+  /** The rules that a change of a namespace concerns. @see RulesInNamespaces */
   rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
     const { reach } = this.#scope;
     return rulesSelecting(namespace, this.#selections, reach.concernedBy(changed), reach.labelKeys.length > 0);

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { currencyReader } from './namespace-labels.ts';
+import { NamespaceReads } from './namespace-reads.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from './namespaces.ts';
 
 type Texts = Record<string, string>;
@@ -131,10 +131,10 @@ test('after any history, the facts are those of the last state', () => {
 test('nothing is read of the namespaces of a list: there is no right to', async () => {
   const api: KubeApi = { cluster: 'c', request: refuse, stream: refuse };
   const signal = new AbortController().signal;
-  const isCurrent = currencyReader(api, new Namespaces(), new ServedNamespaces(['a']));
-  assert.equal(await isCurrent('a', signal), true);
-  const bySelector = currencyReader(api, new Namespaces(), new ServedNamespaces([], 'tier=a'));
-  await assert.rejects(bySelector('a', signal), /must not be asked/);
+  const reads = new NamespaceReads(api, new Namespaces(), new ServedNamespaces(['a']));
+  assert.equal(await reads.isCurrent('a', signal), true);
+  const bySelector = new NamespaceReads(api, new Namespaces(), new ServedNamespaces([], 'tier=a'));
+  await assert.rejects(bySelector.isCurrent('a', signal), /must not be asked/);
 });
 
 async function refuse(): Promise<never> {

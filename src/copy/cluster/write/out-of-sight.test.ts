@@ -9,6 +9,8 @@ import { ApiError } from '../../../kube/errors.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import type { Claims } from '../../book/claims.ts';
 import type { FactSource } from '../../plan/decide.ts';
+import { NamespaceReads } from '../watch/namespace-reads.ts';
+import { Namespaces } from '../watch/namespaces.ts';
 import { orphanActions } from './out-of-sight.ts';
 
 const call = { cluster: 'local', method: 'GET', path: '/' };
@@ -31,7 +33,7 @@ async function actionFor(
   };
   const api = { cluster: 'local', request } as unknown as KubeApi;
   const claims = { ruleSetOf: () => ({ orphanPolicy: () => 'delete' }) } as unknown as Claims;
-  const decide = orphanActions(api, claims, served, inSight);
+  const decide = orphanActions(new NamespaceReads(api, new Namespaces(), served), claims, served, inSight);
   return await decide(
     asKey('mirrors:team-a/x'),
     asKey('local:Secret/b/x'),

@@ -1,0 +1,66 @@
+/** Reads namespaces beside their watch: for labels that were not kept before, and before a copy is deleted because of labels. */
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import { listEach } from '../../../kube/list-each.ts';
+import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
+import type { Namespaces } from './namespaces.ts';
+
+const PATH = '/api/v1/namespaces';
+/** Time limit of a page of the list, ms. */
+const PAGE_TIMEOUT_MS = 60_000;
+
+/** One list at a time, and one read at a time of each namespace, for all rules of a cluster. All throw the errors of `api.request`. */
+export class NamespaceReads {
+  readonly #api: KubeApi;
+  readonly #namespaces: Namespaces;
+  readonly #served: Pick<ServedNamespaces, 'selector'> | undefined;
+  readonly #lists = new SingleFlight<void>();
+  readonly #reads = new SingleFlight<KubeObject | undefined>();
+
+  constructor(api: KubeApi, namespaces: Namespaces, served: Pick<ServedNamespaces, 'selector'> | undefined) {
+    this.#api = api;
+    this.#namespaces = namespaces;
+    this.#served = served;
+  }
+
+  /** Settles when the labels with these keys are known of all namespaces. */
+  async labelsKnown(keys: readonly string[], signal: AbortSignal): Promise<void> {
+    const namespaces = this.#namespaces;
+    namespaces.keep(keys);
+    // Twice at most: a list that began before `keep` does not bring these keys, and the next one does. A failure is thrown.
+    while (!namespaces.knows(keys)) {
+      await this.#lists.run('the labels of namespaces', (shared) => this.#relist(shared), signal);
+    }
+  }
+
+  /**
+   * Whether the server has no other labels and consent of a namespace than are known. The watch may be late. Of the namespaces of a list nothing
+   * is known, and there is no right to read them.
+   */
+  async isCurrent(name: string, signal: AbortSignal): Promise<boolean> {
+    if (this.#served !== undefined && this.#served.selector === undefined) return true;
+    const item = await this.#read(name, signal);
+    return item !== undefined && this.#namespaces.isKnown(item);
+  }
+
+  /** Whether a namespace exists on the server, also while it is being deleted. */
+  async exists(name: string, signal: AbortSignal): Promise<boolean> {
+    return (await this.#read(name, signal)) !== undefined;
+  }
+
+  async #relist(signal: AbortSignal): Promise<void> {
+    const options = { metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS, signal };
+    await this.#namespaces.relist(async (take) => await listEach(this.#api, PATH, take, options));
+  }
+
+  async #read(name: string, signal: AbortSignal): Promise<KubeObject | undefined> {
+    // A list, because there is no right to get a namespace.
+    const options = { fieldSelector: `metadata.name=${name}`, metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS };
+    const read = async (shared: AbortSignal): Promise<KubeObject | undefined> => {
+      const found: KubeObject[] = [];
+      await listEach(this.#api, PATH, (item) => void found.push(item), { ...options, signal: shared });
+      return found[0];
+    };
+    return await this.#reads.run(name, read, signal);
+  }
+}
