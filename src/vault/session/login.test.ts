@@ -10,7 +10,7 @@ const failed = (kind: VaultErrorKind): VaultError => new VaultError('x', { kind,
 describe('LoginBackoff', () => {
   it('LoginBackoff never causes a fifth refusal of an AppRole within 15 minutes', () => {
     for (const random of [0, 0.5, 0.999]) {
-      const backoff = new LoginBackoff({ random: () => random });
+      const backoff = new LoginBackoff(() => random);
       let now = 0;
       let row = 0;
       let last = -Infinity;
@@ -25,7 +25,7 @@ describe('LoginBackoff', () => {
   });
 
   it('LoginBackoff waits seconds to minutes after other failures', () => {
-    const backoff = new LoginBackoff({ random: () => 0.999 });
+    const backoff = new LoginBackoff(() => 0.999);
     const waits = (method: 'approle' | 'kubernetes', kind: VaultErrorKind): number[] =>
       Array.from({ length: 10 }, () => Math.round(backoff.next(method, failed(kind)) / 1_000));
     assert.deepEqual(waits('approle', 'connection'), [1, 2, 4, 5, 5, 5, 5, 5, 5, 5]);
@@ -34,7 +34,7 @@ describe('LoginBackoff', () => {
   });
 
   it('LoginBackoff starts over after a login', () => {
-    const backoff = new LoginBackoff({ random: () => 0 });
+    const backoff = new LoginBackoff(() => 0);
     const first = backoff.next('approle', failed('authFailed'));
     backoff.next('approle', failed('authFailed'));
     backoff.reset();

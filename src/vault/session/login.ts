@@ -111,13 +111,7 @@ export function tokenInvalid(cause: VaultError): VaultError {
   return cause.reworded(`the token is not valid (any more): ${cause.reason}`, { kind: 'tokenInvalid' });
 }
 
-export interface LoginBackoffOptions {
-  /** 0 ≤ r < 1. */
-  readonly random?: (() => number) | undefined;
-  /** Waits after the first, second, … refused AppRole login, ms; the last one repeats. */
-  readonly refusedDelaysMs?: readonly number[] | undefined;
-}
-
+/** Waits after the first, second, … refused AppRole login, ms; the last one repeats. */
 const REFUSED_DELAYS_MS = [30_000, 120_000, 480_000, 960_000];
 
 /**
@@ -129,15 +123,14 @@ const REFUSED_DELAYS_MS = [30_000, 120_000, 480_000, 960_000];
  * auth method, no such mount) the wait grows exponentially. A changed credential is another session, which starts fresh.
  */
 export class LoginBackoff {
-  readonly #delays: readonly number[];
   readonly #random: () => number;
   readonly #unanswered: Backoff;
   readonly #refused: Backoff;
   #refusals = 0;
 
-  constructor({ random = Math.random, refusedDelaysMs = REFUSED_DELAYS_MS }: LoginBackoffOptions) {
+  /** @param random 0 ≤ r < 1 */
+  constructor(random: () => number) {
     this.#random = random;
-    this.#delays = refusedDelaysMs;
     this.#unanswered = new Backoff({ baseMs: 1_000, maxMs: 5_000, random });
     this.#refused = new Backoff({ baseMs: 5_000, maxMs: 300_000, random });
   }
@@ -146,8 +139,7 @@ export class LoginBackoff {
   next(method: VaultIdentity['method'], error: VaultError): number {
     if (error.transient) return this.#unanswered.next(error.retryAfterMs);
     if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error.retryAfterMs);
-    const delay = this.#delays[Math.min(this.#refusals, this.#delays.length - 1)] ?? 0;
-    this.#refusals++;
+    const delay = REFUSED_DELAYS_MS[this.#refusals++] ?? REFUSED_DELAYS_MS.at(-1) ?? 0;
     // The jitter only adds: a shorter wait would allow a fifth refusal within the 15 minutes.
     return delay * (1 + 0.1 * this.#random());
   }

@@ -20,20 +20,14 @@ import type { VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel } from './identity.ts';
-import {
-  isConfigured,
-  lookUpConfiguredToken,
-  logIn,
-  type LoginContext,
-  tokenInvalid,
-  LoginBackoff,
-  type LoginBackoffOptions,
-} from './login.ts';
+import { isConfigured, lookUpConfiguredToken, logIn, type LoginContext, tokenInvalid, LoginBackoff } from './login.ts';
 import { RetiredTokens, type SessionObserver, type SessionToken, type TokenEvent } from './token.ts';
 import { TokenCheck } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
-export interface SessionOptions extends LoginContext, LoginBackoffOptions {
+export interface SessionOptions extends LoginContext {
+  /** 0 ≤ r < 1. */
+  readonly random?: (() => number) | undefined;
   /** Of the entries; `namespace` is that of the login. */
   readonly entryNamespace: string | undefined;
   readonly onEvent?: SessionObserver | undefined;
@@ -80,13 +74,14 @@ export class VaultSession implements VaultCaller {
   #unused = false;
 
   constructor(options: SessionOptions) {
+    const { random = Math.random } = options;
     this.#options = options;
-    this.#backoff = new LoginBackoff(options);
+    this.#backoff = new LoginBackoff(random);
     this.#check = new TokenCheck(options);
     this.#retired = new RetiredTokens(options, this.#emit);
     this.#keeper = new TokenKeeper({
       context: options,
-      random: options.random ?? Math.random,
+      random,
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
       onRefused: (token, error) => this.#isValid(token, error, undefined),

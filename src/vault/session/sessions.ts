@@ -19,8 +19,6 @@ export interface VaultSessionsOptions extends VaultClientOptions {
   readonly onEvent?: SessionObserver | undefined;
   /** How long a session without users stays logged in, ms. Default 60,000. */
   readonly lingerMs?: number | undefined;
-  /** Waits after refused AppRole logins, ms; see `LoginBackoff`. */
-  readonly refusedDelaysMs?: readonly number[] | undefined;
 }
 
 /** One user's hold on a session. */
