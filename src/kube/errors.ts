@@ -99,6 +99,20 @@ export class ApiError extends Error {
     this.detected = answer.detected ?? detect(status, answer);
     this.call = call;
   }
+
+  /** The same answer with other texts, and the causes detected in the server's own. The stack and the message of this error have the old texts. */
+  reworded(texts: Partial<Pick<ApiStatus, 'reason' | 'message' | 'causes'>>): ApiError {
+    const { reason, statusMessage: message, causes, retryAfterMs, isStatus, detected } = this;
+    return new ApiError(this.call, this.status, {
+      reason,
+      message,
+      causes,
+      retryAfterMs,
+      isStatus,
+      detected,
+      ...texts,
+    });
+  }
 }
 
 /** Fields whose immutability means that the object must be replaced to change. */

@@ -2,7 +2,7 @@
  * Removes values from the message of a refused write. Admission webhooks and policies receive the whole object, before and after the
  * write, and may quote a value of it.
  */
-import { ApiError, reasonOfStatus } from '../../../kube/errors.ts';
+import { type ApiError, reasonOfStatus } from '../../../kube/errors.ts';
 import { redact } from '../../../runtime/text/redact.ts';
 import { NotUtf8Error, type SecretBytes } from '../../../runtime/secret-bytes.ts';
 import type { Content } from '../../model/content.ts';
@@ -19,22 +19,15 @@ export function withoutDetails(error: ApiError): ApiError {
   return reworded(error, () => '[removed: it may quote a value]');
 }
 
-/** A new error, because the stack and the message of the old one have the text as well. */
-function reworded(
-  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs, detected }: ApiError,
-  reword: (text: string) => string,
-): ApiError {
-  return new ApiError(call, status, {
+function reworded(error: ApiError, reword: (text: string) => string): ApiError {
+  const { status, reason, statusMessage, causes } = error;
+  return error.reworded({
     // The usual reason follows from the status, so it says nothing about a value.
     reason: reason === reasonOfStatus(status) || reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
     causes: causes.map(({ field, message, ...rest }) => {
       return { ...rest, field: field && reword(field), message: message && reword(message) };
     }),
-    isStatus,
-    // Detected in the server's own texts, before anything was taken out of them.
-    detected,
-    retryAfterMs,
   });
 }
 

@@ -97,7 +97,9 @@ export class Replacements {
       request.storeResponse(meta);
     } catch (error) {
       this.#onWrite(target, 'create', false, undefined);
-      throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;
+      if (!(refused instanceof ApiError)) throw error;
+      const message = `${refused.statusMessage}; the old copy could not be created again: ${failureOf(error).message}`;
+      throw refused.reworded({ message });
     }
     this.forget(target);
     return true;
@@ -113,12 +115,4 @@ export class Replacements {
   forget(target: ObjectKey): void {
     this.#old.delete(target);
   }
-}
-
-function bothRefused(
-  { call, status, reason, statusMessage, causes, isStatus, detected }: ApiError,
-  old: string,
-): ApiError {
-  const message = `${statusMessage}; the old copy could not be created again: ${old}`;
-  return new ApiError(call, status, { reason, message, causes, isStatus, detected });
 }
