@@ -156,9 +156,9 @@ export class CallGate {
     return new Promise<void>((resolve, reject) => {
       const waiter: Waiter = { limit, enter: resolve };
       limit.stage = this.#stage();
-      limit.signal.onabort = () => {
+      limit.onOver = (reason) => {
         line.delete(waiter);
-        reject(limit.signal.reason);
+        reject(reason);
       };
       line.add(waiter);
       this.#refuseIfTooLate(waiter);
@@ -196,6 +196,6 @@ export class CallGate {
 
 function admit(line: Set<Waiter>, waiter: Waiter): void {
   line.delete(waiter);
-  waiter.limit.signal.onabort = null;
+  waiter.limit.onOver = undefined;
   waiter.enter();
 }

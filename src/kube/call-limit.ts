@@ -2,7 +2,7 @@
  * The limits of a call: its time limit, its caller's signal, the client being closed. Each of them aborts its `signal`.
  *
  * One object, one timer and at most one listener on the caller's signal serve all stages of a call (waiting for a slot, credentials,
- * connecting, reading). The current stage sets `signal.onabort`, which ends it. Dispose a limit: the caller's signal may live for weeks.
+ * connecting, reading). The current stage sets `onOver`, which ends it. Dispose a limit: the caller's signal may live for weeks.
  */
 import { type Clock, type Timer } from '../runtime/clock.ts';
 import { type CallContext, ConnectionError } from './errors.ts';
@@ -31,11 +31,17 @@ export class CallLimit extends AbortController implements Disposable {
     caller?.addEventListener('abort', this.#follow);
   }
 
+  /** Called once, with the error that the call fails with. `undefined`: nothing has to be ended. */
+  set onOver(end: ((reason: unknown) => void) | undefined) {
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a stage replaces that of the one before
+    this.signal.onabort = end === undefined ? null : () => end(this.signal.reason);
+  }
+
   /** Waits for work that is shared with other calls. An end of this call does not end the work. */
   wait<T>(stage: string, promise: Promise<T>): Promise<T> {
     this.stage = stage;
     return new Promise<T>((resolve, reject) => {
-      this.signal.onabort = () => reject(this.signal.reason);
+      this.onOver = reject;
       promise.then(resolve, reject);
     });
   }

@@ -43,7 +43,7 @@ export function openStream(
   }
   limit.stopClock();
   limit.stage = 'reading the stream';
-  limit.signal.onabort = () => incoming.destroy();
+  limit.onOver = () => incoming.destroy();
   incoming.once('close', () => {
     limit[Symbol.dispose]();
     onEnd();

@@ -151,7 +151,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 
   #end(limit: CallLimit): void {
-    limit.signal.onabort = null;
+    limit.onOver = undefined;
     limit[Symbol.dispose]();
     this.#open.delete(limit);
     if (this.#open.size === 0) this.#drained?.resolve();
@@ -252,7 +252,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
           this.#streamEnds.add(end);
         }
         limit.stage = 'connecting or waiting for the answer';
-        limit.signal.onabort = () => abort(limit.signal.reason);
+        limit.onOver = abort;
         const answered = await answer;
         ({ status } = answered);
         return answered;

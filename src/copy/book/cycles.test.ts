@@ -90,7 +90,7 @@ class World {
 
 /** By the definition: a claim is in a cycle if there is a path from its target to its source. Cycles of `fill` claims alone do not count. */
 function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claimed> {
-  const claims = [...rules].flatMap((rule) => [...world.book.of(rule)]);
+  const claims = [...rules].flatMap((rule) => Array.from(world.book.of(rule)));
   const edges = claims.filter((one) => targetKeyOfSource(one.claim) !== undefined && !world.stopped.has(nameOf(one)));
   const reach = (from: ResourceKey): Set<ResourceKey> => {
     const reached = new Set([from]);

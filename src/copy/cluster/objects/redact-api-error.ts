@@ -25,8 +25,8 @@ function reworded(error: ApiError, reword: (text: string) => string): ApiError {
     // The usual reason follows from the status, so it says nothing about a value.
     reason: reason === reasonOfStatus(status) || reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
-    causes: causes.map(({ field, message, ...rest }) => {
-      return { ...rest, field: field && reword(field), message: message && reword(message) };
+    causes: causes.map(({ reason: why, field, message }) => {
+      return { reason: why, field: field && reword(field), message: message && reword(message) };
     }),
   });
 }
