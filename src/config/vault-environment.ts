@@ -13,47 +13,32 @@ import type { ProcessInfo } from './flags/flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { parseCount, parseDuration } from './flags/values.ts';
 
-export interface VaultEnvironment {
-  /** `VAULT_ADDR` */
-  readonly address: string | undefined;
-  /** `VAULT_TOKEN` */
-  readonly token: SecretBytes | undefined;
-  /** The file in which `vault login` puts a token. */
-  readonly tokenFile: string | undefined;
-  /** PEM. */
-  readonly caBundle: string | undefined;
-  readonly insecureSkipVerify: boolean;
-  readonly tlsServerName: string | undefined;
-  readonly namespace: string | undefined;
-  readonly client: VaultClientCertificate | undefined;
-  /** How often a call that is safe to repeat is retried after a transient failure. */
-  readonly maxRetries: number;
-  /** URL of an HTTP proxy. */
-  readonly proxy: string | undefined;
-  readonly timeoutMs: number | undefined;
-}
+/** Their values. What is not set is `undefined`. */
+export type VaultEnvironment = Readonly<ReturnType<typeof vaultEnvironment>>;
 
+/** PEM. */
 export interface VaultClientCertificate {
-  /** PEM. */
   readonly certificate: string;
-  /** PEM. */
   readonly key: SecretBytes;
 }
 
 /** Reads the variables and the files they refer to. @throws UsageError naming the variable */
-export function vaultEnvironment(env: ProcessInfo['env']): VaultEnvironment {
+export function vaultEnvironment(env: ProcessInfo['env']) {
   const { HOME: home } = env;
   return {
     address: env['VAULT_ADDR'] || undefined,
     token: read(env, 'VAULT_TOKEN', (text) => SecretBytes.fromUtf8(text)),
+    /** The file in which `vault login` puts a token. */
     tokenFile: home ? path.join(home, '.vault-token') : undefined,
+    /** PEM. */
     caBundle: caBundle(env),
     insecureSkipVerify: read(env, 'VAULT_SKIP_VERIFY', parseBool) ?? false,
     tlsServerName: env['VAULT_TLS_SERVER_NAME'] || undefined,
     namespace: read(env, 'VAULT_NAMESPACE', parseNamespace),
     client: clientCertificate(env),
+    /** How often a call that is safe to repeat is retried after a transient failure. */
     maxRetries: read(env, 'VAULT_MAX_RETRIES', (text) => parseCount(text, 0, 100)) ?? 0,
-    // VAULT_PROXY_ADDR takes precedence, as in Vault's client.
+    /** URL of an HTTP proxy. VAULT_PROXY_ADDR takes precedence, as in Vault's client. */
     proxy: read(env, 'VAULT_PROXY_ADDR', parseProxy) ?? read(env, 'VAULT_HTTP_PROXY', parseProxy),
     timeoutMs: read(env, 'VAULT_CLIENT_TIMEOUT', parseTimeout),
   };
@@ -128,4 +113,4 @@ function parseTimeout(text: string): number {
   return ms;
 }
 
-export const NO_VAULT_ENVIRONMENT: VaultEnvironment = vaultEnvironment({});
+export const NO_VAULT_ENVIRONMENT = vaultEnvironment({});
