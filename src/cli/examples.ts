@@ -1,6 +1,44 @@
-/** The examples in the help of each command. */
-
-export const PROGRAM_EXAMPLES = ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'];
+/** The examples in the help of each command; those that run controllers have their own. */
+export const EXAMPLES = {
+  keyferry: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
+  crds: ['keyferry crds | kubectl apply --server-side -f -'],
+  status: [
+    'keyferry status',
+    'keyferry status --failed',
+    'keyferry status -w --failed',
+    'keyferry status -n default -o wide',
+    'keyferry status -A -o yaml',
+    "keyferry status -o json | jq '.rules[].failing[]'",
+  ],
+  plan: [
+    'keyferry plan mirror.yaml',
+    'keyferry plan --all mirror.yaml',
+    'keyferry plan -f secret.yaml -f mirror.yaml',
+    'keyferry plan -R manifests/',
+    'kustomize build . | keyferry plan -',
+    'keyferry plan mirror.yaml -o json',
+  ],
+  explain: [
+    'keyferry explain secret team-a/mysecret',
+    'keyferry explain secret mysecret -n team-a',
+    'keyferry explain secretmirror default/mysecret-mirror',
+    'keyferry explain externalsecret default/app -o yaml',
+  ],
+  migrate: [
+    'keyferry migrate',
+    'keyferry migrate --from reflector',
+    'keyferry migrate --from reflector --apply',
+    'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
+    'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
+  ],
+  version: ['keyferry version', 'keyferry version -o json'],
+  completion: [
+    'source <(keyferry completion bash)',
+    'keyferry completion zsh > "${fpath[1]}/_keyferry"',
+    'keyferry completion fish > ~/.config/fish/completions/keyferry.fish',
+  ],
+  demo: ['keyferry demo --only mirrors,vault', 'keyferry demo --once --kubeconfig ~/.kube/config'],
+} as const;
 
 /** The flags of every command that reads a cluster, to be added to its first example. */
 export const READING_EXAMPLES = [
@@ -12,43 +50,4 @@ export const READING_EXAMPLES = [
   '--replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   '--syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   '--kubeconfig ~/.kube/prod --context admin@prod',
-];
-
-export const STATUS_EXAMPLES = [
-  'keyferry status',
-  'keyferry status --failed',
-  'keyferry status -w --failed',
-  'keyferry status -n default -o wide',
-  'keyferry status -A -o yaml',
-  "keyferry status -o json | jq '.rules[].failing[]'",
-];
-
-export const PLAN_EXAMPLES = [
-  'keyferry plan mirror.yaml',
-  'keyferry plan --all mirror.yaml',
-  'keyferry plan -f secret.yaml -f mirror.yaml',
-  'keyferry plan -R manifests/',
-  'kustomize build . | keyferry plan -',
-  'keyferry plan mirror.yaml -o json',
-];
-
-export const EXPLAIN_EXAMPLES = [
-  'keyferry explain secret team-a/mysecret',
-  'keyferry explain secret mysecret -n team-a',
-  'keyferry explain secretmirror default/mysecret-mirror',
-  'keyferry explain externalsecret default/app -o yaml',
-];
-
-export const MIGRATE_EXAMPLES = [
-  'keyferry migrate',
-  'keyferry migrate --from reflector',
-  'keyferry migrate --from reflector --apply',
-  'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
-  'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
-];
-
-export const COMPLETION_EXAMPLES = [
-  'source <(keyferry completion bash)',
-  'keyferry completion zsh > "${fpath[1]}/_keyferry"',
-  'keyferry completion fish > ~/.config/fish/completions/keyferry.fish',
 ];

@@ -18,15 +18,7 @@ import { UsageError } from '../config/usage-error.ts';
 import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
 import { completionsOf, SCRIPTS, type Shell, SHELLS } from './completion.ts';
 import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
-import {
-  COMPLETION_EXAMPLES,
-  EXPLAIN_EXAMPLES,
-  MIGRATE_EXAMPLES,
-  PLAN_EXAMPLES,
-  PROGRAM_EXAMPLES,
-  READING_EXAMPLES,
-  STATUS_EXAMPLES,
-} from './examples.ts';
+import { EXAMPLES, READING_EXAMPLES } from './examples.ts';
 import { versionText } from './version-report.ts';
 
 declare module 'commander' {
@@ -87,7 +79,7 @@ function buildProgram(context: ProgramContext): Command {
   describe(
     program,
     'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
-    PROGRAM_EXAMPLES,
+    EXAMPLES.keyferry,
   ).addHelpText(
     'after',
     '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision.',
@@ -143,10 +135,8 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     stdout(text);
     await finish(Promise.resolve(EXIT_DONE));
   };
-  command(program, 'crds', 'print all CustomResourceDefinitions as YAML', [
-    'keyferry crds | kubectl apply --server-side -f -',
-  ]).action(() => finish(actions.crds()));
-  readingCommand(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES, [
+  command(program, 'crds', 'print all CustomResourceDefinitions as YAML').action(() => finish(actions.crds()));
+  readingCommand(program, 'status', 'show what is copied, what is not copied, and why', [
     'table',
     'wide',
     'json',
@@ -164,7 +154,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
       const place = allNamespaces === true ? undefined : namespace;
       return finish(actions.status({ ...options, ...lease, config: settings(flags), namespace: place }));
     });
-  readingCommand(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)
+  readingCommand(program, 'plan', 'show what manifests would change, without applying them')
     .usage('[options] <files...>')
     .argument('[files...]', 'manifests or folders of manifests; - for standard input')
     .option(
@@ -184,7 +174,6 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     program,
     'explain',
     'show why an object exists, whose it is and when it was written, or why it does not exist',
-    EXPLAIN_EXAMPLES,
   )
     .usage('[options] <kind> <place>')
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
@@ -198,12 +187,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
       const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
       return finish(actions.explain({ ...options, config: settings(flags), kind, place }));
     });
-  readingCommand(
-    program,
-    'migrate',
-    'show what the objects of other copiers need, so that Keyferry takes them over',
-    MIGRATE_EXAMPLES,
-  )
+  readingCommand(program, 'migrate', 'show what the objects of other copiers need, so that Keyferry takes them over')
     .addOption(
       new Option('--from <program>', 'only the objects of this program (default: of all)').choices(MIGRATED_PROGRAMS),
     )
@@ -220,13 +204,10 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
       if (deleteLeftovers && !apply) throw new UsageError('--delete-leftovers needs --apply');
       return finish(actions.migrate({ ...options, config: readingConfig(flags), from }));
     });
-  withOutput(
-    command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
-      'keyferry version',
-      'keyferry version -o json',
-    ]),
-  ).action(({ output }: Pick<PlanOptions, 'output'>) => print(versionText(build, output)));
-  command(program, 'completion', 'print a script that completes command lines in a shell', COMPLETION_EXAMPLES)
+  withOutput(command(program, 'version', 'print version and commit of Keyferry, and the version of Node')).action(
+    ({ output }: Pick<PlanOptions, 'output'>) => print(versionText(build, output)),
+  );
+  command(program, 'completion', 'print a script that completes command lines in a shell')
     .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
     .action((shell: Shell) => print(SCRIPTS[shell]));
   const complete = new UnparsedCommand('__complete');
@@ -235,10 +216,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     { hidden: true },
   );
   withCluster(
-    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
-      'keyferry demo --only mirrors,vault',
-      'keyferry demo --once --kubeconfig ~/.kube/config',
-    ]),
+    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster'),
     'use this cluster (default: local servers that the demo starts)',
   )
     .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
@@ -276,16 +254,9 @@ class ReadingOption extends Option {
 }
 
 /** A command that evaluates rules as the operator does. */
-function readingCommand(
-  program: Command,
-  name: string,
-  summary: string,
-  examples: readonly string[],
-  formats?: readonly string[],
-): Command {
-  const [first = ''] = examples;
-  const all = [...examples, ...READING_EXAMPLES.map((flags) => `${first} ${flags}`)];
-  const target = withOutput(withCluster(command(program, name, summary, all)), formats);
+function readingCommand(program: Command, name: Name, summary: string, formats?: readonly string[]): Command {
+  const more = READING_EXAMPLES.map((flags) => `${EXAMPLES[name][0]} ${flags}`);
+  const target = withOutput(withCluster(command(program, name, summary, more)), formats);
   for (const flag of flagsOf(readingFlags)) target.addOption(new ReadingOption(flag));
   return target;
 }
@@ -303,8 +274,10 @@ function withCluster(
     .option('--context <name>', 'context of the kubeconfig (default: its current context)');
 }
 
-function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {
-  return describe(program.command(name), summary, examples);
+type Name = keyof typeof EXAMPLES;
+
+function command(program: Command, name: Name, summary: string, moreExamples: readonly string[] = []): Command {
+  return describe(program.command(name), summary, [...EXAMPLES[name], ...moreExamples]);
 }
 
 /** Adds the description, and examples in the help. */
