@@ -3,16 +3,10 @@
  * they come, until the signal is aborted.
  */
 import { stringify } from 'yaml';
-import { Contents } from '../controllers/common/snapshot/contents.ts';
+import type { Contents } from '../controllers/common/snapshot/contents.ts';
 import { type Lister, listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { EXIT_DONE, type StatusOptions } from './actions.ts';
-import {
-  type CommandContext,
-  type CommandResult,
-  readSnapshot,
-  requireSomeCoverage,
-  ruleCollections,
-} from './output/reading.ts';
+import { type CommandContext, type CommandResult, readSnapshot, requireSomeCoverage } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import { type StatusFindings, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
 import { leadersOf } from './status/leaders.ts';
@@ -27,15 +21,15 @@ import { changesBetween } from './status/changes.ts';
  * @throws the errors of `api.request`
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
-  const { api, cluster, paint, progress, signal } = context;
+  const { api, cluster, paint, progress } = context;
   const { config, namespace, lease } = options;
-  const kinds = (await ruleCollections()).flatMap(({ content }) => content ?? []);
-  // For all reports of --watch: content that did not change is not read again.
-  const contents = new Contents(api, signal, new Map(), kinds);
+  // Of the report before, with --watch: content that did not change is not read again.
+  let contents: Contents | undefined;
   const report = async (lister: Lister): Promise<StatusFindings> => {
     // Somebody waits for the first report only: later ones show no progress.
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
+    contents = snapshot.contents;
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
     // Who asks for one namespace may have rights in that alone.
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };

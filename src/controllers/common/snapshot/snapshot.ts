@@ -34,7 +34,7 @@ export interface SnapshotOptions {
   /** Default: lists of the API server. */
   readonly lister?: Lister;
   /** What earlier snapshots have read. */
-  readonly contents?: Contents;
+  readonly contents?: Contents | undefined;
   /** As the operator is configured. */
   readonly config: ReadingConfig;
   /** In the order in which their marks are read. */
@@ -55,6 +55,7 @@ export class Snapshot {
   /** By the name of the controller in rule keys, or in reports where its rules have no claims. */
   readonly readers: ReadonlyMap<string, RuleReader>;
   readonly claims: Claims;
+  readonly contents: Contents;
   readonly #source: FactSource;
   readonly #reader: TargetReader;
   readonly #signal: AbortSignal;
@@ -66,9 +67,10 @@ export class Snapshot {
     inventory: Inventory,
     readers: readonly RuleReader[],
     outdated: Set<RuleKey>,
+    reach: Reach,
   ) {
     this.inventory = inventory;
-    this.#reach = reachOf(options.config.limits);
+    this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
     const claims: Claims = new Claims({
@@ -77,9 +79,11 @@ export class Snapshot {
     });
     this.claims = claims;
     for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
-    const { source, reader } = factsFrom(inventory, claims, options);
-    this.#source = source;
-    this.#reader = reader;
+    const { api, changes, controllers, now, signal } = options;
+    const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
+    this.contents = options.contents ?? new Contents(api, signal, changes, kinds);
+    this.contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
+    [this.#source, this.#reader] = factsFrom(inventory, claims, this.contents, now);
     for (const [key, observed] of inventory.objects) claims.objectChanged(key, undefined, observed);
     for (const reader of readers) for (const rule of reader.rules?.() ?? []) outdated.add(rule);
     this.rules = this.#evaluate(outdated);
@@ -94,17 +98,18 @@ export class Snapshot {
     const { namespaces, namespaceSelector } = options.config;
     const inventory = new Inventory(namespace, ServedNamespaces.of(namespaces, namespaceSelector));
     const outdated = new Set<RuleKey>();
+    const reach = reachOf(options.config.limits);
     const scope = {
       cluster: api.cluster,
       config: options.config,
       namespaces: inventory.namespaces,
       served: inventory.served,
-      reach: reachOf(options.config.limits),
+      reach,
       onLimitChange: (rule: RuleKey) => outdated.add(rule),
     };
     const readers = controllers.map((Reader) => new Reader({ inventory, scope }));
     await inventory.list(api.cluster, lister, changes, signal);
-    return new Snapshot(options, inventory, readers, outdated);
+    return new Snapshot(options, inventory, readers, outdated, reach);
   }
 
   /** The title of a rule, even if it does not exist: `SecretMirror default/mysecret-mirror`. */
@@ -208,14 +213,7 @@ export class Snapshot {
   }
 }
 
-function factsFrom(
-  inventory: Inventory,
-  claims: Claims,
-  { api, changes, contents: kept, controllers, now, signal }: SnapshotOptions,
-): { readonly source: FactSource; readonly reader: TargetReader } {
-  const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
-  const contents = kept ?? new Contents(api, signal, changes, kinds);
-  contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
+function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now: number): [FactSource, TargetReader] {
   const reader: TargetReader = {
     state: (target) => {
       const observed = inventory.objects.get(target);
@@ -251,7 +249,7 @@ function factsFrom(
     },
     now: () => now,
   };
-  return { source, reader };
+  return [source, reader];
 }
 
 /** Whether the rule would be listed if it existed. Where its own kind cannot be listed, its reader reports no orphans. */
