@@ -53,24 +53,13 @@ function withCommand(startedAs: readonly string[], argv: readonly string[]): rea
 }
 
 /**
- * A program that Keyferry replaces. Its containers start it by name (`command: [/manager]`) or with flags alone, never with
- * a subcommand of ours.
+ * The programs that Keyferry replaces. Their containers start them by name (`command: [/manager]`) or with flags alone, never with a
+ * subcommand of ours.
  */
-interface Original {
-  /** The command of Keyferry that replaces the program. */
-  readonly command: string;
-  /** From the Dockerfile of ktsstudio/mirrors, olli-ai/k8s-replicator, kubermatic/kubelb or the Bash controller. */
-  readonly binary: string;
-  /** The names of its own flags. */
-  readonly flags: ReadonlySet<string>;
-  /** The names of all flags of the command. */
-  readonly all: ReadonlySet<string>;
-}
-
-const ORIGINALS: readonly Original[] = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
+const ORIGINALS = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
   if (original === undefined) return [];
-  const all = new Set(flags.map((flag) => flag.name));
-  return [{ command: name, binary: original.binary, flags: new Set(original.flags), all }];
+  const own: ReadonlySet<string> = new Set(original.flags);
+  return [{ command: name, binary: original.binary, own, all: new Set(flags.map((flag) => flag.name)) }];
 });
 
 /**
@@ -82,11 +71,12 @@ function commandOfFlags(argv: readonly string[]): string | undefined {
   const names = flagNames(argv);
   const [first] = names;
   if (first === undefined || first !== flagName(argv[0] ?? '')) return undefined;
-  if (!ORIGINALS.some(({ flags }) => flags.has(first))) return undefined;
+  if (!ORIGINALS.some(({ own }) => own.has(first))) return undefined;
   // Flags that only Keyferry's command has count, too. Between equal commands the flags of the original decide.
-  const rankOf = ({ flags, all }: Original): number => count(names, all) * (names.length + 1) + count(names, flags);
-  const best = Math.max(...ORIGINALS.map(rankOf));
-  const [found, ...others] = ORIGINALS.filter((one) => rankOf(one) === best).map(({ command }) => command);
+  const count = (known: ReadonlySet<string>): number => names.filter((name) => known.has(name)).length;
+  const ranks = ORIGINALS.map(({ all, own }) => count(all) * (names.length + 1) + count(own));
+  const best = Math.max(...ranks);
+  const [found, ...others] = ORIGINALS.filter((_, index) => ranks[index] === best).map(({ command }) => command);
   if (found === undefined || others.length === 0) return found;
   throw new UsageError(
     `these flags fit several commands: put the name of the command before them, one of ${[found, ...others].join(', ')}`,
@@ -101,8 +91,4 @@ function flagNames(argv: readonly string[]): string[] {
 
 function flagName(argument: string): string | undefined {
   return /^--?([^-=][^=]*)/.exec(argument)?.[1];
-}
-
-function count(names: readonly string[], known: ReadonlySet<string>): number {
-  return names.filter((name) => known.has(name)).length;
 }
