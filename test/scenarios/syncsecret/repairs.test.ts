@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
@@ -10,9 +11,25 @@ import type { Chain } from './support.ts';
 import { ALL_TRAVEL, essence, pathOf, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open()));
-afterEach(async () => await scene.clear());
+let tenant: Tenant;
+/** Both go on from test to test. */
+let ccm: Keyferry;
+let manager: Keyferry;
+before(async () => {
+  scene = await SyncSecretScene.open();
+  ({ tenant, ccm, manager } = await scene.running(ALL_TRAVEL));
+});
+afterEach(async () => {
+  await scene.clear(ccm, manager);
+  await Promise.all([restart('ccm'), restart('manager')]);
+});
 after(async () => await scene.close());
+
+/** Starts a program again, if a test has ended it. */
+async function restart(program: 'ccm' | 'manager'): Promise<void> {
+  if (program === 'ccm' && !ccm.running) ccm = await scene.ccm(tenant, ALL_TRAVEL);
+  if (program === 'manager' && !manager.running) manager = await scene.manager(ALL_TRAVEL);
+}
 
 /** All repairs together, ms on an idle machine. Retries after failures would take longer. */
 const REPAIRED_MS = 10_000;
@@ -93,7 +110,7 @@ interface Case {
 }
 
 /** A SyncSecret for each edit, with its copy and Secret. */
-async function prepare(tenant: Tenant, namespace: string, edits: Edits): Promise<Case[]> {
+async function prepare(namespace: string, edits: Edits): Promise<Case[]> {
   await scene.namespaces(namespace);
   const objects = await Promise.all(
     Object.keys(edits).map(async (_, index) => await scene.create(namespace, `n${index}`, VALUES, { metadata })),
@@ -109,7 +126,7 @@ async function prepare(tenant: Tenant, namespace: string, edits: Edits): Promise
 }
 
 /** Waits until copy and Secret of each SyncSecret are as before. */
-async function restored(tenant: Tenant, cases: readonly Case[]): Promise<void> {
+async function restored(cases: readonly Case[]): Promise<void> {
   for (const { title, object, chain } of cases) {
     const wanted = { copy: essence(chain.copy), secret: essence(chain.secret) };
     let seen: Json;
@@ -131,30 +148,27 @@ for (const [hop, edits] of Object.entries(hops)) {
 
   describe(`a ${hop} that another client changes`, () => {
     it(`a ${hop} that another client changes is restored at once`, async () => {
-      const { tenant } = await scene.running(ALL_TRAVEL);
-      const cases = await prepare(tenant, `live-${hop.toLowerCase()}`, edits);
+      const cases = await prepare(`live-${hop.toLowerCase()}`, edits);
       await within(REPAIRED_MS, 'the repairs', async () => {
         await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-        await restored(tenant, cases);
+        await restored(cases);
       });
     });
 
     it(`a ${hop} that another client changes is restored after the next start, if the change was made in between`, async () => {
-      const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
-      const cases = await prepare(tenant, `later-${hop.toLowerCase()}`, edits);
+      const cases = await prepare(`later-${hop.toLowerCase()}`, edits);
       await Promise.all([ccm.kill9(), manager.kill9()]);
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-      await Promise.all([scene.ccm(tenant, ALL_TRAVEL), scene.manager(ALL_TRAVEL)]);
-      await restored(tenant, cases);
+      await Promise.all([restart('ccm'), restart('manager')]);
+      await restored(cases);
     });
 
     it(`a ${hop} that another client changes is restored after the next start of that program alone`, async () => {
-      const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
-      const cases = await prepare(tenant, `alone-${hop.toLowerCase()}`, edits);
+      const cases = await prepare(`alone-${hop.toLowerCase()}`, edits);
       await (hop === 'Secret' ? manager : ccm).kill9();
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-      await (hop === 'Secret' ? scene.manager(ALL_TRAVEL) : scene.ccm(tenant, ALL_TRAVEL));
-      await restored(tenant, cases);
+      await restart(hop === 'Secret' ? 'manager' : 'ccm');
+      await restored(cases);
     });
   });
 }
@@ -163,7 +177,6 @@ describe('a deletion that a foreign finalizer holds', () => {
   const hold = { metadata: { finalizers: [FOREIGN] } };
 
   it('a deletion that a foreign finalizer holds of a Secret: it is made again as soon as the finalizer goes, and the status says what is waited for', async () => {
-    const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.managementApi.patch(pathOf(secret), hold);
@@ -180,7 +193,6 @@ describe('a deletion that a foreign finalizer holds', () => {
   });
 
   it('a deletion that a foreign finalizer holds of a copy: it is made again as soon as the finalizer goes, with a new Secret', async () => {
-    const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const finalizers = [...copy.metadata.finalizers, FOREIGN];
@@ -200,7 +212,6 @@ describe('a deletion that a foreign finalizer holds', () => {
 
 describe('a tenant’s SyncSecret', () => {
   it('a tenant’s SyncSecret gets its finalizer and its annotation back', async () => {
-    const { tenant } = await scene.running();
     const object = await scene.create('default', 'mine', VALUES);
     await scene.arrived(tenant, object, VALUES);
     const settled = await scene.phase(object, 'Synced');
@@ -218,7 +229,6 @@ describe('a tenant’s SyncSecret', () => {
   });
 
   it('a tenant’s SyncSecret that gets the origin labels of another object has no copy, until they are removed', async () => {
-    const { tenant } = await scene.running();
     const object = await scene.create('default', 'mine', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const labels = { 'kubelb.k8c.io/origin-name': 'other', 'kubelb.k8c.io/origin-ns': 'default' };
