@@ -153,7 +153,7 @@ const WAIT: DesiredState = {
 };
 
 /** The desired state of the targets of a rule that is not prepared: unchanged, until its finalizer is on the server. */
-const UNPREPARED: Shape = { id: 'unprepared', desiredState: () => WAIT, heldVersion: () => undefined };
+export const UNPREPARED: Shape = { id: 'unprepared', desiredState: () => WAIT, heldVersion: () => undefined };
 
 function unprepared(claims: readonly Claimed[]): Claimed[] {
   const changed = new Map<Claim, Claim>();

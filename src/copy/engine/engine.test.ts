@@ -612,6 +612,68 @@ test('rules are prepared in turns between namespaces, and one namespace does not
   }
 });
 
+test('rules that copy themselves are prepared while few of their targets were not tried; a target that hangs holds up no other namespace, and one that fails none', async () => {
+  const prepared = new Set<string>();
+  const rules = unpreparedRules(async (rule) => {
+    await Promise.resolve();
+    prepared.add(rule);
+    engine.enqueueRule(rule);
+  }, prepared);
+  const reconciler: WholeReconciler = {
+    ...rules,
+    *evaluate(rule, view) {
+      const evaluation = yield* rules.evaluate(rule, view);
+      if (evaluation === undefined) return undefined;
+      const claims = evaluation.claims.map(({ target, claim }) => ({
+        target,
+        claim: { ...claim, isRuleSource: true } as const,
+      }));
+      return { ...evaluation, claims };
+    },
+  };
+  const gates = new Map<string, PromiseWithResolvers<undefined>>();
+  const backend = stubBackend('c', undefined, 'rule');
+  const targets = { ...backend.targetsOf(TARGET) };
+  const engine = new Engine({ onError: () => undefined });
+  engine.backends.add({
+    ...backend,
+    queueing: { ...backend.queueing, concurrency: 4 },
+    targetsOf: () => ({
+      ...targets,
+      reconcile: async (target) => {
+        if (engine.book.on(target)[0]?.claim.shape.id === 'unprepared') return undefined;
+        const gate = Promise.withResolvers<undefined>();
+        gates.set(target, gate);
+        return await gate.promise;
+      },
+    }),
+  });
+  engine.addReconciler(reconcilerOf(reconciler));
+  for (let index = 0; index < 100; index += 1) engine.enqueueRule(asKey(`rules:a/${index}`));
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => prepared.size >= 8, { message: 'the first rules to be prepared' });
+    for (let turn = 0; turn < 50; turn += 1) await setImmediate();
+    assert.ok(prepared.size <= 16, `${prepared.size} of 100 were prepared while their targets hang`);
+    engine.enqueueRule(asKey('rules:b/100'));
+    await waitFor(() => prepared.has('rules:b/100'), { message: 'the rule of another namespace' });
+    await waitFor(() => gates.has('c:Secret/b/100'), { message: 'its target, while the others hang' });
+    for (let tried = 0; prepared.size < 101; tried += 1) {
+      assert.ok(tried < 101, `${prepared.size} were prepared after ${tried} targets were tried`);
+      await waitFor(() => gates.size > 0, { message: 'the next target' });
+      for (const [target, gate] of gates) {
+        gates.delete(target);
+        if (tried % 2 === 0) gate.reject(new Error('refused'));
+        else gate.resolve(undefined);
+      }
+      for (let turn = 0; turn < 5; turn += 1) await setImmediate();
+    }
+  } finally {
+    for (const gate of gates.values()) gate.resolve(undefined);
+    await engine.stop();
+  }
+});
+
 test('a server that does not store the finalizer is asked with a back-off, and the rule says so', async () => {
   let tries = 0;
   const clock = new ManualClock();

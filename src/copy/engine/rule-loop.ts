@@ -5,11 +5,16 @@
  *   rules heavy  and stays there
  *   finalizers   beside them: writes the finalizer of a rule that has none; until then its targets stay unchanged
  *
+ * The answer to the write of a finalizer has the values of a rule that copies its own object. So that they are still in memory when the copy
+ * is made, finalizers wait while many such rules are *untried*: from the write of the finalizer to the next run of the target. Each namespace
+ * has a share of these, so it waits only for its own, behind which its next target would wait, too. A target that fails was tried.
+ *
  * A rule is *outdated* from its change until its claims are in the book. Meanwhile none of its copies counts as an orphan.
  */
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
+import { GroupRuns } from '../../runtime/queue/turns.ts';
 import type { Claims, ClaimsChange } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
 import { controllerOf, namespaceOf, type RuleKey } from '../model/keys.ts';
@@ -20,6 +25,8 @@ const RULE_CONCURRENCY = 8;
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
 const FINALIZER_CONCURRENCY = 8;
+/** Finalizers wait while so many rules are untried, see above: as many as are written, wait for their targets, and run. */
+const MOST_UNTRIED = 3 * FINALIZER_CONCURRENCY;
 
 export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name' | 'groupOf' | 'onError'> {
   readonly claims: Claims;
@@ -38,6 +45,10 @@ export class RuleLoop {
   readonly #rules: KeyedQueue<RuleKey>;
   readonly #heavy: KeyedQueue<RuleKey>;
   readonly #finalizers: KeyedQueue<RuleKey>;
+  /** Rules that copy their own objects, see above. */
+  readonly #untried = new Set<RuleKey>();
+  /** Their number in each group of finalizers. */
+  readonly #untriedIn = new GroupRuns(FINALIZER_CONCURRENCY);
   /** Rules that may have changed since their evaluation: their claims may be incomplete. */
   readonly #changed = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
@@ -59,7 +70,12 @@ export class RuleLoop {
     };
     this.#rules = new KeyedQueue({ ...common, name: 'rules' });
     this.#heavy = new KeyedQueue({ ...common, name: 'rules heavy' });
-    this.#finalizers = new KeyedQueue({ ...common, name: 'finalizers' });
+    this.#finalizers = new KeyedQueue({
+      ...common,
+      name: 'finalizers',
+      groupOf: finalizerGroupOf,
+      mayRun: (group) => this.#untried.size < MOST_UNTRIED || this.#untriedIn.isBelowShare(group),
+    });
   }
 
   addReconciler(reconciler: RuleReconciler): void {
@@ -142,8 +158,11 @@ export class RuleLoop {
       return undefined;
     }
     if (claims.versionOf(rule) === undefined) this.#heavyKeys.delete(rule);
+    const preparation = reconciler.preparationOf?.(rule);
+    const [entry] = claims.book.of(rule);
+    if (preparation === 'first' || entry === undefined) this.tried(rule);
     // A failure of the preparation stays until the preparation succeeds.
-    if (reconciler.preparationOf?.(rule) === undefined) {
+    if (preparation === undefined) {
       this.#finalizers.forget(rule);
       this.#failures.delete(rule);
     } else this.#finalizers.add(rule, { priority: this.#isEvaluated ? 'normal' : 'low' });
@@ -171,9 +190,27 @@ export class RuleLoop {
   /** The change of the rule object adds the rule again. */
   async #writeFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const reconciler = this.reconcilerOf(rule);
-    if (reconciler.preparationOf?.(rule) !== undefined) await reconciler.prepare?.(rule, signal);
-    if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
+    const preparation = reconciler.preparationOf?.(rule);
+    const [entry] = this.#options.claims.book.of(rule);
+    if (preparation === 'first' && entry?.claim.isRuleSource === true && !this.#untried.has(rule)) {
+      this.#untried.add(rule);
+      this.#untriedIn.started(finalizerGroupOf(rule));
+    }
+    try {
+      if (preparation !== undefined) await reconciler.prepare?.(rule, signal);
+      if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
+    } catch (error) {
+      this.tried(rule);
+      throw error;
+    }
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
+  }
+
+  /** A target of the rule had a run, or need not have one. */
+  tried(rule: RuleKey): void {
+    if (!this.#untried.delete(rule)) return;
+    this.#untriedIn.ended(finalizerGroupOf(rule));
+    this.#finalizers.resume();
   }
 
   #noteFailure(rule: RuleKey, failure: Cause): void {
@@ -181,4 +218,9 @@ export class RuleLoop {
     this.#failures.set(rule, failure);
     this.#options.onFailure(rule);
   }
+}
+
+/** The rules of one controller in a namespace. */
+function finalizerGroupOf(rule: RuleKey): string {
+  return `${controllerOf(rule)} ${namespaceOf(rule)}`;
 }

@@ -61,6 +61,8 @@ export interface KeyedQueueOptions<K extends string = string> {
   readonly groupOf?: GroupOf<K> | undefined;
   /** `groupOf` may give another group later. A key that waits stays in its group; this costs memory for each key. */
   readonly groupsChange?: boolean;
+  /** A group for which it is false misses its turns. Call `KeyedQueue.resume` when it may be true again. Default: no group does. */
+  readonly mayRun?: ((group: string) => boolean) | undefined;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter of the back-off. */
   readonly random?: (() => number) | undefined;

@@ -61,6 +61,26 @@ test('a group alone takes all workers, and the runs beyond its share keep no oth
   await queue.stop();
 });
 
+test('a group that may not run misses its turns until the queue is resumed, and keeps no other group waiting', async () => {
+  const held = new Set(['a']);
+  const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), mayRun: (group) => !held.has(group) });
+  const stage = new ManualWorker();
+  queue.start(stage.worker, { concurrency: 1 });
+  for (const key of ['a0', 'b0', 'a1', 'b1']) queue.add(key);
+  await clock.advance(0);
+  stage.end('b0');
+  await clock.advance(0);
+  stage.end('b1');
+  await clock.advance(0);
+  assert.deepEqual(stage.ran.splice(0), ['b0', 'b1']);
+  assert.equal(queue.metrics().depth, 2);
+  held.clear();
+  queue.resume();
+  await clock.advance(0);
+  assert.deepEqual(stage.ran, ['a0']);
+  await queue.stop();
+});
+
 test('property: a group below its share never waits for the runs of another group', async () => {
   const groups = ['a', 'b', 'c'];
   const step = fc.oneof(

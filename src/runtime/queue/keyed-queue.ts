@@ -106,6 +106,11 @@ export class KeyedQueue<K extends string = string> {
     this.#schedulePump();
   }
 
+  /** Keys that wait may run now. @see KeyedQueueOptions.mayRun */
+  resume(): void {
+    this.#schedulePump();
+  }
+
   /** Drops the pending runs of `key` and its failures. A run that has begun ends, but is not repeated. */
   forget(key: K): void {
     this.#waiting.delete(key);
@@ -247,8 +252,10 @@ export class KeyedQueue<K extends string = string> {
   #next(): ReturnType<WaitingKeys<K>['shift']> {
     const free = this.#concurrency - this.#running.size;
     const { extra, isBelowShare } = this.#groupRuns;
-    const next = free + extra > 0 ? this.#waiting.shift(isBelowShare) : undefined;
-    return next ?? (free > 0 ? this.#waiting.shift() : undefined);
+    const { mayRun } = this.#options;
+    const mayTake = (group: string): boolean => isBelowShare(group) && mayRun?.(group) !== false;
+    const next = free + extra > 0 ? this.#waiting.shift(mayTake) : undefined;
+    return next ?? (free > 0 ? this.#waiting.shift(mayRun) : undefined);
   }
 
   async #run(key: K, run: Run, worker: Worker<K>): Promise<void> {
