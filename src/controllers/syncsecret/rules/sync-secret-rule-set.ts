@@ -3,20 +3,20 @@
  * is a copy in the management cluster, or a Secret beside the SyncSecret. See `RuleSet`.
  */
 import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
-import { type Claim, LeaveShape, type Shape } from '../../../copy/model/claim.ts';
+import { type Claim, LeaveShape, type Owner, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
   parseResourceKey,
   resourceKey,
   type ResourceKey,
   type RuleKey,
+  ruleName,
 } from '../../../copy/model/keys.ts';
 import { type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import { flatText } from '../../../runtime/text/texts.ts';
 import type { Deletions } from '../../common/rules/finalizer.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
@@ -83,8 +83,8 @@ export function oneClaim(
   claimed: { readonly target: ResourceKey; readonly shape: Shape; readonly withoutSource: Claim['mode'] | undefined },
 ): Evaluation {
   const { key, kind, version } = rule;
-  const { namespace = '', name, uid, generation: sourceGeneration, creationTimestamp } = rule.object.metadata;
-  const owner = { key, title: flatText(kind.kind, ' ', namespace, '/', name), rank: `${creationTimestamp} ${uid}` };
+  const { namespace = '', name, generation: sourceGeneration } = rule.object.metadata;
+  const owner = new ObjectOwner(key, kind, rule.object);
   const { target, shape, withoutSource: mode } = claimed;
   if (mode !== undefined) {
     return { owner, version, sources: [], claims: [{ target, claim: { owner, mode, source: undefined, shape } }] };
@@ -97,6 +97,29 @@ export function oneClaim(
   const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
   const claim = { owner, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
   return { owner, version, sources: [], claims: [{ target, claim }] };
+}
+
+/** Its texts are made when they are read: they would be kept for each of thousands of rules. */
+class ObjectOwner implements Owner {
+  readonly key: RuleKey;
+  readonly #kind: Kind;
+  readonly #created: string;
+  readonly #uid: string;
+
+  constructor(key: RuleKey, kind: Kind, { metadata: { creationTimestamp, uid } }: KubeObject) {
+    this.key = key;
+    this.#kind = kind;
+    this.#created = creationTimestamp;
+    this.#uid = uid;
+  }
+
+  get title(): string {
+    return `${this.#kind.kind} ${ruleName(this.key)}`;
+  }
+
+  get rank(): string {
+    return `${this.#created} ${this.#uid}`;
+  }
 }
 
 export interface CcmRulesOptions extends SyncSecretRulesOptions {
