@@ -87,7 +87,7 @@ function create(context: ControllerContext): Controller {
     const onCopy = (name: string): void => {
       for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
     };
-    management.watchContents(SYNC_SECRET, { namespace, isSource: false }, sinkOf(copies, onCopy));
+    management.watchContents(SYNC_SECRET, { namespace, isSource: () => false }, sinkOf(copies, onCopy));
     // While the management cluster does not answer, those that wait say for what. A settled one keeps its status.
     reachability.onChange(() => {
       for (const [rule] of reconciler.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);

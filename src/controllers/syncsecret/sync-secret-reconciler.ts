@@ -7,6 +7,7 @@ import { isUnderWay } from '../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { KeyLists } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
+import type { ContentScope } from '../../copy/cluster/cluster.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
@@ -296,8 +297,16 @@ export const SYNC_SECRET_ENTRY = {
   annotationReader: () => isReadMark,
 } satisfies Partial<ControllerEntry>;
 
-/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource they are copied, and are not only targets */
-export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {
+/** The answer to the write of the finalizer has the values of a SyncSecret. Those of thousands without one would take the room of others. */
+const HAS_FINALIZER: ContentScope['isSource'] = ({ metadata }) =>
+  metadata.finalizers?.includes(SYNC_SECRET_FINALIZER) === true;
+
+/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource @see ContentScope */
+export function watchSyncSecrets(
+  { cluster, config }: ControllerContext,
+  sink: WatchSink,
+  isSource = HAS_FINALIZER,
+): WatchGroup {
   const diagnosis = new CrdDiagnosis({
     api: cluster.api,
     kind: SYNC_SECRET,

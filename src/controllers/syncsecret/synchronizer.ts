@@ -53,9 +53,9 @@ function create(context: ControllerContext): Controller {
   const open = (): void => {
     reconciler.watches.add(
       // A Secret wakes itself.
-      cluster.watchContents(SECRET, { labelSelector, isSource: true }, labelledSecretSink(reconciler.secrets)),
+      cluster.watchContents(SECRET, { labelSelector, isSource: () => true }, labelledSecretSink(reconciler.secrets)),
       // A SyncSecret of KubeLB wakes the rule of its Secret.
-      watchSyncSecrets(context, ofKubeLb.sink, false),
+      watchSyncSecrets(context, ofKubeLb.sink, () => false),
     );
   };
   return { reconciler, open };

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
-import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
+import type { KubeApi, KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
 import { fenced } from '../../kube/leader-election/fenced-api.ts';
 import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
@@ -21,7 +21,7 @@ import type { Backend, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
 import { kindOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
-import type { IsRead } from '../model/observed.ts';
+import { type IsRead, sameButVersion } from '../model/observed.ts';
 import { KubeStore } from './objects/store.ts';
 import { NamespaceReads } from './watch/namespace-reads.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
@@ -63,16 +63,16 @@ export interface WatchTrouble extends KnownCause {
 export interface ContentScope {
   readonly namespace?: string;
   readonly labelSelector?: string;
-  /** They are copied. Otherwise only their fingerprints are needed. */
-  readonly isSource: boolean;
+  /** Whether the values of an object are needed next, for copies. Otherwise only its fingerprint is kept. */
+  readonly isSource: (object: KubeObject) => boolean;
 }
 
 interface ContentWatch {
   readonly watcher: WatchGroup;
   /** They get each event, in this order. */
   readonly sinks: WatchSink[];
-  /** For one of the callers. */
-  isSource: boolean;
+  /** What its callers say. */
+  readonly isSource: ContentScope['isSource'][];
 }
 
 /** Longest wait after a refusal by another cluster, ms. */
@@ -179,8 +179,12 @@ export class Cluster implements Backend {
       kind,
       served,
       onChange: (key, before, after, ...how) => {
-        const isGone = after === undefined || (before !== undefined && before.uid !== after.uid);
-        if (isGone) this.#targets.get(kind.kind)?.objectGone(key);
+        const targets = this.#targets.get(kind.kind);
+        if (after === undefined || (before !== undefined && before.uid !== after.uid)) targets?.objectGone(key);
+        else if (kind.isCustom === true && before !== undefined && sameButVersion(before, after)) {
+          // The status of a custom resource has changed, or its finalizers: no decision depends on either.
+          if (targets?.hasOtherContent(key) !== true) return;
+        }
         engine.objectChanged(key, before, after, ...how);
       },
       onKnown: (key) => engine.objectKnown(key),
@@ -233,7 +237,7 @@ export class Cluster implements Backend {
     const id = `${path}?${labelSelector ?? ''}`;
     const known = this.#contentWatches.get(id);
     if (known !== undefined) {
-      known.isSource ||= isSource;
+      known.isSource.push(isSource);
       known.sinks.push(sink);
       return known.watcher;
     }
@@ -247,10 +251,10 @@ export class Cluster implements Backend {
       metadataOnly: false,
     };
     const watcher = this.watch(target, sharedSink(sinks), { diagnosis });
-    const opened: ContentWatch = { watcher, sinks, isSource };
+    const opened: ContentWatch = { watcher, sinks, isSource: [isSource] };
     this.#contentWatches.set(id, opened);
     sinks.push(
-      store.contentSink(() => opened.isSource),
+      store.contentSink((object) => opened.isSource.some((needs) => needs(object))),
       sink,
     );
     if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.isSynced });

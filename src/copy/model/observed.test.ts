@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
-import { contentVersion, joinKeys, LAST_APPLIED, lengthProblem, MAX_KEPT, MAX_VALUE, observe } from './observed.ts';
+import {
+  contentVersion,
+  joinKeys,
+  LAST_APPLIED,
+  lengthProblem,
+  MAX_KEPT,
+  MAX_VALUE,
+  observe,
+  sameButVersion,
+} from './observed.ts';
 
 const META: ObjectMeta = {
   name: 'x',
@@ -70,6 +79,27 @@ test('the version of the content: for a custom resource, a status or a label doe
   assert.equal(version({ generation: 3 }, true), version({ generation: 3, resourceVersion: '8' }, true));
   assert.notEqual(version({ generation: 3 }, true), version({ generation: 4 }, true));
   assert.notEqual(version({ generation: 3 }, true), version({ generation: 3, uid: 'v' }, true));
+});
+
+test('a change of the status or the finalizers of a custom resource shows in nothing but its resourceVersion', () => {
+  const isSame = (meta: Partial<ObjectMeta>): boolean => {
+    const before = { ...META, generation: 3, labels: { a: '1' }, annotations: { b: '1' }, managedFields: [OURS] };
+    const after = { ...before, resourceVersion: '8', ...meta };
+    return sameButVersion(observe(before, { isCustom: true }), observe(after, { isCustom: true }));
+  };
+  assert.equal(isSame({}), true);
+  assert.equal(isSame({ finalizers: ['example.com/one'] }), true);
+  for (const change of [
+    { uid: 'v' },
+    { generation: 4 },
+    { labels: { a: '2' } },
+    { annotations: {} },
+    { managedFields: [] },
+    { deletionTimestamp: '2026-01-02T00:00:00Z' },
+    { ownerReferences: [{ apiVersion: 'v1', kind: 'Secret', name: 'x', uid: 'u' }] },
+  ]) {
+    assert.equal(isSame(change), false, JSON.stringify(change));
+  }
 });
 
 test('keys of any text are joined so that other keys give another text', () => {

@@ -9,6 +9,7 @@
  * that no controller reads are kept up to 16 KiB, and single values up to 32 KiB: longer values are replaced by their length and digest.
  */
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
 import { ByteCache } from '../../runtime/maps.ts';
 import { flatText } from '../../runtime/text/texts.ts';
@@ -161,6 +162,17 @@ export function contentVersion({
   resourceVersion,
 }: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
   return generation === undefined ? resourceVersion : flatText(uid, ':', generation);
+}
+
+/** Whether two versions of an object differ in nothing that is stored of it but the resourceVersion. */
+export function sameButVersion(a: Observed, b: Observed): boolean {
+  const [one, other] = [a, b].map((slot) => ({
+    ...slot,
+    annotations: slot.annotations,
+    resourceVersion: '',
+    feeds: 0,
+  }));
+  return isDeepStrictEqual(one, other);
 }
 
 /** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */

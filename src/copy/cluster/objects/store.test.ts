@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { readCrd } from '../../../../scripts/crd/read-crds.ts';
 import { clientOf } from '../../../../test/support/kube-client.ts';
 import { startControlPlane, type ControlPlane } from '../../../../test/servers/control-plane.ts';
 import { waitFor } from '../../../../test/support/wait-for.ts';
@@ -9,10 +10,22 @@ import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import type { HttpKubeApi } from '../../../kube/http.ts';
 import type { WatchGroup } from '../../../kube/watch/watch-group.ts';
 import { systemClock } from '../../../runtime/clock.ts';
-import { SECRET } from '../../model/kind.ts';
+import { type Kind, SECRET } from '../../model/kind.ts';
 import { Engine } from '../../engine/engine.ts';
 import { Cluster } from '../cluster.ts';
 import { KubeStore } from './store.ts';
+
+/** A custom resource that is copied. */
+const SYNC_SECRET: Kind = {
+  kind: 'SyncSecret',
+  apiVersion: 'kubelb.k8c.io/v1alpha1',
+  groupPath: '/apis/kubelb.k8c.io/v1alpha1',
+  plural: 'syncsecrets',
+  fields: [{ name: 'data', encoding: 'base64' }],
+  typed: true,
+  isCustom: true,
+  minimal: () => ({ data: {} }),
+};
 
 let plane: ControlPlane;
 let api: HttpKubeApi;
@@ -69,12 +82,16 @@ test('a content takes more memory than its values, so that not all of many small
   }
 });
 
-function clusterOf(its: KubeApi): Cluster {
+function clusterOf(
+  its: KubeApi,
+  engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) }),
+  kinds: readonly Kind[] = [SECRET],
+): Cluster {
   return new Cluster({
     api: its,
     isHome: true,
-    engine: new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) }),
-    kinds: [SECRET],
+    engine,
+    kinds,
     concurrency: 1,
     isRead: () => true,
     onWrite: () => undefined,
@@ -104,7 +121,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
     };
     await create('whole', 'mine', 'one');
     await create('other', 'yours', 'one');
-    const scope = { namespace: 'default', labelSelector: 'app=mine', isSource: true };
+    const scope = { namespace: 'default', labelSelector: 'app=mine', isSource: () => true };
     const sink = {
       upsert: ({ metadata }: KubeObject) => seen.push(metadata.name) > 0,
       remove: () => undefined,
@@ -143,7 +160,7 @@ test('callers that need the same objects share one watch, and the values are kep
     const watch = (caller: string, isSource: boolean): WatchGroup =>
       cluster.watchContents(
         SECRET,
-        { labelSelector: 'app=shared', isSource },
+        { labelSelector: 'app=shared', isSource: () => isSource },
         { upsert: () => seen.push(caller) > 0, remove: () => undefined, prune: () => undefined },
       );
     const watcher = watch('first', false);
@@ -157,12 +174,36 @@ test('callers that need the same objects share one watch, and the values are kep
   }
 });
 
+test('a change of the status of a custom resource is no event for its rules and targets, and a change of a label is one', async () => {
+  await plane.api.apply(readCrd('syncsecrets'));
+  const events: string[] = [];
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.onObjects({ objectChanged: (_key, _before, observed) => events.push(JSON.stringify(observed?.labels)) });
+  const cluster = clusterOf(api, engine, [SYNC_SECRET]);
+  engine.backends.add(cluster);
+  try {
+    const [statuses, sink] = [[] as unknown[], { remove: () => undefined, prune: () => undefined }];
+    const upsert = (object: KubeObject & { readonly status?: unknown }): boolean => statuses.push(object.status) > 0;
+    await cluster.watchContents(SYNC_SECRET, { isSource: () => false }, { ...sink, upsert }).synced;
+    const collection = `${SYNC_SECRET.groupPath}/namespaces/default/${SYNC_SECRET.plural}`;
+    const { apiVersion, kind } = SYNC_SECRET;
+    await plane.api.create({ apiVersion, kind, metadata: { name: 'x', namespace: 'default' }, stringData: { a: 'b' } });
+    await plane.api.patch(`${collection}/x/status`, { status: { phase: 'Synced' } });
+    await plane.api.patch(`${collection}/x`, { metadata: { labels: { a: 'b' } } });
+    await waitFor(() => events.includes('{"a":"b"}'), { message: 'the event of the label' });
+    assert.deepEqual(events, ['{}', '{"a":"b"}']);
+    assert.equal(statuses.length, 3, 'the rules get all events');
+  } finally {
+    await cluster.stop();
+  }
+});
+
 test('a complete watch of a namespace knows that an object is absent, and follows nothing by name', async () => {
   const cluster = clusterOf(api);
   try {
     const store = cluster.store(SECRET);
     const sink = { upsert: () => true, remove: () => undefined, prune: () => undefined };
-    const watcher = cluster.watchContents(SECRET, { namespace: 'kube-system', isSource: false }, sink);
+    const watcher = cluster.watchContents(SECRET, { namespace: 'kube-system', isSource: () => false }, sink);
     const [inside, outside] = [store.key('kube-system', 'none'), store.key('default', 'none')];
     assert.equal(store.isKnown(inside), false, 'before the list');
     await watcher.synced;

@@ -123,14 +123,14 @@ export class KubeStore implements SourceProvider {
 
   /**
    * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
-   * @param isSource their values are kept until they are copied, or for as long as there is room
+   * @param isSource whether the values of an object are kept until they are copied, or for as long as there is room
    */
-  contentSink(isSource: () => boolean): WatchSink {
+  contentSink(isSource: (object: KubeObject) => boolean): WatchSink {
     const { sink } = this.index.feed();
     return {
       ...sink,
       upsert: (object: WholeObject, initial) => {
-        this.#learn(object, isSource());
+        this.#learn(object, isSource(object));
         return sink.upsert(object, initial);
       },
     };

@@ -67,6 +67,12 @@ export class TargetMemory {
     memory.heldVersion = version;
   }
 
+  /** The store has the content as well. */
+  forgetContent(target: ObjectKey): void {
+    const memory = this.edit(target);
+    memory.held = memory.heldVersion = undefined;
+  }
+
   /** The object is gone. */
   objectGone(target: ObjectKey): void {
     const memory = this.#targets.get(target);

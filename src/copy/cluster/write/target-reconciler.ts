@@ -91,6 +91,18 @@ export class TargetReconciler {
     this.#tidyMemory(target);
   }
 
+  /** Whether a watch has brought another content of the target than was written. The same content need not be remembered twice. */
+  hasOtherContent(target: ObjectKey): boolean {
+    const { store } = this.#options;
+    const held = this.#memory.heldOf(target);
+    const observed = store.index.find(target);
+    const stored = observed && store.heldIn(target, observed);
+    if (held === undefined || held.version !== stored?.version) return false;
+    if (held.fingerprint.digest !== stored.fingerprint.digest) return true;
+    this.#memory.forgetContent(target);
+    return false;
+  }
+
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ObjectKey, error: unknown): void {
     const { reachability, store } = this.#options;
