@@ -143,11 +143,6 @@ export class ClaimBook {
     return this.#byTarget.first(target);
   }
 
-  /** An equal key: the string in a claim on the target, so that indexes share one string. */
-  keyOf(target: ResourceKey): ResourceKey {
-    return this.firstOn(target)?.target ?? target;
-  }
-
   /** Whether there is a claim on `target`. */
   isClaimed(target: ResourceKey): boolean {
     return this.#byTarget.has(target);

@@ -4,6 +4,7 @@
  * All copies of a source send the same bytes, so the JSON is made once. Single values are only extracted for Vault.
  */
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { Kind } from './kind.ts';
 import { joinKeys } from './observed.ts';
@@ -39,7 +40,13 @@ export class Content {
   /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
   readonly weight: number;
 
-  private constructor(version: string, type: string, pieces: readonly ContentPiece[], keys: string) {
+  private constructor(
+    version: string,
+    type: string,
+    pieces: readonly ContentPiece[],
+    keys: string,
+    known?: Fingerprint,
+  ) {
     this.version = version;
     this.type = type;
     this.pieces = pieces;
@@ -49,12 +56,22 @@ export class Content {
       hash.update(`${field}:${json.length}:`).update(json.bytes());
       bytes += json.length;
     }
-    this.fingerprint = { digest: hash.digest('base64'), keys, type };
+    const fingerprint = { digest: hash.digest('base64'), keys, type };
+    this.fingerprint = known !== undefined && isDeepStrictEqual(known, fingerprint) ? known : fingerprint;
     this.weight = bytes + OVERHEAD_BYTES;
   }
 
-  /** Extracts the content of an object. The caller should drop the object. @param version see `contentVersion` */
-  static ofObject(kind: Kind, object: Readonly<Record<string, unknown>>, version: string): Content {
+  /**
+   * Extracts the content of an object. The caller should drop the object.
+   * @param version see `contentVersion`
+   * @param known becomes the fingerprint if it is equal, so that there is one object
+   */
+  static ofObject(
+    kind: Kind,
+    object: Readonly<Record<string, unknown>>,
+    version: string,
+    known?: Fingerprint,
+  ): Content {
     const fields: Record<string, Readonly<Record<string, string>>> = {};
     for (const { name } of kind.fields) {
       const value = object[name];
@@ -65,7 +82,7 @@ export class Content {
       const overlay = object[kind.overlay];
       fields[name] = merged(fields[name] ?? {}, isStringMap(overlay) ? overlay : {});
     }
-    return Content.ofFields(kind, fields, typeOf(kind, object), version);
+    return Content.ofFields(kind, fields, typeOf(kind, object), version, known);
   }
 
   /** Makes content from the maps in an object's JSON: for each field, key → base64 or text. */
@@ -74,6 +91,7 @@ export class Content {
     fields: Readonly<Record<string, Readonly<Record<string, string>>>>,
     type: string,
     version: string,
+    known?: Fingerprint,
   ): Content {
     const pieces: ContentPiece[] = [];
     const keys: string[] = [];
@@ -87,7 +105,7 @@ export class Content {
       for (const key of names) sorted[key] = values[key] ?? '';
       pieces.push({ field: name, json: SecretBytes.fromUtf8(JSON.stringify(sorted)) });
     }
-    return new Content(version, type, pieces, joinKeys(keys));
+    return new Content(version, type, pieces, joinKeys(keys), known);
   }
 
   /** The values of these keys alone, under the names `to`. Absent keys are left out. */

@@ -44,6 +44,14 @@ export interface Observed {
   readonly trimmed?: true;
   /** Its annotations almost reach the limit of the API server. */
   readonly full?: true;
+  /** Of an object that a watch brings whole. */
+  readonly content?: KeptContent;
+}
+
+/** What a store keeps of the content of an object that a watch brings whole, see `StoredContent` there. */
+export interface KeptContent {
+  /** `revisionOf` the object that had this content: of a later one, the content is not known. */
+  readonly revision: number | string;
 }
 
 export interface ObserveOptions {
@@ -110,9 +118,16 @@ export class Slot implements Observed {
   declare readonly ownImmutable?: true;
   declare readonly trimmed?: true;
   declare readonly full?: true;
+  declare content?: KeptContent;
 
   /** @param keptIn `undefined`: no index keeps it @param name the string that the index has anyway */
-  constructor(meta: ObjectMeta, { lists, isRead, isCustom = false }: ObserveOptions, keptIn?: KeptIn, name = '') {
+  constructor(
+    meta: ObjectMeta,
+    { lists, isRead, isCustom = false }: ObserveOptions,
+    keptIn?: KeptIn,
+    name = '',
+    content?: KeptContent,
+  ) {
     const { annotations: all = NONE, ownerReferences = [] } = meta;
     const { ownKeys, ownLabels, ownAnnotations, ownImmutable } = ownFields(meta.managedFields);
     const isPlaced = keptIn !== undefined && all[PLACE_ANNOTATION] === placeText({ namespace: keptIn.name, name });
@@ -134,6 +149,7 @@ export class Slot implements Observed {
     if (ownImmutable === true) this.ownImmutable = true;
     if (labels.trimmed || annotations.trimmed) this.trimmed = true;
     if (isFull(all)) this.full = true;
+    if (content !== undefined) this.content = content;
   }
 
   get annotations(): Texts {
@@ -156,23 +172,30 @@ export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observe
  * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not its generation. So
  * for custom resources the version is uid and generation; for other kinds it is the resourceVersion.
  */
-export function contentVersion({
-  uid,
-  generation,
-  resourceVersion,
-}: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
-  return generation === undefined ? resourceVersion : flatText(uid, ':', generation);
+export function contentVersion(object: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
+  return versionAt(object.uid, revisionOf(object));
 }
 
-/** Whether two versions of an object differ in nothing that is stored of it but the resourceVersion. */
+/** The part of `contentVersion` that changes. For thousands of objects it is kept without the uid, which they have. */
+export function revisionOf({
+  generation,
+  resourceVersion,
+}: Pick<Observed, 'generation' | 'resourceVersion'>): number | string {
+  return generation ?? resourceVersion;
+}
+
+/** The version of the content of an object with this uid. */
+export function versionAt(uid: string, revision: number | string): string {
+  return typeof revision === 'string' ? revision : flatText(uid, ':', revision);
+}
+
+/** Whether two versions of an object differ in nothing that is stored of its metadata but the resourceVersion. */
 export function sameButVersion(a: Observed, b: Observed): boolean {
-  const [one, other] = [a, b].map((slot) => ({
-    ...slot,
-    annotations: slot.annotations,
-    resourceVersion: '',
-    feeds: 0,
-  }));
-  return isDeepStrictEqual(one, other);
+  return isDeepStrictEqual(withoutVersion(a), withoutVersion(b));
+}
+
+function withoutVersion(observed: Observed): object {
+  return { ...observed, annotations: observed.annotations, resourceVersion: '', feeds: 0, content: undefined };
 }
 
 /** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */

@@ -14,7 +14,15 @@ import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { OnObjectChange } from '../../engine/backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
-import { type KeptIn, KeyLists, observe, type Observed, type ObserveOptions, Slot } from '../../model/observed.ts';
+import {
+  type KeptContent,
+  type KeptIn,
+  KeyLists,
+  observe,
+  type Observed,
+  type ObserveOptions,
+  Slot,
+} from '../../model/observed.ts';
 
 /** The bit of one feed. */
 type FeedBit = number;
@@ -61,12 +69,12 @@ export class ObjectIndex {
     });
   }
 
-  get(namespace: string, name: string): Observed | undefined {
+  get(namespace: string, name: string): Slot | undefined {
     return this.#namespaces.get(namespace)?.slots.get(name);
   }
 
   /** As `get`, by key. */
-  find(key: ResourceKey): Observed | undefined {
+  find(key: ResourceKey): Slot | undefined {
     const { namespace, name } = parseResourceKey(key);
     return this.get(namespace, name);
   }
@@ -114,12 +122,12 @@ export class ObjectIndex {
     this.#nextBit *= 2;
     /** Objects in the running list with an older version than in the index, with the version in the index. */
     const olderInList = new Map<string, string>();
-    const sink: WatchSink = {
-      upsert: ({ metadata }, initial) => {
+    const sink: ObjectFeed['sink'] = {
+      upsert: ({ metadata }, initial, content) => {
         const { namespace = '', name } = metadata;
         if (initial) this.#noteOlder(metadata, olderInList);
         if (accepts === undefined || accepts(metadata)) {
-          this.#put(bit, metadata, initial);
+          this.#put(bit, metadata, initial, false, content);
           return true;
         }
         this.#withdraw(bit, namespace, name);
@@ -191,7 +199,7 @@ export class ObjectIndex {
     }
   }
 
-  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {
+  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false, content?: KeptContent): void {
     const { namespace = '' } = meta;
     const path = `${namespace}/${meta.name}`;
     const there = getOrCreate(this.#namespaces, namespace, () => {
@@ -199,7 +207,7 @@ export class ObjectIndex {
     });
     const before = there.slots.get(meta.name);
     if (before === undefined) {
-      const slot = this.#set(there, meta, bit);
+      const slot = this.#set(there, meta, bit, content);
       if (bit === OWN_WRITES) this.#pendingWrites.expect(path);
       this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, own);
       return;
@@ -216,15 +224,19 @@ export class ObjectIndex {
       before.feeds |= OWN_WRITES;
       this.#pendingWrites.expect(path);
     }
-    if (!isNew) return;
+    if (!isNew) {
+      if (!stale && content !== undefined) before.content = content;
+      return;
+    }
     // Other feeds have only confirmed the earlier object of this name.
-    const after = this.#set(there, meta, before.uid === meta.uid ? before.feeds : bit);
+    const isSame = before.uid === meta.uid;
+    const after = this.#set(there, meta, isSame ? before.feeds : bit, content ?? (isSame ? before.content : undefined));
     this.#onChange(this.#key(namespace, meta.name), before, after, initial, own);
   }
 
-  #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit): Slot {
+  #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit, content: KeptContent | undefined): Slot {
     const name = there.lists.text(meta.name);
-    const slot = new Slot(meta, this.#observing, there, name);
+    const slot = new Slot(meta, this.#observing, there, name, content);
     slot.feeds = feeds;
     there.slots.set(name, slot);
     return slot;
@@ -285,7 +297,10 @@ export interface RunningRequest extends Disposable {
 }
 
 export interface ObjectFeed {
-  readonly sink: WatchSink;
+  readonly sink: Omit<WatchSink, 'upsert'> & {
+    /** As of a watch. @param content that of the object, where a watch brings it whole */
+    upsert(object: KubeObject, initial: boolean, content?: KeptContent): boolean;
+  };
   /** A list of only some objects is complete. It has these `keys`. */
   listed(keys: ReadonlySet<string>, resourceVersion: string): void;
   /**

@@ -2,6 +2,7 @@
  * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of contents by version.
  * No other file reads contents.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { ByteCache } from '../../../runtime/maps.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import { type KubeApi, type KubeObject, type ObjectMeta, isOlder } from '../../../kube/api.ts';
@@ -12,7 +13,14 @@ import { operatorCause } from '../../model/cause.ts';
 import { type SourceView, sourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from '../watch/object-watches.ts';
-import { KeyLists, contentVersion, type Observed, versionOf } from '../../model/observed.ts';
+import {
+  KeyLists,
+  contentVersion,
+  type KeptContent,
+  type Observed,
+  versionAt,
+  versionOf,
+} from '../../model/observed.ts';
 import { parseResourceKey, resourceKey, type ObjectKey } from '../../model/keys.ts';
 import { type Kind, objectPath } from '../../model/kind.ts';
 import type { Held } from '../../plan/facts.ts';
@@ -30,7 +38,11 @@ export interface KubeStoreOptions
 type WholeObject = KubeObject & { readonly [field: string]: unknown };
 
 /** The content of an object, as an event showed it. */
-export interface StoredContent extends Held {
+export interface StoredContent extends Held, EventContent {}
+
+/** The same without its version, as the index keeps it with an object that a watch brings whole. */
+interface EventContent {
+  readonly fingerprint: Fingerprint;
   readonly immutable: boolean;
   /** '' for a kind without types; `undefined`: not known. */
   readonly type?: string | undefined;
@@ -60,8 +72,6 @@ export class KubeStore implements SourceProvider {
   readonly #loads = new SingleFlight<ReadObject | undefined>();
   /** Of sources that were read: the fingerprint of the last content. */
   readonly #fingerprints = new Map<ObjectKey, Held>();
-  /** Of objects that a watch brings whole: the content of their last event. */
-  readonly #stored = new Map<ObjectKey, StoredContent>();
   readonly #lists = new KeyLists();
   readonly #complete: CompleteWatch[] = [];
 
@@ -75,7 +85,7 @@ export class KubeStore implements SourceProvider {
       kind.kind,
       (key, before, after, initial, own) => {
         // Also of an object that is not followed, for which nobody calls `unfollow`.
-        if (after === undefined) this.#forget(key);
+        if (before !== undefined && after === undefined) this.#forget(key, before);
         options.onChange(key, before, after, initial, own);
       },
       { ...options, isCustom: kind.isCustom },
@@ -117,8 +127,9 @@ export class KubeStore implements SourceProvider {
 
   /** The content of an object as its last event showed it, if the object is as observed. */
   heldIn(key: ObjectKey, observed: Observed): StoredContent | undefined {
-    const stored = this.#stored.get(key);
-    return stored?.version === contentVersion(observed) ? stored : undefined;
+    const version = contentVersion(observed);
+    const stored = this.#stored(key, version);
+    return stored && { version, ...stored };
   }
 
   /**
@@ -130,8 +141,7 @@ export class KubeStore implements SourceProvider {
     return {
       ...sink,
       upsert: (object: WholeObject, initial) => {
-        this.#learn(object, isSource(object));
-        return sink.upsert(object, initial);
+        return sink.upsert(object, initial, this.#contentIn(object, isSource(object)));
       },
     };
   }
@@ -147,22 +157,30 @@ export class KubeStore implements SourceProvider {
     return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
   }
 
-  /** Before the index gets the event: its handlers read the new fingerprint. */
-  #learn(object: WholeObject, isSource: boolean): void {
+  /** The content that an event shows. `undefined`: as it was before */
+  #contentIn(object: WholeObject, isSource: boolean): (EventContent & KeptContent) | undefined {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const key = this.key(namespace, name);
     const known = this.index.get(namespace, name);
-    if (known?.uid === uid && isOlder(resourceVersion, known.resourceVersion)) return;
+    if (known?.uid === uid && isOlder(resourceVersion, known.resourceVersion)) return undefined;
     const version = versionOf(object.metadata, this.kind);
-    const before = this.#stored.get(key)?.version;
-    if (before === version) return;
+    const before = known && keptVersion(known);
+    if (before === version) return undefined;
     if (before !== undefined) this.#contents.delete(`${key}@${before}`);
     const content = this.contentOf(object);
+    if (isSource) this.#keep(key, content);
     const { digest, keys, type: own } = content.fingerprint;
     const type = this.#lists.text(own);
     const fingerprint = { digest, keys: this.#lists.text(keys), type };
-    this.#stored.set(key, { version, fingerprint, immutable: object['immutable'] === true, type });
-    if (isSource) this.#keep(key, content);
+    const { generation = 0 } = object.metadata;
+    const revision = this.kind.isCustom === true ? generation : resourceVersion;
+    return { revision, fingerprint, immutable: object['immutable'] === true, type };
+  }
+
+  /** What the index keeps of the content of an object, if that is the content at `version`. */
+  #stored(key: ObjectKey, version: string): EventContent | undefined {
+    const known = this.index.find(key);
+    return known && keptVersion(known) === version ? (known.content as EventContent | undefined) : undefined;
   }
 
   /** Keeps the values of a source in the response to a write, if they are those of its last event: a copy needs them next. */
@@ -170,8 +188,9 @@ export class KubeStore implements SourceProvider {
     const { namespace = '', name } = object.metadata;
     const key = this.key(namespace, name);
     const version = versionOf(object.metadata, this.kind);
-    if (this.#stored.get(key)?.version !== version || this.#contents.get(`${key}@${version}`) !== undefined) return;
-    this.#keep(key, this.contentOf(object as WholeObject));
+    const stored = this.#stored(key, version);
+    if (stored === undefined || this.#contents.get(`${key}@${version}`) !== undefined) return;
+    this.#keep(key, this.contentOf(object as WholeObject, stored.fingerprint));
   }
 
   #keep(key: ObjectKey, content: Content): void {
@@ -180,21 +199,28 @@ export class KubeStore implements SourceProvider {
 
   /** Drops the values of a source that its only copy has now. */
   copied(key: ObjectKey): void {
-    const stored = this.#stored.get(key);
-    if (stored !== undefined) this.#contents.delete(`${key}@${stored.version}`);
+    const known = this.index.find(key);
+    const version = known && keptVersion(known);
+    if (version !== undefined) this.#contents.delete(`${key}@${version}`);
   }
 
   /** The content of an object that was read or written. */
-  contentOf(object: WholeObject): Content {
-    return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind));
+  contentOf(object: WholeObject, known?: Fingerprint): Content {
+    return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind), known);
+  }
+
+  /** Keeps an equal fingerprint in place of that of a content that a watch has brought: that of its source. */
+  shareFingerprint(key: ObjectKey, fingerprint: Fingerprint): void {
+    const content = this.index.find(key)?.content as EventContent | undefined;
+    if (content !== undefined && isDeepStrictEqual(content.fingerprint, fingerprint))
+      Object.assign(content, { fingerprint });
   }
 
   /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
   fingerprint(key: ObjectKey, version = this.#version(key)): Fingerprint | undefined {
     if (version === undefined) return undefined;
-    const stored = this.#stored.get(key);
-    const held = stored?.version === version ? stored : this.#fingerprints.get(key);
-    return held?.version === version ? held.fingerprint : undefined;
+    const read = this.#fingerprints.get(key);
+    return this.#stored(key, version)?.fingerprint ?? (read?.version === version ? read.fingerprint : undefined);
   }
 
   /** The version of an object's content, as far as the index has it. */
@@ -258,18 +284,21 @@ export class KubeStore implements SourceProvider {
     this.#contents.clear();
   }
 
-  #forget(key: ObjectKey): void {
+  #forget(key: ObjectKey, gone: Observed): void {
     this.#fingerprints.delete(key);
-    const stored = this.#stored.get(key);
-    if (stored === undefined) return;
-    this.#stored.delete(key);
-    this.#contents.delete(`${key}@${stored.version}`);
+    const version = keptVersion(gone);
+    if (version !== undefined) this.#contents.delete(`${key}@${version}`);
   }
 
   #remember(key: ObjectKey, content: Content): void {
     const { version, fingerprint } = content;
     // Deleted while it was read: its fingerprint would never be dropped. Or the last event showed this content.
-    if (this.index.find(key) === undefined || this.#stored.get(key)?.version === version) return;
+    if (this.index.find(key) === undefined || this.#stored(key, version) !== undefined) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }
+}
+
+/** The version of the content that the index keeps of an object. */
+function keptVersion({ uid, content }: Observed): string | undefined {
+  return content && versionAt(uid, content.revision);
 }

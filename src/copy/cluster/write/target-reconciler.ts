@@ -99,6 +99,7 @@ export class TargetReconciler {
     const stored = observed && store.heldIn(target, observed);
     if (held === undefined || held.version !== stored?.version) return false;
     if (held.fingerprint.digest !== stored.fingerprint.digest) return true;
+    store.shareFingerprint(target, held.fingerprint);
     this.#memory.forgetContent(target);
     return false;
   }
