@@ -14,11 +14,12 @@ import {
   ruleCollections,
   whyUnserved,
 } from './output/reading.ts';
-import type { Cell, Paint } from './output/terminal.ts';
+import type { Paint } from './output/terminal.ts';
 import { copiesText, reportText, TextParts } from './output/text.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import { readManifests } from './plan/manifests.ts';
 import {
+  addTargets,
   type Affected,
   affectedBy,
   hasLossOrRefusal,
@@ -110,13 +111,7 @@ function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: 
     ...problems.map(({ rule, problem }) => `${rule}: ${problem}`),
     ...notes.map(({ rule, note }) => `${rule}: ${note}`),
   ]);
-  parts.table(
-    ['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
-    targets.map((target) => {
-      const { kind, namespace, name, rule, reason } = target;
-      return [actionCell(target), kind, namespace, name, rule, reason];
-    }),
-  );
+  addTargets(parts, targets);
   const nothing = `No copy${hasElsewhere ? ' in this cluster' : ''} would be created, updated or deleted.`;
   const are = (count: number): string => (count === 1 ? 'is' : 'are');
   parts.lines([
@@ -127,12 +122,6 @@ function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: 
       : []),
   ]);
   return parts.toString();
-}
-
-function actionCell(target: PlannedTarget): Cell {
-  const { action: text } = target;
-  if (hasLossOrRefusal({ targets: [target], problems: [] })) return { text, style: 'bad' };
-  return text === 'nothing' ? text : { text, style: text === 'wait' ? 'waiting' : 'good' };
 }
 
 function summary(targets: readonly PlannedTarget[]): string {

@@ -3,7 +3,7 @@
  * added, but never changed or removed. The schema is docs/schemas/migrate.json. Pure.
  */
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } from '../actions.ts';
-import { hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
+import { addTargets, hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
 import { command } from '../../runtime/text/command.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
 import type { Finding, FindingVerdict, ProgramFindings } from '../../controllers/common/migration.ts';
@@ -78,13 +78,8 @@ export function migrationText(
       }),
     );
   }
-  const rows = targets.map((target) => {
-    const { action, kind, namespace, name, rule, reason } = target;
-    const isBad = hasLossOrRefusal({ targets: [target], problems: [] });
-    return [isBad ? ({ text: action, style: 'bad' } as const) : action, kind, namespace, name, rule, reason];
-  });
-  if (rows.length > 0) parts.lines([paint('What Keyferry does when it starts:', 'title')]);
-  parts.table(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows);
+  if (targets.length > 0) parts.lines([paint('What Keyferry does when it starts:', 'title')]);
+  addTargets(parts, targets);
   parts.lines([...notes, ...endOf(programs, unchanged, apply)]);
   return parts.toString();
 }

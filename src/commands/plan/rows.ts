@@ -9,6 +9,8 @@ import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
 import { command } from '../../runtime/text/command.ts';
+import type { Cell } from '../output/terminal.ts';
+import type { TextParts } from '../output/text.ts';
 import type { Given } from './changes.ts';
 import type { Decision, Later } from '../../copy/plan/decide.ts';
 
@@ -54,6 +56,23 @@ const REFUSED: ReadonlySet<PlannedAction> = new Set(['conflict', 'fail']);
 /** Whether data would be lost, or a rule refused. Decides the exit code. */
 export function hasLossOrRefusal({ targets, problems }: Pick<PlanReport, 'targets' | 'problems'>): boolean {
   return problems.length > 0 || targets.some(({ action, lost }) => lost || REFUSED.has(action));
+}
+
+/** Adds the table of targets. */
+export function addTargets(parts: TextParts, targets: readonly PlannedTarget[]): void {
+  parts.table(
+    ['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
+    targets.map((target) => {
+      const { kind, namespace, name, rule, reason } = target;
+      return [actionCell(target), kind, namespace, name, rule, reason];
+    }),
+  );
+}
+
+function actionCell(target: PlannedTarget): Cell {
+  const { action: text } = target;
+  if (hasLossOrRefusal({ targets: [target], problems: [] })) return { text, style: 'bad' };
+  return text === 'nothing' ? text : { text, style: text === 'wait' ? 'waiting' : 'good' };
 }
 
 export interface Affected {
