@@ -249,6 +249,19 @@ describe('keyferry status', () => {
       assert.deepEqual(await watch.interrupt(), [0, null]);
     });
 
+    it('keyferry status --watch without the right to watch says so once, and prints changes nevertheless', async () => {
+      const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
+      await using watch = new RunningProgram(['status', '-w', '-n', 'team-a', '--kubeconfig', kubeconfig]);
+      const told = /^keyferry status: 20\S+Z the status may be out of date: .*cannot watch.*; trying again\n$/;
+      await watch.seen('stderr', told);
+      const late = mirror('late', 'one', ['nowhere']);
+      await plane.api.create({ ...late, metadata: { name: 'late', namespace: 'team-a' } });
+      await watch.seen('stdout', /\n20\S+Z {2}rule added {2}SecretMirror team-a\/late /);
+      await watch.seen('stderr', told);
+      assert.deepEqual(await watch.interrupt(), [0, null]);
+      await plane.api.delete(LATE.replace('/default/', '/team-a/'));
+    });
+
     it('keyferry status --watch prints a change that comes while a report is made', async () => {
       const connection = await loadKubeconfig({ path: plane.kubeconfigPath, env: {} });
       await using api = new HttpKubeApi(connection);
