@@ -10,14 +10,7 @@ import { copiesText, TextParts } from '../output/text.ts';
 import { failureCell } from '../status/report.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 
-/**
- * - `copy`: a rule claims it, and it has the mark of that rule. `filled`: an object of a user, and a rule fills its data.
- * - `conflict`: a rule claims it, but it is another's. `missing`: a rule claims it, but it does not exist.
- * - `orphan`: it has the mark of a rule that does not claim it.
- * - `rule`: a rule, and no copy. `source`: no copy, and a rule makes copies of it.
- * - `unrelated`: it exists, and Keyferry has nothing to do with it. `absent`: it does not exist, and no rule claims it.
- * - `unknown`: it was not read whether it exists, or whether the rule in its mark does.
- */
+/** What each says is in docs/commands.md, and when an object has it, in `judge`. */
 export type Verdict =
   | 'copy'
   | 'filled'

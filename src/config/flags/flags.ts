@@ -68,10 +68,11 @@ export function parseFlags<Sections extends FlagSections>(
   env: ProcessInfo['env'] = {},
 ): ParsedFlags<Sections> {
   const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
-  const { isHelp, rest, ...split } = splitGoFlags(argv, flags);
+  const split = splitGoFlags(argv, flags);
+  const { found, rest } = split ?? { found: [], rest: [] };
   const given = new Map<string, unknown>();
   const lists = new Map<string, string>();
-  for (const [flag, text] of split.flags) {
+  for (const [flag, text] of found) {
     const earlier = flag.isList === true ? lists.get(flag.name) : undefined;
     const all = earlier === undefined ? text : `${earlier},${text}`;
     lists.set(flag.name, all);
@@ -87,8 +88,8 @@ export function parseFlags<Sections extends FlagSections>(
     return text === '' ? flag.initial : parseOne(flag, text, `$${variable}`);
   };
   const values = mapValues(sections, (table) => mapValues(table, valueOf)) as SectionValues<Sections>;
-  const notes = split.flags.flatMap(([{ note }, text]) => note?.(text) ?? []);
-  return { values, given: new Set(given.keys()), rest, notes: [...new Set(notes)], isHelp };
+  const notes = found.flatMap(([{ note }, text]) => note?.(text) ?? []);
+  return { values, given: new Set(given.keys()), rest, notes: [...new Set(notes)], isHelp: split === undefined };
 }
 
 /** The flags in the order of the help. */
@@ -112,20 +113,19 @@ export function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value
 
 /**
  * @param known the flags by name
- * @returns the flags in the order of the command line (a boolean without a value has `true`), and the arguments after them: from the
- *   first argument that is not a flag, or after `--`. Nothing but `isHelp` for `-h`, `-help` or `--help`
+ * @returns `undefined` for `-h`, `-help` or `--help`; else the flags in the order of the command line (a boolean without a value has
+ *   `true`), and the arguments after them: from the first argument that is not a flag, or after `--`
  * @throws UsageError for an unknown flag, a missing value, or something like `--=x`
  */
 function splitGoFlags(
   argv: readonly string[],
   known: ReadonlyMap<string, Flag<unknown>>,
-): { readonly flags: readonly (readonly [Flag<unknown>, string])[] } & Pick<ParsedFlags<{}>, 'rest' | 'isHelp'> {
-  const isHelp = false;
-  const flags: [Flag<unknown>, string][] = [];
+): { readonly found: readonly (readonly [Flag<unknown>, string])[]; readonly rest: readonly string[] } | undefined {
+  const found: [Flag<unknown>, string][] = [];
   for (let at = 0; at < argv.length; at++) {
     const argument = argv[at] ?? '';
-    if (argument === '--') return { flags, rest: argv.slice(at + 1), isHelp };
-    if (argument.length < 2 || !argument.startsWith('-')) return { flags, rest: argv.slice(at), isHelp };
+    if (argument === '--') return { found, rest: argv.slice(at + 1) };
+    if (argument.length < 2 || !argument.startsWith('-')) return { found, rest: argv.slice(at) };
     const text = argument.slice(argument.startsWith('--') ? 2 : 1);
     if (text === '' || text.startsWith('-') || text.startsWith('=')) {
       throw new UsageError(`bad flag syntax: ${quoted(argument)}`);
@@ -134,16 +134,16 @@ function splitGoFlags(
     const name = equals === -1 ? text : text.slice(0, equals);
     const flag = known.get(name);
     if (flag === undefined) {
-      if (name === 'h' || name === 'help') return { flags: [], rest: [], isHelp: true };
+      if (name === 'h' || name === 'help') return undefined;
       const written = argument.slice(0, argument.length - text.length + name.length);
       const similar = [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`));
       throw new UsageError(`unknown flag ${written}${similar === undefined ? '' : `; did you mean --${similar}?`}`);
     }
     const value = equals !== -1 ? text.slice(equals + 1) : flag.isBool ? 'true' : argv[(at += 1)];
     if (value === undefined) throw new UsageError(`--${name} needs a value`);
-    flags.push([flag, value]);
+    found.push([flag, value]);
   }
-  return { flags, rest: [], isHelp };
+  return { found, rest: [] };
 }
 
 /** @param from the flag or variable, for the error */
