@@ -133,6 +133,10 @@ describe('syncsecret-ccm', () => {
         ['--leader-election-namespace=n', '--leader-elect-namespace=m'],
         [true, 'm'],
       ],
+      [
+        ['--leader-election-namespace=n', '--leader-elect-namespace='],
+        [true, 'n'],
+      ],
     ] as const) {
       const { enabled, namespace } = ccm(...argv).leaderElect;
       assert.deepEqual([enabled, namespace], expected, argv.join(' '));

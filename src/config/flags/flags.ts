@@ -27,7 +27,7 @@ export interface Flag<T> {
   readonly isList?: boolean;
   /** The variable of the environment that counts where the flag is not given. An empty one counts as absent. */
   readonly variable?: string;
-  /** The name of the flag that gets this one's value where it is not given itself, unless the value is `undefined`. The last flag of several counts. */
+  /** The name of the flag that gets this one's value where it has none itself, unless the value is `undefined`. The last flag of several counts. */
   readonly sets?: string;
   /** Where the flag is given, for the log: why it has no effect. @param text its value */
   readonly note?: (text: string) => string | undefined;
@@ -79,10 +79,9 @@ export function parseFlags<Sections extends FlagSections>(
     given.set(flag.name, parseOne(flag, all, `--${flag.name}`));
   }
   const valueOf = (flag: Flag<unknown>): unknown => {
-    if (given.has(flag.name)) return given.get(flag.name);
     const setters = [...flags.values()].filter(({ sets }) => sets === flag.name);
-    const set = setters.map(valueOf).findLast((value) => value !== undefined);
-    if (set !== undefined) return set;
+    const value = given.get(flag.name) ?? setters.map(valueOf).findLast((one) => one !== undefined);
+    if (value !== undefined || given.has(flag.name)) return value;
     const { variable = '' } = flag;
     const text = env[variable] ?? '';
     return text === '' ? flag.initial : parseOne(flag, text, `$${variable}`);
