@@ -66,28 +66,24 @@ export class KeptConnections {
   }
 
   #open(): KeptConnection {
-    const connection = new KeptConnection({
-      idleMs: this.#idleMs,
-      onIdle: () => {
-        if (this.#isRetired) connection.close();
-        else this.#idle.push(connection);
-      },
-      onClose: () => {
-        this.#all.delete(connection);
-        const at = this.#idle.indexOf(connection);
-        if (at >= 0) this.#idle.splice(at, 1);
-      },
-    });
+    const connection = new KeptConnection(this, this.#idleMs);
     this.#all.add(connection);
     this.#opener((error, socket) => connection.opened(error, socket));
     return connection;
   }
-}
 
-interface KeptConnectionOptions {
-  readonly idleMs: number;
-  readonly onIdle: () => void;
-  readonly onClose: () => void;
+  /** Called by a connection when its call has ended. */
+  becameIdle(connection: KeptConnection): void {
+    if (this.#isRetired) connection.close();
+    else this.#idle.push(connection);
+  }
+
+  /** Called by a connection when it is closed. */
+  wasClosed(connection: KeptConnection): void {
+    this.#all.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+  }
 }
 
 /** A request that can be written. */
@@ -103,7 +99,8 @@ interface Call {
 }
 
 class KeptConnection {
-  readonly #options: KeptConnectionOptions;
+  readonly #pool: KeptConnections;
+  readonly #idleMs: number;
   #socket: Socket | undefined;
   #call: Call | undefined;
   /** The request, until there is a socket. */
@@ -111,8 +108,9 @@ class KeptConnection {
   #isReused = false;
   #isClosed = false;
 
-  constructor(options: KeptConnectionOptions) {
-    this.#options = options;
+  constructor(pool: KeptConnections, idleMs: number) {
+    this.#pool = pool;
+    this.#idleMs = idleMs;
   }
 
   send(request: Outgoing, reader: AnswerReader): Promise<AnswerReader> {
@@ -146,7 +144,7 @@ class KeptConnection {
     socket.on('timeout', () => {
       if (this.#call === undefined) this.close();
     });
-    socket.setTimeout(this.#options.idleMs);
+    socket.setTimeout(this.#idleMs);
     if (this.#waiting !== undefined) this.#write(socket, this.#waiting);
     this.#waiting = undefined;
   }
@@ -197,7 +195,7 @@ class KeptConnection {
       this.#isReused = true;
       // An idle connection does not keep the process alive.
       socket.unref();
-      this.#options.onIdle();
+      this.#pool.becameIdle(this);
     } else this.close();
     resolve(reader);
   }
@@ -208,7 +206,7 @@ class KeptConnection {
     this.#call = undefined;
     if (!this.#isClosed) {
       this.#isClosed = true;
-      this.#options.onClose();
+      this.#pool.wasClosed(this);
       this.#socket?.destroy();
     }
     call?.reject(this.#isReused && !call.reader.hasBegun ? staleOr(cause) : cause);

@@ -3,6 +3,7 @@
  * a request's body, and of a response's body only the message of the API server's `Status`, shortened and without the
  * parts that quote the request.
  */
+import { HttpError } from '../http/errors.ts';
 import { limitRetryAfter, parseRetryAfter } from '../runtime/text/retry-after.ts';
 import { isRecord } from './json.ts';
 import { type ApiRefusal, refusalIn } from './refusals.ts';
@@ -130,15 +131,9 @@ function detect(status: number, { message, causes }: ApiStatus): Detected {
 }
 
 /** No answer: refused, reset, not trusted, timed out, or the response broke off. Whether a write was done is unknown. */
-export class ConnectionError extends Error {
+export class ConnectionError extends HttpError {
+  /** The code is Node's (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for our own time limit. */
   override readonly name: string = 'ConnectionError';
-  /** Node's code (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for our own time limit. */
-  readonly code: string;
-
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** No credentials (file unreadable, exec plugin failed); no request was sent. */

@@ -116,10 +116,6 @@ export class EventRecorder {
     this.#pending.clear();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
   async #write(key: string, signal: AbortSignal): Promise<void> {
     const record = this.#pending.get(key);
     if (record === undefined) return;

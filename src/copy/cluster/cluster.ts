@@ -105,7 +105,7 @@ export class Cluster implements Backend {
     this.api = api;
     this.name = api.cluster;
     this.served = served;
-    this.namespaceReads = new NamespaceReads(api, this.namespaces, served);
+    this.namespaceReads = new NamespaceReads(this);
     this.#options = { ...options, api };
     this.reachability = new Reachability({
       cluster: this.name,
@@ -134,10 +134,6 @@ export class Cluster implements Backend {
   async ready(): Promise<void> {
     const listed = this.synced().then(() => this.reachability.listed());
     await (this.#options.isHome ? listed : Promise.race([listed, this.reachability.found()]));
-  }
-
-  async drain(): Promise<void> {
-    // Its work is in the queues of the engine.
   }
 
   sourcesOf(source: ObjectKey): KubeStore {

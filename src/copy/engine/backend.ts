@@ -19,17 +19,17 @@ export interface Backend {
   readonly queueing: TargetQueueing;
   sourcesOf(source: ResourceKey): SourceProvider;
   targetsOf(target: ResourceKey): TargetWriter;
-  /** Settles when every watch that was opened so far is listed. Rejects if the backend is stopped before. */
-  synced(): Promise<void>;
-  /** Settles when targets can be reconciled. Rejects as `synced`. */
-  ready(): Promise<void>;
+  /** Settles when every watch that was opened so far is listed. Rejects if the backend is stopped before. Vault has no watches. */
+  synced?(): Promise<void>;
+  /** Settles when targets can be reconciled. Rejects as `synced`. Default: at once, because a target of Vault waits for its own login. */
+  ready?(): Promise<void>;
   readonly watches: readonly WatchHealth[];
   /** Queues besides the engine's. */
   readonly queues: readonly QueueFigures[];
   /** Size of the contents in the cache. */
   readonly cachedBytes: number;
-  /** First part of a stop: lets running work end. */
-  drain(): Promise<void>;
+  /** First part of a stop: lets work end that is not in the queues of the engine. */
+  drain?(): Promise<void>;
   /** Second part, after the queues have stopped. */
   stop(limitMs: number): Promise<void>;
 }

@@ -108,7 +108,7 @@ export class Backends {
   start(worker: TargetWorker): void {
     const startOne = async ({ backend, lanes }: QueuedBackend): Promise<void> => {
       try {
-        await backend.ready();
+        await backend.ready?.();
       } catch (error) {
         // A stop closes the watches of a backend, also if they were never listed.
         if (this.#stopped) return;

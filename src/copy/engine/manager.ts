@@ -60,7 +60,8 @@ export class Manager {
     });
     await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
     await Promise.race([all, sleep(API_WAIT_MS, signal)]);
-    await orAborted(this.#homeBackend().synced(), signal, 'waiting for the first lists of the home cluster');
+    const listed = this.#homeBackend().synced?.();
+    if (listed !== undefined) await orAborted(listed, signal, 'waiting for the first lists of the home cluster');
   }
 
   /** Starts the loops. Settles when the rules were evaluated once. */
@@ -76,7 +77,7 @@ export class Manager {
     this.#started = false;
     await Promise.all([
       this.engine.stop(drainMs),
-      ...backends.all.map(async (backend) => await backend.drain()),
+      ...backends.all.map(async (backend) => await backend.drain?.()),
       ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
     ]);
     for (const controller of this.#open.splice(0)) controller.stop?.();

@@ -163,14 +163,6 @@ export class VaultBackend implements Backend {
     return this.sources.cachedBytes;
   }
 
-  async ready(): Promise<void> {
-    // A target waits for its own login.
-  }
-
-  async synced(): Promise<void> {
-    // Vault has no watches: the entries of a rule are read when it is evaluated.
-  }
-
   /**
    * For the controller that reads and writes entries itself, and does not copy. It has no part in the queues and claims of this backend.
    * @param onCredential the credential of a user, as it was given to `open`, has changed

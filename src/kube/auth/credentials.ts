@@ -9,6 +9,7 @@ import { codeOf, CredentialError } from '../errors.ts';
 import type { ExecPlugin } from './exec-credential.ts';
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../../runtime/clock.ts';
+import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 
 export interface CredentialParts {
   /** Headers beside the token: basic auth, impersonation. */
@@ -99,7 +100,7 @@ export class FileValue {
   readonly #clock: Clock;
   #content: Buffer | undefined;
   #freshUntil = -Infinity;
-  #reading: Promise<Buffer> | undefined;
+  readonly #reads = new SingleFlight<Buffer>();
 
   constructor(path: string, field: string, clock: Clock) {
     this.path = path;
@@ -110,10 +111,7 @@ export class FileValue {
   /** @throws CredentialError naming field and path, if there never was a content */
   async get(): Promise<Buffer> {
     if (this.#content !== undefined && this.#clock.monotonic() < this.#freshUntil) return this.#content;
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    return await this.#reading;
+    return await this.#reads.run(this.path, () => this.#read());
   }
 
   /** The next `get` reads the file. */

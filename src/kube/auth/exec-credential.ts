@@ -7,6 +7,7 @@
  */
 import { errorText } from '../../observe/error-fields.ts';
 import { type Clock } from '../../runtime/clock.ts';
+import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { CredentialError } from '../errors.ts';
 import { isRecord } from '../json.ts';
 
@@ -52,7 +53,7 @@ export class ExecPlugin {
   readonly #spec: ExecSpec;
   readonly #clock: Clock;
   #last: Run | undefined;
-  #running: Promise<PluginCredential> | undefined;
+  readonly #runs = new SingleFlight<PluginCredential>();
 
   constructor(spec: ExecSpec, clock: Clock) {
     this.#spec = spec;
@@ -65,10 +66,7 @@ export class ExecPlugin {
       if (last.outcome instanceof CredentialError) throw last.outcome;
       return last.outcome;
     }
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
-    return await this.#running;
+    return await this.#runs.run(this.#spec.field, () => this.#run());
   }
 
   invalidate(): void {

@@ -6,6 +6,7 @@
  * are followed as in any kubeconfig (credentials.ts).
  */
 import { resolve } from 'node:path';
+import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import type { Connection } from '../connection.ts';
 import { connectionOf, type KubeconfigOptions } from './kubeconfig.ts';
 import { KubeconfigError, parseKubeconfig, readKubeconfig } from './kubeconfig-file.ts';
@@ -35,7 +36,7 @@ export async function followKubeconfig(options: FollowedKubeconfigOptions): Prom
   let connection: Connection | undefined;
   /** Of the last check. */
   let problem: string | undefined;
-  let checking: Promise<Connection> | undefined;
+  const checks = new SingleFlight<Connection>();
 
   /** @returns the present connection if the content has not changed */
   async function read(): Promise<Connection> {
@@ -68,12 +69,7 @@ export async function followKubeconfig(options: FollowedKubeconfigOptions): Prom
     }
   }
 
-  async function check(): Promise<Connection> {
-    checking ??= readAgain().finally(() => {
-      checking = undefined;
-    });
-    return await checking;
-  }
+  const check = (): Promise<Connection> => checks.run(path, readAgain);
 
   return await check();
 }

@@ -41,7 +41,7 @@ export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connec
   if (list !== '') {
     const paths = list.split(delimiter).filter((item) => item !== '');
     const config = await readKubeconfigs(
-      paths.map((item) => resolve(item)),
+      Array.from(paths, (path) => resolve(path)),
       true,
     );
     if (config.files.length === 0) throw new KubeconfigError('$KUBECONFIG', `no such file: ${list}`);

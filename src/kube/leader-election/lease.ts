@@ -67,14 +67,8 @@ export interface StepFacts {
   readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }
 
-export function nextStep({
-  lease,
-  observation,
-  identity,
-  defaultDurationMs,
-  now,
-  predecessors,
-}: StepFacts): ElectionStep {
+export function nextStep(facts: StepFacts): ElectionStep {
+  const { lease, observation, identity, defaultDurationMs, now, predecessors } = facts;
   if (lease === undefined) return { do: 'create' };
   const holder = holderOf(lease);
   if (holder === identity) return { do: 'renew', lease };
@@ -105,11 +99,8 @@ export interface LeaseHolder {
 }
 
 /** The Lease that the step writes. `now` is the wall clock. */
-export function heldLease(
-  step: HoldingStep,
-  { namespace, name, identity, durationMs }: LeaseHolder,
-  now: number,
-): unknown {
+export function heldLease(step: HoldingStep, holder: LeaseHolder, now: number): unknown {
+  const { namespace, name, identity, durationMs } = holder;
   const first = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { namespace, name } };
   const lease = step.do === 'create' ? first : step.lease;
   const before: LeaseSpec = step.do === 'create' ? {} : (step.lease.spec ?? {});

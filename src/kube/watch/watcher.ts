@@ -144,10 +144,6 @@ export class Watcher {
     this.#synced.reject(new Error(`the watch of ${watchName(this.#options.target)} was stopped`));
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {

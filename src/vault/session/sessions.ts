@@ -6,6 +6,7 @@
  * no second login, and cannot evade the wait after a refused login. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { VaultClient, type VaultClientOptions } from '../client/client.ts';
 import { VaultError } from '../errors.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
@@ -77,7 +78,10 @@ export class VaultSessions {
     const release = (): void => {
       if (!held) return;
       held = false;
-      this.#release(key, entry);
+      entry.users--;
+      if (entry.users > 0 || this.#stopped) return;
+      entry.session.setUnused(true);
+      this.#linger(key, entry);
     };
     return { session: entry.session, release };
   }
@@ -97,7 +101,9 @@ export class VaultSessions {
   }
 
   #openSession(key: string, server: VaultServer, identity: VaultIdentity): OpenSession {
-    const shared = this.#clientOf(server);
+    const shared = getOrCreate(this.#clients, server.connectionKey, () => {
+      return { client: new VaultClient(server, { ...this.#options, largeAnswers: this.#largeAnswers }), sessions: 0 };
+    });
     shared.sessions++;
     const client = shared.client.identity();
     const session = new VaultSession({
@@ -110,23 +116,6 @@ export class VaultSessions {
     const entry: OpenSession = { session, shared, users: 0, linger: undefined };
     this.#open.set(key, entry);
     return entry;
-  }
-
-  #clientOf(server: VaultServer): SharedClient {
-    const { connectionKey } = server;
-    const known = this.#clients.get(connectionKey);
-    if (known !== undefined) return known;
-    const client = new VaultClient(server, { ...this.#options, largeAnswers: this.#largeAnswers });
-    const made = { client, sessions: 0 };
-    this.#clients.set(connectionKey, made);
-    return made;
-  }
-
-  #release(key: string, entry: OpenSession): void {
-    entry.users--;
-    if (entry.users > 0 || this.#stopped) return;
-    entry.session.setUnused(true);
-    this.#linger(key, entry);
   }
 
   #linger(key: string, entry: OpenSession): void {

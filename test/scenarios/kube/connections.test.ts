@@ -159,7 +159,7 @@ test('a credential plugin runs again when its credential is refused, and not bef
   await waitFor(async () => (await whoAmI(login)) === 'bob', { message: 'the plugin to be asked again' });
 });
 
-test('requests and watches work through a proxy', async () => {
+test('requests and watches work through a proxy', async (t) => {
   await using proxy = await ConnectProxy.open((target) => `https://${target}` === plane.url);
   proxy.url.username = 'someone';
   const cluster = { ...CA, 'proxy-url': proxy.url.href };
@@ -168,7 +168,8 @@ test('requests and watches work through a proxy', async () => {
   await using api = new HttpKubeApi(connection);
   const held = new HeldObjects();
   const target = { collection: 'configmaps', path: '/api/v1/namespaces/default/configmaps', metadataOnly: true };
-  await using watcher = new Watcher({ api, target, sink: held }).start();
+  const watcher = new Watcher({ api, target, sink: held }).start();
+  t.after(() => watcher.stop());
   await watcher.synced;
   await plane.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'news', namespace: 'default' } });
   await waitFor(() => held.objects.has('default/news'), { message: 'the news to come through the proxy' });

@@ -25,8 +25,9 @@ after(async () => {
   await plane.stop();
 });
 
-function recorder(more: Partial<EventRecorderOptions> = {}): EventRecorder {
-  return new EventRecorder({ api, instance: 'keyferry-0', ...more });
+function recorder(more: Partial<EventRecorderOptions> = {}): EventRecorder & AsyncDisposable {
+  const made = new EventRecorder({ api, instance: 'keyferry-0', ...more });
+  return Object.assign(made, { [Symbol.asyncDispose]: () => made.stop() });
 }
 
 /** A ConfigMap is the object of the event; the API server does not check that it exists. */

@@ -9,23 +9,25 @@ const PATH = '/api/v1/namespaces';
 /** Time limit of a page of the list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
 
+export interface NamespaceReadsOptions {
+  readonly api: KubeApi;
+  readonly namespaces: Namespaces;
+  readonly served: Pick<ServedNamespaces, 'selector'> | undefined;
+}
+
 /** One list at a time, and one read at a time of each namespace, for all rules of a cluster. All throw the errors of `api.request`. */
 export class NamespaceReads {
-  readonly #api: KubeApi;
-  readonly #namespaces: Namespaces;
-  readonly #served: Pick<ServedNamespaces, 'selector'> | undefined;
+  readonly #cluster: NamespaceReadsOptions;
   readonly #lists = new SingleFlight<void>();
   readonly #reads = new SingleFlight<KubeObject | undefined>();
 
-  constructor(api: KubeApi, namespaces: Namespaces, served: Pick<ServedNamespaces, 'selector'> | undefined) {
-    this.#api = api;
-    this.#namespaces = namespaces;
-    this.#served = served;
+  constructor(cluster: NamespaceReadsOptions) {
+    this.#cluster = cluster;
   }
 
   /** Settles when the labels with these keys are known of all namespaces. */
   async labelsKnown(keys: readonly string[], signal: AbortSignal): Promise<void> {
-    const namespaces = this.#namespaces;
+    const { namespaces } = this.#cluster;
     namespaces.keep(keys);
     // Twice at most: a list that began before `keep` does not bring these keys, and the next one does. A failure is thrown.
     while (!namespaces.knows(keys)) {
@@ -38,9 +40,10 @@ export class NamespaceReads {
    * is known, and there is no right to read them.
    */
   async isCurrent(name: string, signal: AbortSignal): Promise<boolean> {
-    if (this.#served !== undefined && this.#served.selector === undefined) return true;
+    const { namespaces, served } = this.#cluster;
+    if (served !== undefined && served.selector === undefined) return true;
     const item = await this.#read(name, signal);
-    return item !== undefined && this.#namespaces.isKnown(item);
+    return item !== undefined && namespaces.isKnown(item);
   }
 
   /** Whether a namespace exists on the server, also while it is being deleted. */
@@ -49,8 +52,9 @@ export class NamespaceReads {
   }
 
   async #relist(signal: AbortSignal): Promise<void> {
+    const { api, namespaces } = this.#cluster;
     const options = { metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS, signal };
-    await this.#namespaces.relist(async (take) => await listEach(this.#api, PATH, take, options));
+    await namespaces.relist(async (take) => await listEach(api, PATH, take, options));
   }
 
   async #read(name: string, signal: AbortSignal): Promise<KubeObject | undefined> {
@@ -58,7 +62,7 @@ export class NamespaceReads {
     const options = { fieldSelector: `metadata.name=${name}`, metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS };
     const read = async (shared: AbortSignal): Promise<KubeObject | undefined> => {
       const found: KubeObject[] = [];
-      await listEach(this.#api, PATH, (item) => void found.push(item), { ...options, signal: shared });
+      await listEach(this.#cluster.api, PATH, (item) => void found.push(item), { ...options, signal: shared });
       return found[0];
     };
     return await this.#reads.run(name, read, signal);

@@ -131,9 +131,13 @@ test('after any history, the facts are those of the last state', () => {
 test('nothing is read of the namespaces of a list: there is no right to', async () => {
   const api: KubeApi = { cluster: 'c', request: refuse, stream: refuse };
   const signal = new AbortController().signal;
-  const reads = new NamespaceReads(api, new Namespaces(), new ServedNamespaces(['a']));
+  const reads = new NamespaceReads({ api, namespaces: new Namespaces(), served: new ServedNamespaces(['a']) });
   assert.equal(await reads.isCurrent('a', signal), true);
-  const bySelector = new NamespaceReads(api, new Namespaces(), new ServedNamespaces([], 'tier=a'));
+  const bySelector = new NamespaceReads({
+    api,
+    namespaces: new Namespaces(),
+    served: new ServedNamespaces([], 'tier=a'),
+  });
   await assert.rejects(bySelector.isCurrent('a', signal), /must not be asked/);
 });
 

@@ -33,7 +33,12 @@ async function actionFor(
   };
   const api = { cluster: 'local', request } as unknown as KubeApi;
   const claims = { ruleSetOf: () => ({ orphanPolicy: () => 'delete' }) } as unknown as Claims;
-  const decide = orphanActions(new NamespaceReads(api, new Namespaces(), served), claims, served, inSight);
+  const decide = orphanActions(
+    new NamespaceReads({ api, namespaces: new Namespaces(), served }),
+    claims,
+    served,
+    inSight,
+  );
   return await decide(
     asKey('mirrors:team-a/x'),
     asKey('local:Secret/b/x'),

@@ -1,5 +1,6 @@
 /** Turns a response of Vault into the content of a source, or into the view of a source without content. Pure. */
 import type { AbsentEntry, FoundEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
+import type { WriteResult } from '../../../vault/kv/entries.ts';
 import {
   invalidSecretKeys,
   toSecretData,
@@ -39,13 +40,7 @@ export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: st
 }
 
 /** @returns `undefined` where Vault counts no versions. The time distinguishes a deleted and recreated entry from the old one. */
-export function versionOf({
-  version,
-  createdTime = '',
-}: {
-  readonly version?: number | undefined;
-  readonly createdTime?: string | undefined;
-}): string | undefined {
+export function versionOf({ version, createdTime = '' }: Partial<WriteResult>): string | undefined {
   return version === undefined ? undefined : `${version} ${createdTime}`;
 }
 
@@ -54,7 +49,7 @@ export function versionOf({
  * and created again within that second has the same number and time.
  * @param now wall clock before the entry was read or written, ms
  */
-export function distinctVersionOf(entry: Parameters<typeof versionOf>[0], now: number): string | undefined {
+export function distinctVersionOf(entry: Partial<WriteResult>, now: number): string | undefined {
   const { createdTime = '' } = entry;
   const isExact = createdTime.includes('.');
   if (!isExact && now < Date.parse(createdTime) + 1000 + CLOCK_SKEW_MS) return undefined;
