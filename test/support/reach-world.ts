@@ -301,6 +301,8 @@ export class ReachProcess {
     if (plan.do === 'replace') throw new Error(`${target} needs no replacement`);
     if (plan.do !== 'create' && plan.do !== 'update' && plan.do !== 'delete') return undefined;
     const before = this.#objects.get(target);
+    // Aborted while it was decided: nothing would end the wait.
+    if (signal.aborted) return undefined;
     // The write waits for its turn. Meanwhile anything can change.
     await new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve());
