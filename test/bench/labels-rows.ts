@@ -1,5 +1,6 @@
 /** The rows with SecretMirrors that select namespaces by labels. They begin without the copies of the other rows. */
 import type { Json } from '../support/api.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { bareCreateInto } from './bare-calls.ts';
 import type { BareCall } from './bare-client.ts';
 import { Latencies } from './copy-tracker.ts';
@@ -17,6 +18,7 @@ import {
   wideBareNamespaces,
 } from './workload.ts';
 
+const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const HOME = 'bench-sources-labels';
 const KEY = 'bench';
 /** Namespaces that get the label one after the other. */
@@ -33,9 +35,9 @@ export const MANY_LABELS_ROW: Row = { id: 'labels-many', onlyIfNamed: true, meas
 const namespacePath = (name: string): string => `/api/v1/namespaces/${name}`;
 const labelPatch = (value: string): Json => ({ metadata: { labels: { [KEY]: value } } });
 
-function mirror(name: string, destination: Json): Json {
+function mirror(name: string, destination: Json, source = name): Json {
   const metadata = { name, namespace: HOME };
-  const spec = { source: { name }, destination };
+  const spec = { source: { name: source }, destination };
   return { apiVersion: 'mirrors.kts.studio/v1alpha2', kind: 'SecretMirror', metadata, spec };
 }
 
@@ -57,9 +59,18 @@ async function prepare(
   await api.createMany(sourceNames().map((name) => mirror(name, selecting(KEY))));
 }
 
+/** Starts the program, and waits until the status of all mirrors says that they are evaluated. */
 async function started(environment: Environment): Promise<void> {
+  const { options, plane } = environment;
+  const { timeoutMs } = options;
   const subject = await environment.start();
-  await subject.ready(environment.options.timeoutMs);
+  await subject.ready(timeoutMs);
+  const isReady = ({ status }: Json): boolean =>
+    status?.conditions?.some((one: Json) => one['type'] === 'Ready' && one['status'] === 'True') === true;
+  await waitFor(async () => (await plane.api.list(MIRRORS)).every(isReady), {
+    timeoutMs,
+    message: 'all mirrors are ready',
+  });
   await environment.settled();
 }
 
@@ -122,8 +133,9 @@ async function manyLabels(environment: Environment, before: readonly Figure[]): 
   const { api } = plane;
   const namespaces = manyNamespaces();
   await prepare(environment, before, [...namespaces, BYSTANDER]);
-  await api.createMany(Array.from({ length: IDLE }, (_, index) => mirror(`idle-${index}`, selecting(`idle-${index}`))));
   await api.create(sourceSecret(BYSTANDER, HOME, '1'));
+  const idle = Array.from({ length: IDLE }, (_, index) => `idle-${index}`);
+  await api.createMany(idle.map((name) => mirror(name, selecting(name), BYSTANDER)));
   await started(environment);
   environment.requests.reset();
   const cpuBefore = environment.subject.meter.cpuSeconds();

@@ -19,10 +19,14 @@ export interface LabelRequirement {
   readonly values?: readonly string[];
 }
 
-interface Requirement {
+/** A key, with the values that count. */
+export interface LabelRead {
   readonly key: string;
   /** `undefined`: any value. */
   readonly values: ReadonlySet<string> | undefined;
+}
+
+interface Requirement extends LabelRead {
   /** The label must not be there, or not with one of the values. */
   readonly isNegated: boolean;
 }
@@ -32,10 +36,13 @@ export class LabelMatcher {
   readonly #requirements: readonly Requirement[];
   /** The keys of the labels that it reads. */
   readonly keys: readonly string[];
+  /** What matches has all of these labels. */
+  readonly needed: readonly LabelRead[];
 
   constructor(requirements: readonly Requirement[]) {
     this.#requirements = requirements;
     this.keys = [...new Set(requirements.map(({ key }) => key))];
+    this.needed = requirements.filter(({ isNegated }) => !isNegated);
   }
 
   matches(labels: Labels): boolean {

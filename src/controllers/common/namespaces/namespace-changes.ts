@@ -1,17 +1,18 @@
 /**
  * Finds the rules that reach a namespace that was added or deleted, or whose labels or consent have changed, and enqueues them.
  *
- * Hundreds of namespaces can be created at once, and each evaluation of a rule covers all namespaces. So the rules that are found wait for more
- * namespaces, except those of the first namespace in a burst. The search works in slices, because it may try thousands of patterns.
+ * Hundreds of namespaces can be created at once, each search covers all rules, and each evaluation of a rule all namespaces that it selects. So
+ * the first change is searched for at once. If it concerns rules, the next ones wait for more, and are searched for together. The search works in
+ * slices, because it may try thousands of patterns.
  *
- * State: the namespaces to search for, in the order of their events; and the rules that wait, while a timer runs. Invariant: `isOutdated` is true
- * for a rule from the event until the rule is enqueued. Until then no copy of the rule may be deleted as an orphan: an object that is already
- * in a new namespace (a restored backup) may be one of its copies. The watch itself may be late, above all after a new leader has started. So where
- * labels or consent decide, `isOutdated` compares them with the server.
+ * State: the changes that wait, while a timer or a search runs; and those that the search is about. Invariant: `isOutdated` is true
+ * for the rules of a namespace from its event until they are enqueued. Until then no copy in it may be deleted as an orphan: an object that is
+ * already in a new namespace (a restored backup) may be one of its copies. The watch itself may be late, above all after a new leader has started.
+ * So where labels or consent decide, `isOutdated` compares them with the server.
  *
  * A label can flip many times a second. So after a change of its labels or consent, further such changes of the namespace wait for a second, and
- * cost one search together. Meanwhile only the copies in this namespace are pending. A namespace that comes or goes never waits here: where a label
- * selects the served namespaces, it has waited before (`kube/watch/served-namespaces.ts`).
+ * cost one search together. Meanwhile only the copies in this namespace are pending. A namespace that comes or goes never waits so long: where a
+ * label selects the served namespaces, it has waited before (`kube/watch/served-namespaces.ts`).
  */
 import type { Claims } from '../../../copy/book/claims.ts';
 import type { NamespaceReads } from '../../../copy/cluster/watch/namespace-reads.ts';
@@ -22,8 +23,10 @@ import type { Log } from '../../../observe/log.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
+import { someOf } from '../../../runtime/text/texts.ts';
+import type { Changes } from './reach.ts';
 
-/** How long the rules wait for more namespaces, ms: longer for many rules and namespaces, so that a burst of changes is no burst of evaluations. */
+/** How long changes wait for more, ms: longer for many rules and namespaces, so that a burst of changes is no burst of evaluations. */
 const BATCH_MS = { least: 250, most: 1000 };
 /** For each rule and namespace: five times the evaluation of both, which takes 2 to 10 µs. */
 const BATCH_MS_EACH = 0.05;
@@ -43,26 +46,33 @@ export interface NamespaceChangesContext {
 
 /** The part of a rule set that is needed. */
 export interface RulesInNamespaces {
-  /** The rules that a change of a namespace concerns. */
-  readonly rulesFor: (namespace: string, changed: NamespaceChange) => Steps<Iterable<RuleKey>>;
+  /** The rules that changes of namespaces concern. */
+  readonly rulesFor: (changes: Changes) => Steps<readonly RuleKey[]>;
   /** The labels that a rule selects by. */
   readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
   /** They depend on the number of namespaces. */
   readonly limits: { readonly recount: () => void };
 }
 
-type Change = Parameters<OnNamespace>;
+interface Change {
+  readonly changed: NamespaceChange;
+  /** It comes from a list. */
+  readonly initial: boolean;
+}
+
+/** Namespaces of a failed search that are named in the log. */
+const NAMED = 5;
 
 export class NamespaceChanges {
   readonly #context: NamespaceChangesContext;
   readonly #affected: RulesInNamespaces;
-  readonly #namespaces: Change[] = [];
-  readonly #rules = new Set<RuleKey>();
+  #waiting = new Map<string, Change>();
+  /** `undefined`: no search is under way. */
+  #searched: ReadonlyMap<string, Change> | undefined;
   /** The namespaces whose labels or consent changed lately: the next change, if there is one. Also a change whose search has failed. */
   readonly #flipping = new Map<string, Change | undefined>();
   #timer: Timer | undefined;
   #flipTimer: Timer | undefined;
-  #isSearching = false;
   #isStopped = false;
 
   constructor(context: NamespaceChangesContext, rules: RulesInNamespaces) {
@@ -82,84 +92,92 @@ export class NamespaceChanges {
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
     const isByFacts = outOfReach !== undefined || this.#affected.labelsOf?.(rule) !== undefined;
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
-    return this.#isSearching || this.#rules.has(rule) || this.#flipping.get(decisive) !== undefined;
+    const isPending = this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
+    return isPending || this.#flipping.get(decisive) !== undefined;
   };
 
-  /** If the search takes less than one slice, the search is done when this returns. */
-  readonly add: OnNamespace = (...change) => {
-    const [namespace, , , changed] = change;
-    const isFlip = changed !== 'existence' && this.#flipping.has(namespace);
-    if (isFlip) this.#delay(namespace, change);
-    if (this.#isStopped || isFlip) return;
-    if (changed !== 'existence') this.#delay(namespace);
-    this.#namespaces.push(change);
-    if (!this.#isSearching) void this.#search();
+  readonly add: OnNamespace = (namespace, _there, initial, changed) => {
+    if (!this.#isStopped) this.#add(namespace, { changed, initial });
   };
 
   stop(): void {
     this.#isStopped = true;
     this.#timer?.cancel();
     this.#flipTimer?.cancel();
-    this.#namespaces.length = 0;
+    this.#waiting.clear();
     this.#flipping.clear();
-    this.#rules.clear();
+  }
+
+  #add(namespace: string, change: Change): void {
+    const isFlip = change.changed !== 'existence' && this.#flipping.has(namespace);
+    if (change.changed !== 'existence') this.#delay(namespace, isFlip ? change : undefined);
+    if (isFlip) return;
+    this.#waiting.set(namespace, merged(this.#waiting.get(namespace), change));
+    // The namespaces of a list come together.
+    if (change.initial) this.#endWait();
+    if (this.#timer === undefined) void this.#search();
   }
 
   /** Further changes of labels or consent wait for a second. @param change waits already; several become one, of all that has changed */
   #delay(namespace: string, change?: Change): void {
-    const before = this.#flipping.get(namespace);
-    this.#flipping.set(namespace, change && before ? merged(before, change) : change);
+    this.#flipping.set(namespace, change && merged(this.#flipping.get(namespace), change));
     this.#flipTimer ??= this.#context.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
   }
 
   #searchDelayed(): void {
     this.#flipTimer = undefined;
-    const delayed = [...this.#flipping.values()].filter((change) => change !== undefined);
+    const delayed = [...this.#flipping];
     this.#flipping.clear();
-    for (const change of delayed) this.add(...change);
+    for (const [namespace, change] of delayed) if (change !== undefined) this.#add(namespace, change);
   }
 
+  #endWait(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  /** Searches for what waits, together with what comes in the same turn. */
   async #search(): Promise<void> {
+    if (this.#searched !== undefined) return;
     const { engine, log } = this.#context;
-    this.#isSearching = true;
-    for (let next = 0, change = this.#namespaces[0]; change !== undefined; change = this.#namespaces[(next += 1)]) {
-      const [namespace] = change;
+    this.#searched = this.#waiting;
+    await engine.slices.pause();
+    while (this.#waiting.size > 0 && this.#timer === undefined) {
+      const changes = (this.#searched = this.#waiting);
+      this.#waiting = new Map();
       try {
-        await engine.slices.run(this.#searchFor(...change));
+        await engine.slices.run(this.#searchFor(changes));
       } catch (error) {
-        // Until the next search, no copy in this namespace counts as an orphan.
-        this.#delay(namespace, change);
+        // Until the next search, no copy in these namespaces counts as an orphan.
+        for (const [namespace, change] of changes) this.#delay(namespace, change);
+        const namespace = someOf([...changes.keys()], NAMED);
         log.error('cannot find the rules that a change of a namespace concerns, retrying', { namespace, error });
       }
     }
-    this.#namespaces.length = 0;
-    this.#isSearching = false;
+    this.#searched = undefined;
   }
 
-  *#searchFor(...[name, , initial, changed]: Change): Steps<void> {
-    const { engine } = this.#context;
-    const found = yield* this.#affected.rulesFor(name, changed);
+  *#searchFor(changes: ReadonlyMap<string, Change>): Steps<void> {
+    const { engine, clock, cluster } = this.#context;
+    const found = yield* this.#affected.rulesFor(changes);
     if (this.#isStopped) return;
-    for (const rule of found) {
-      if (initial) engine.enqueueRule(rule, 'low');
-      else this.#rules.add(rule);
-    }
-    if (this.#timer === undefined) this.#enqueue();
+    const isListed = [...changes.values()].every(({ initial }) => initial);
+    for (const rule of found) engine.enqueueRule(rule, isListed ? 'low' : 'normal');
     this.#affected.limits.recount();
-  }
-
-  #enqueue(): void {
-    this.#timer = undefined;
-    if (this.#rules.size === 0) return;
-    const { clock, cluster } = this.#context;
-    const waitMs = Math.max(BATCH_MS.least, this.#rules.size * cluster.namespaces.size * BATCH_MS_EACH);
-    this.#timer = clock.setTimeout(() => this.#enqueue(), Math.min(waitMs, BATCH_MS.most), { unref: true });
-    for (const rule of this.#rules) this.#context.engine.enqueueRule(rule);
-    this.#rules.clear();
+    if (isListed || found.length === 0) return;
+    const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);
+    const next = (): void => {
+      this.#endWait();
+      void this.#search();
+    };
+    this.#timer = clock.setTimeout(next, Math.min(waitMs, BATCH_MS.most), { unref: true });
   }
 }
 
-function merged([, , , before]: Change, [namespace, there, initial, after]: Change): Change {
-  const isExistence = before === 'existence' || after === 'existence';
-  return [namespace, there, initial, isExistence ? 'existence' : new Set([...before, ...after])];
+/** Both changes of a namespace, as one. */
+function merged(before: Change | undefined, after: Change): Change {
+  if (before === undefined) return after;
+  const isExistence = before.changed === 'existence' || after.changed === 'existence';
+  const changed = isExistence ? 'existence' : new Set([...before.changed, ...after.changed]);
+  return { changed, initial: before.initial && after.initial };
 }

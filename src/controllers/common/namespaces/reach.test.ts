@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
 
+import { asKey } from '../../../../test/support/keys.ts';
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
+import { ACCEPT_FROM_ANNOTATION, type NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
+import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut } from './left-out.ts';
 import { Reach, reachOf } from './reach.ts';
+import { type NamespaceSelection, selectionOf } from './selection.ts';
 
 const NO_LIMITS: LimitsConfig = {
   sourceNamespaces: undefined,
@@ -100,5 +105,45 @@ describe('reach', () => {
     for (let target = 0; target < 2; target += 1) twice.add('excluded', 'closed', true);
     assert.match(twice.outOfReach?.message ?? '', /into namespace closed are/, 'two targets in one namespace');
     assert.equal(new LeftOut('home').outOfReach, undefined);
+  });
+
+  it('changes of namespaces concern the rules that each of them concerns', () => {
+    const NAMES = ['home', 't-a', 't-b'];
+    const patterns = new PatternCache('full');
+    const selection = fc
+      .record({
+        pattern: fc.constantFrom('.*', 't-.*', 't-a'),
+        selector: fc.constantFrom(undefined, 'tier=prod', '!team', 'tier,team'),
+      })
+      .map(({ pattern, selector }): NamespaceSelection => {
+        const labels = selector === undefined ? undefined : parseSelector(selector);
+        const { names, patterns: others } = selectionOf([patterns.get(pattern) as NamePattern]);
+        return { names, patterns: others, labels };
+      });
+    const keys = fc.uniqueArray(fc.constantFrom('tier', 'team', 'zone', ACCEPT_FROM_ANNOTATION), { minLength: 1 });
+    const changed = fc.oneof(
+      fc.constant('existence' as const),
+      keys.map((some) => new Set<string>(some)),
+    );
+    const changes = fc.dictionary(fc.constantFrom(...NAMES), fc.record({ changed }));
+    fc.assert(
+      fc.property(fc.array(selection), changes, fc.boolean(), (selections, some, hasLimit) => {
+        const reach = reachWith(hasLimit ? { sourceNamespaces: byLabel('zone') } : {});
+        const rules = selections.map((one, index) => [asKey<RuleKey>(`mirrors:home/${index}`), one] as const);
+        const expected = rules.filter(([, { names, patterns: others, labels }]) =>
+          Object.entries(some).some(([name, { changed: what }]) => {
+            const isSelected = names.has(name) || others.some((pattern) => pattern.matches(name));
+            const isForAll = what === 'existence' || what.has(ACCEPT_FROM_ANNOTATION) || (hasLimit && what.has('zone'));
+            const isRead = isForAll || labels?.keys.some((key) => what.has(key)) === true;
+            return isRead && (isSelected || (hasLimit && name === 'home'));
+          }),
+        );
+        const found = finish(reach.concernedBy(new Map(Object.entries(some)), rules));
+        assert.deepEqual(
+          found,
+          expected.map(([rule]) => rule),
+        );
+      }),
+    );
   });
 });

@@ -17,12 +17,14 @@ import {
   type NamespaceFacts,
 } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
+import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import { SetMap } from '../../../runtime/maps.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
-import { type Concerned, type NamespaceSelection, selectedIn, type There } from './selection.ts';
+import { type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
 
 /** Some namespaces, by their names or by their labels. */
 export interface NamespaceFilter {
@@ -41,6 +43,12 @@ export interface ReachLimits {
   readonly requireConsent?: boolean | undefined;
 }
 
+/** Changes of namespaces, by their names. */
+export type Changes = ReadonlyMap<string, { readonly changed: NamespaceChange }>;
+
+/** Not the key of a label: a change that any rule may read. */
+const ANYTHING = '';
+
 export class Reach {
   readonly #limits: ReachLimits;
   readonly consents = new Consents();
@@ -54,12 +62,39 @@ export class Reach {
   }
 
   /**
-   * @param changed what has changed of a namespace
-   * @returns which rules are concerned: those that select by one of these labels, or all, because existence, limits and consent concern all
+   * The rules that changes of namespaces concern: those that select the name of one, and a label that has changed there. Existence, consent and
+   * what limits read concern all that select the name. One step for each rule and namespace.
    */
-  concernedBy(changed: NamespaceChange): Concerned {
-    if (changed === 'existence' || changed.has(ACCEPT_FROM_ANNOTATION)) return 'all';
-    return this.labelKeys.some((key) => changed.has(key)) ? 'all' : changed;
+  *concernedBy(changes: Changes, rules: Iterable<readonly [RuleKey, NamespaceSelection]>): Steps<readonly RuleKey[]> {
+    const namespaces = new SetMap<string, string>();
+    const forAll = [ACCEPT_FROM_ANNOTATION, ...this.labelKeys];
+    for (const [namespace, { changed }] of changes) {
+      const isForAll = changed === 'existence' || forAll.some((key) => changed.has(key));
+      for (const what of isForAll ? [ANYTHING] : changed) namespaces.add(what, namespace);
+      yield;
+    }
+    const found: RuleKey[] = [];
+    for (const [rule, selection] of rules) {
+      if (yield* this.#isConcerned(rule, selection, namespaces)) found.push(rule);
+      yield;
+    }
+    return found;
+  }
+
+  *#isConcerned(
+    rule: RuleKey,
+    selection: NamespaceSelection,
+    namespaces: Pick<SetMap<string, string>, 'get'>,
+  ): Steps<boolean> {
+    // The labels of its own namespace decide whether the rule may copy at all.
+    const home = this.labelKeys.length > 0 ? namespaceOf(rule) : undefined;
+    for (const what of [ANYTHING, ...(selection.labels?.keys ?? [])]) {
+      for (const namespace of namespaces.get(what)) {
+        if (namespace === home || selects(selection, namespace)) return true;
+        yield;
+      }
+    }
+    return false;
   }
 
   /** Why no rule may copy from a namespace; `undefined`: it may. */

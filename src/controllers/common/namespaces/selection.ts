@@ -1,13 +1,12 @@
 /**
  * Which namespaces a rule selects. Copying, deletion, `plan` and `explain` know that from the claims of an evaluation (`selectedIn`), and the
- * search for the rules that a changed namespace concerns from `rulesSelecting`. Both ask `selects`, so they cannot differ. Whether a rule may
+ * search for the rules that a changed namespace concerns from `Reach.concernedBy`. Both ask `selects`, so they cannot differ. Whether a rule may
  * copy into what it selects is a question for `reach.ts`. Pure.
  *
  * A pattern that is a glob (`team-*`) or a list (`a,b`) instead of a regular expression matches no namespace. Such patterns are still regular
  * expressions, as in the originals; conditions and events report them (`misreadPatterns`).
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
@@ -58,42 +57,22 @@ export function selectsNow(selection: NamespaceSelection, namespace: string, the
 /** Namespaces in one step, if no pattern has to be matched: a tenth of a millisecond. */
 const STEP = 32;
 
-/** The existing namespaces of the selection, in steps, because there may be thousands. */
-export function* selectedIn(selection: NamespaceSelection, there: There): Steps<readonly string[]> {
-  const { names, patterns, excluded = [] } = selection;
-  const candidates = patterns.length === 0 ? names : there.names();
+/**
+ * The existing namespaces of the selection, in steps, because there may be thousands. For one that changes between two steps the answer may be
+ * wrong; its change starts another evaluation.
+ */
+export function* selectedIn(selection: NamespaceSelection, there: There): Steps<ReadonlySet<string>> {
+  const { names, patterns, excluded = [], labels } = selection;
+  const candidates = patterns.length === 0 ? names : there.names(labels);
   const isCheap = patterns.length <= 1 && [...patterns, ...excluded].every(({ size }) => size === 1);
-  const selected: string[] = [];
+  const selected = new Set<string>();
   let tried = 0;
   for (const namespace of candidates) {
-    if (selectsNow(selection, namespace, there)) selected.push(namespace);
+    if (selectsNow(selection, namespace, there)) selected.add(namespace);
     tried += 1;
     if (!isCheap || tried % STEP === 0) yield;
   }
   return selected;
-}
-
-/** The rules that a change can concern: those that select by one of these labels, or all. */
-export type Concerned = 'all' | ReadonlySet<string>;
-
-/**
- * The rules that a change of a namespace concerns: their selections have its name. One step for each rule.
- * @param atHome also those that are in the namespace: whether they may copy from there depends on its labels
- */
-export function* rulesSelecting(
-  namespace: string,
-  rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
-  concerned: Concerned,
-  atHome: boolean,
-): Steps<readonly RuleKey[]> {
-  const found: RuleKey[] = [];
-  for (const [rule, selection] of rules) {
-    const isConcerned = concerned === 'all' || selection.labels?.keys.some((key) => concerned.has(key)) === true;
-    const isSelecting = isConcerned && (selects(selection, namespace) || (atHome && namespaceOf(rule) === namespace));
-    if (isSelecting) found.push(rule);
-    yield;
-  }
-  return found;
 }
 
 /** Whether a name or pattern of the selection occurs in the name of the namespace, which was enough for the original mirrors operator. */

@@ -25,7 +25,7 @@ function read(destination: SecretMirrorDestination, served?: ServedNamespaces): 
   }
   const problems: string[] = [];
   const { namespaces: selection } = readDestinations(destination, new PatternCache('full'), served, problems);
-  return [finish(selectedIn(selection, namespaces)).join(' '), problems];
+  return [[...finish(selectedIn(selection, namespaces))].join(' '), problems];
 }
 
 test('patterns and labels must both match, exclusions win, and a selector alone decides', () => {

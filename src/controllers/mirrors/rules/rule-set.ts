@@ -7,13 +7,13 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
-import type { NamespaceChange } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import { type NamespaceSelection, rulesSelecting, selectsNow } from '../../common/namespaces/selection.ts';
+import type { Changes } from '../../common/namespaces/reach.ts';
+import { type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
@@ -65,10 +65,9 @@ export class MirrorRules implements RuleSet {
     return spec;
   }
 
-  /** The mirrors that a change of a namespace concerns. @see RulesInNamespaces */
-  rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
-    const { reach } = this.#scope;
-    return rulesSelecting(namespace, this.#selections(), reach.concernedBy(changed), reach.labelKeys.length > 0);
+  /** The mirrors that changes of namespaces concern. @see RulesInNamespaces */
+  rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
+    return this.#scope.reach.concernedBy(changes, this.#selections());
   }
 
   /** The labels of namespaces that a mirror selects by. */

@@ -21,12 +21,12 @@ import {
 } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { NamespaceChange } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EngineView, Evaluation, OutOfReach, RuleSet } from '../../../copy/model/rule-set.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import { type NamespaceSelection, rulesSelecting, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
+import type { Changes } from '../../common/namespaces/reach.ts';
+import { type NamespaceSelection, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { annotationNames, illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
@@ -81,10 +81,9 @@ export class ReplicatorRules implements RuleSet {
     this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
   }
 
-  /** The rules that a change of a namespace concerns. @see RulesInNamespaces */
-  rulesFor(namespace: string, changed: NamespaceChange): Steps<readonly RuleKey[]> {
-    const { reach } = this.#scope;
-    return rulesSelecting(namespace, this.#selections, reach.concernedBy(changed), reach.labelKeys.length > 0);
+  /** The rules that changes of namespaces concern. @see RulesInNamespaces */
+  rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
+    return this.#scope.reach.concernedBy(changes, this.#selections);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */

@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceReads } from './namespace-reads.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from './namespaces.ts';
 
@@ -126,6 +127,58 @@ test('after any history, the facts are those of the last state', () => {
       for (const which of ['a', 'b']) assert.deepEqual(past.factsOf(which), fresh.factsOf(which));
     }),
   );
+});
+
+test('after any history, a selector finds the same namespaces among those that its labels leave as among all', async () => {
+  const name = fc.constantFrom('a', 'b', 'c', 'd');
+  const labels = fc.dictionary(fc.constantFrom('x', 'y', 'late'), fc.constantFrom('', '1', '2'));
+  const event = fc.record({ name, labels, what: fc.constantFrom('put', 'put', 'remove', 'list') });
+  const requirement = fc.record({
+    key: fc.constantFrom('x', 'y', 'late', 'never'),
+    operator: fc.constantFrom('=', '!=', 'in', 'notin', 'exists', '!'),
+    value: fc.constantFrom('', '1', '2'),
+  });
+  const selector = fc.array(
+    requirement.map(({ key, operator, value }) => {
+      if (operator === 'exists') return key;
+      if (operator === '!') return `!${key}`;
+      return operator.endsWith('in') ? `${key} ${operator} (${value},2)` : `${key}${operator}${value}`;
+    }),
+    { maxLength: 3 },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(event), fc.array(selector), async (history, selectors) => {
+      const namespaces = new Namespaces();
+      namespaces.keep(['x', 'y']);
+      for (const { name: which, labels: some, what } of history) {
+        const object = namespace(which, some);
+        if (what === 'put') namespaces.sink.upsert(object, false);
+        else if (what === 'remove') namespaces.sink.remove(object);
+        else {
+          namespaces.keep(['late']);
+          await namespaces.relist(async (take) => await Promise.resolve(take(object)));
+        }
+      }
+      for (const parts of selectors) {
+        const labelled = parseSelector(parts.join());
+        const matching = (names: Iterable<string>): string[] =>
+          [...names].filter((one) => labelled.matches(namespaces.factsOf(one)?.labels ?? {})).toSorted();
+        const found = [...namespaces.names(labelled)].toSorted();
+        assert.deepEqual(matching(found), matching(namespaces.names()), parts.join());
+        // With one requirement, only those that match are looked at.
+        if (parts.length === 1 && labelled.needed.length === 1) assert.deepEqual(matching(found), found);
+      }
+    }),
+  );
+});
+
+test('of the labels that a selector needs, that which fewest namespaces have decides which it looks at', () => {
+  const namespaces = new Namespaces();
+  namespaces.keep(['tier', 'team']);
+  for (let index = 0; index < 9; index += 1)
+    namespaces.sink.upsert(namespace(`n-${index}`, { tier: 'prod', team: `t-${index % 3}` }), false);
+  const found = (text: string): number => [...namespaces.names(parseSelector(text))].length;
+  assert.deepEqual(['tier,team=t-1', 'team in (t-1,t-2),tier', 'tier=prod,team=t-1', '!tier'].map(found), [3, 6, 3, 9]);
 });
 
 test('nothing is read of the namespaces of a list: there is no right to', async () => {

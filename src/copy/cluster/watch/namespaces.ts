@@ -6,7 +6,8 @@
  */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
-import type { Labels } from '../../../runtime/text/label-selector.ts';
+import type { LabelMatcher, Labels } from '../../../runtime/text/label-selector.ts';
+import { LabelIndex } from './label-index.ts';
 
 /** On a Namespace: patterns of whole names of the namespaces whose rules may copy into it, as a list with commas. Empty: none. */
 export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
@@ -34,6 +35,8 @@ export type OnNamespace = (name: string, there: boolean, initial: boolean, chang
 export class Namespaces {
   readonly #uids = new Map<string, string>();
   readonly #facts = new Map<string, NamespaceFacts>();
+  /** The names by the labels in `#facts`. */
+  readonly #labelled = new LabelIndex();
   readonly #handlers: OnNamespace[] = [];
   /** `undefined`: all. */
   readonly #kept: Set<string> | undefined;
@@ -60,8 +63,11 @@ export class Namespaces {
     return this.#uids.has(name);
   }
 
-  names(): Iterable<string> {
-    return this.#uids.keys();
+  /** @param labels leaves out namespaces that lack one of the labels which it needs: that which fewest have */
+  names(labels?: LabelMatcher): Iterable<string> {
+    const index = this.#labelled;
+    const [fewest] = labels?.needed.toSorted((a, b) => index.count(a) - index.count(b)) ?? [];
+    return fewest === undefined ? this.#uids.keys() : index.having(fewest);
   }
 
   /** `undefined`: there is no such namespace. */
@@ -152,6 +158,7 @@ export class Namespaces {
   }
 
   #put(name: string, facts: NamespaceFacts | undefined): void {
+    this.#labelled.replace(name, this.#facts.get(name)?.labels, facts?.labels);
     if (facts === undefined) this.#facts.delete(name);
     else this.#facts.set(name, facts);
   }
@@ -175,7 +182,7 @@ export class Namespaces {
   }
 
   #drop(name: string): void {
-    this.#facts.delete(name);
+    this.#put(name, undefined);
     if (this.#uids.delete(name)) this.#changed(name, false, false, 'existence');
   }
 

@@ -1,0 +1,32 @@
+/** Finds names by their labels. Each label of a name takes about 50 bytes. */
+import { getOrCreate, SetMap } from '../../../runtime/maps.ts';
+import type { LabelRead, Labels } from '../../../runtime/text/label-selector.ts';
+
+export class LabelIndex {
+  /** The names by key, then by value. */
+  readonly #names = new Map<string, SetMap<string, string>>();
+
+  /** The labels of a name change from `before` to `after`. */
+  replace(name: string, before: Labels = {}, after: Labels = {}): void {
+    for (const [key, value] of Object.entries(before)) {
+      if (after[key] !== value) this.#names.get(key)?.delete(value, name);
+    }
+    for (const [key, value] of Object.entries(after)) {
+      if (before[key] !== value) getOrCreate(this.#names, key, () => new SetMap()).add(value, name);
+    }
+  }
+
+  /** The names with one of these labels. One whose labels change meanwhile may come twice, or not at all. */
+  *having({ key, values }: LabelRead): Iterable<string> {
+    const byValue = this.#names.get(key);
+    for (const value of values ?? byValue?.keys() ?? []) yield* byValue?.get(value) ?? [];
+  }
+
+  /** How many names have one of these labels; more than all for any value, which would take long to count. */
+  count({ key, values }: LabelRead): number {
+    const byValue = this.#names.get(key);
+    let count = values === undefined ? Number.MAX_SAFE_INTEGER : 0;
+    for (const value of values ?? []) count += byValue?.size(value) ?? 0;
+    return count;
+  }
+}
