@@ -9,7 +9,6 @@ import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys
 import { METADATA_ONLY, type KubeApi, type KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
-import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/queue/backoff.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -43,12 +42,11 @@ function create(context: ControllerContext): Controller {
   const { reachability } = management;
   const { index } = management.store(SYNC_SECRET);
   const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
-  const copies = new Map<string, KnownCopy>();
   const copyOf = (name: string): CopyStatus | undefined => {
-    // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
-    const known = index.find(copyKey(name));
-    const copy = copies.get(name);
-    return known?.uid === copy?.uid && known?.generation === copy?.generation ? copy : undefined;
+    const { generation, content } = index.find(copyKey(name)) ?? {};
+    // The index has the answers to own writes as well. After such a write the status is still that of the content before.
+    if (content === undefined || content.revision !== generation) return undefined;
+    return { generation, status: content.status ?? {} };
   };
   const uids: ClusterUids = {};
   const unreachable = (): Cause | undefined => reachability.cause;
@@ -83,11 +81,17 @@ function create(context: ControllerContext): Controller {
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
     // The management cluster may not answer for any time.
     identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
-    // The status of a copy wakes the status of its SyncSecret.
-    const onCopy = (name: string): void => {
-      for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
-    };
-    management.watchContents(SYNC_SECRET, { namespace, isSource: () => false }, sinkOf(copies, onCopy));
+    const lists = new KeyLists();
+    const scope = { namespace, isSource: () => false, statusOf: (object: KubeObject) => statusOf(object, lists) };
+    management.watchContents(SYNC_SECRET, scope, {
+      // The status of a copy wakes the status of its SyncSecret. The engine does so where a copy is gone.
+      upsert: ({ metadata }) => {
+        for (const { claim } of engine.book.on(copyKey(metadata.name))) engine.enqueueStatus(claim.owner.key);
+        return true;
+      },
+      remove: () => undefined,
+      prune: () => undefined,
+    });
     // While the management cluster does not answer, those that wait say for what. A settled one keeps its status.
     reachability.onChange(() => {
       for (const [rule] of reconciler.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
@@ -221,33 +225,6 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     }
     return await this.writeStatus(rule, object, state, signal);
   }
-}
-
-interface KnownCopy extends CopyStatus {
-  readonly uid: string;
-}
-
-/** Keeps the status of the copies in the management cluster, by name. @param onChange the status of a copy may have changed */
-function sinkOf(copies: Map<string, KnownCopy>, onChange: (name: string) => void): WatchSink {
-  const lists = new KeyLists();
-  const drop = (name: string): void => {
-    if (copies.delete(name)) onChange(name);
-  };
-  return {
-    upsert: (object) => {
-      const { name, uid, generation } = object.metadata;
-      copies.set(name, { uid, generation, status: statusOf(object, lists) });
-      onChange(name);
-      return true;
-    },
-    remove: ({ metadata }) => {
-      drop(metadata.name);
-    },
-    prune: (keys) => {
-      const names = new Set(Array.from(keys, (key) => key.slice(key.indexOf('/') + 1)));
-      for (const name of copies.keys()) if (!names.has(name)) drop(name);
-    },
-  };
 }
 
 /** The uid of this namespace is, by convention, the identity of a cluster. */

@@ -65,6 +65,8 @@ export interface ContentScope {
   readonly labelSelector?: string;
   /** Whether the values of an object are needed next, for copies. Otherwise only its fingerprint is kept. */
   readonly isSource: (object: KubeObject) => boolean;
+  /** What is kept of the status of an object, in `KeptContent`. Default: nothing. */
+  readonly statusOf?: (object: KubeObject) => object;
 }
 
 interface ContentWatch {
@@ -224,7 +226,7 @@ export class Cluster implements Backend {
    */
   watchContents(
     kind: Kind,
-    { namespace, labelSelector, isSource }: ContentScope,
+    { namespace, labelSelector, isSource, statusOf }: ContentScope,
     sink: WatchSink,
     diagnosis?: WatchDiagnosis,
   ): WatchGroup {
@@ -250,7 +252,7 @@ export class Cluster implements Backend {
     const opened: ContentWatch = { watcher, sinks, isSource: [isSource] };
     this.#contentWatches.set(id, opened);
     sinks.push(
-      store.contentSink((object) => opened.isSource.some((needs) => needs(object))),
+      store.contentSink((object) => opened.isSource.some((needs) => needs(object)), statusOf),
       sink,
     );
     if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.isSynced });

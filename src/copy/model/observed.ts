@@ -52,6 +52,8 @@ export interface Observed {
 export interface KeptContent {
   /** `revisionOf` the object that had this content: of a later one, the content is not known. */
   readonly revision: number | string;
+  /** What is kept of the status of the object, which may be newer than the content. */
+  readonly status?: object | undefined;
 }
 
 export interface ObserveOptions {

@@ -135,13 +135,14 @@ export class KubeStore implements SourceProvider {
   /**
    * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
    * @param isSource whether the values of an object are kept until they are copied, or for as long as there is room
+   * @param statusOf what is kept of the status of an object
    */
-  contentSink(isSource: (object: KubeObject) => boolean): WatchSink {
+  contentSink(isSource: (object: KubeObject) => boolean, statusOf?: (object: KubeObject) => object): WatchSink {
     const { sink } = this.index.feed();
     return {
       ...sink,
       upsert: (object: WholeObject, initial) => {
-        return sink.upsert(object, initial, this.#contentIn(object, isSource(object)));
+        return sink.upsert(object, initial, this.#contentIn(object, isSource(object), statusOf?.(object)));
       },
     };
   }
@@ -157,15 +158,18 @@ export class KubeStore implements SourceProvider {
     return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
   }
 
-  /** The content that an event shows. `undefined`: as it was before */
-  #contentIn(object: WholeObject, isSource: boolean): (EventContent & KeptContent) | undefined {
+  /** The content that an event shows. `undefined`: the event is older than what is known */
+  #contentIn(object: WholeObject, isSource: boolean, status?: object): (EventContent & KeptContent) | undefined {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const key = this.key(namespace, name);
     const known = this.index.get(namespace, name);
     if (known?.uid === uid && isOlder(resourceVersion, known.resourceVersion)) return undefined;
     const version = versionOf(object.metadata, this.kind);
     const before = known && keptVersion(known);
-    if (before === version) return undefined;
+    if (before === version) {
+      const content = known?.content as EventContent & KeptContent;
+      return content.status === status ? content : { ...content, status };
+    }
     if (before !== undefined) this.#contents.delete(`${key}@${before}`);
     const content = this.contentOf(object);
     if (isSource) this.#keep(key, content);
@@ -174,7 +178,7 @@ export class KubeStore implements SourceProvider {
     const fingerprint = { digest, keys: this.#lists.text(keys), type };
     const { generation = 0 } = object.metadata;
     const revision = this.kind.isCustom === true ? generation : resourceVersion;
-    return { revision, fingerprint, immutable: object['immutable'] === true, type };
+    return { revision, fingerprint, immutable: object['immutable'] === true, type, status };
   }
 
   /** What the index keeps of the content of an object, if that is the content at `version`. */
