@@ -18,14 +18,9 @@ import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
 import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
 import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
-import { type CopyStatus, tenantState } from './rules/status.ts';
+import { type CopyStatus, type RuleResult, tenantState } from './rules/status.ts';
 import { CCM_CONTROLLER, CcmRules, type CcmRulesOptions, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
-import {
-  type ActiveProgress,
-  SyncSecretReconciler,
-  SYNC_SECRET_ENTRY,
-  watchSyncSecrets,
-} from './sync-secret-reconciler.ts';
+import { SyncSecretReconciler, SYNC_SECRET_ENTRY, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
@@ -166,13 +161,15 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     return object.propagated === undefined || this.#remarked.get(rule) !== object.metadata.uid ? 'first' : undefined;
   }
 
-  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { namespace } = this.rules.options;
-    const object = this.store.get(rule);
-    if (object === undefined || this.preparationOf(rule) === undefined) return;
-    await this.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
-    if (object.propagated !== undefined && object.propagated !== namespace)
-      this.#remarked.set(rule, object.metadata.uid);
+  protected override get propagation(): Readonly<Record<string, string>> {
+    return { [PROPAGATED_ANNOTATION]: this.rules.options.namespace };
+  }
+
+  override async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { propagated, metadata } = this.store.get(rule) ?? {};
+    await super.prepare(rule, signal);
+    if (metadata !== undefined && propagated !== undefined && propagated !== this.rules.options.namespace)
+      this.#remarked.set(rule, metadata.uid);
   }
 
   override async updateStatus(
@@ -200,17 +197,13 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   protected async report(
     rule: RuleKey,
     object: SyncSecretRule,
-    { outcome, failure }: ActiveProgress,
+    result: RuleResult,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     // If the SyncSecret is the manager's, its status is, too.
     if (this.rules.dutyOf(object) === 'keep') return undefined;
-    const state = tenantState({
-      outcome,
-      failure,
-      unreachable: this.unreachable(),
-      copy: this.rules.options.copyOf(object.metadata.uid),
-    });
+    const { outcome, failure } = result;
+    const state = tenantState(result, this.unreachable(), this.rules.options.copyOf(object.metadata.uid));
     if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {
       this.metrics.finished(rule, 'error');
     } else if (outcome?.state === 'synced') {

@@ -13,14 +13,9 @@ import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { COPY_OF_SYNC_SECRET } from './rules/marks.ts';
 import { managerDuty, servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
-import { managementState } from './rules/status.ts';
+import { managementState, type RuleResult } from './rules/status.ts';
 import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
-import {
-  type ActiveProgress,
-  SyncSecretReconciler,
-  SYNC_SECRET_ENTRY,
-  watchSyncSecrets,
-} from './sync-secret-reconciler.ts';
+import { SyncSecretReconciler, SYNC_SECRET_ENTRY, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
@@ -79,18 +74,14 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
     return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add' ? 'first' : undefined;
   }
 
-  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await this.addFinalizer(rule, undefined, signal);
-  }
-
   protected async report(
     rule: RuleKey,
     object: SyncSecretRule,
-    { entry, outcome, failure }: ActiveProgress,
+    result: RuleResult,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const exists = entry !== undefined && this.#exists(entry.target);
-    const state = managementState({ outcome, failure, exists, originalType: originalTypeOf(object) });
+    const exists = result.entry !== undefined && this.#exists(result.entry.target);
+    const state = managementState(result, exists, originalTypeOf(object));
     if (state === undefined) return undefined;
     this.metrics.finished(rule, state.status === 'True' ? 'success' : 'error');
     return await this.writeStatus(rule, object, state, signal);

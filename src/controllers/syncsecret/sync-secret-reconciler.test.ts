@@ -77,7 +77,6 @@ class TestReconciler extends SyncSecretReconciler {
     return undefined;
   }
 
-  prepare = unused;
   protected report = unused;
 }
 

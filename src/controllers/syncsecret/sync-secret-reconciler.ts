@@ -37,12 +37,6 @@ import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } f
 import { type RuleResult, type SyncState, terminatingState } from './rules/status.ts';
 import type { SyncSecretRules } from './rules/sync-secret-rule-set.ts';
 
-/** The result of the work on an active SyncSecret, for its status. */
-export interface ActiveProgress extends RuleResult {
-  /** Its claim, also one of an earlier version. */
-  readonly entry: Entry | undefined;
-}
-
 /** Not `FIELD_MANAGER`, because a SyncSecret may be a copy as well: see `RuleClient`. */
 const RULES_MANAGER = 'keyferry-rules';
 /** Until the next attempt to write a status, ms. */
@@ -118,14 +112,27 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     return undefined;
   }
 
+  /** Annotations that are written with the finalizer. */
+  protected get propagation(): Readonly<Record<string, string>> | undefined {
+    return undefined;
+  }
+
   abstract preparationOf(rule: RuleKey): Preparation | undefined;
-  abstract prepare(rule: RuleKey, signal: AbortSignal): Promise<void>;
+
+  /** Adds the finalizer in place of KubeLB's. @throws ApiError */
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const object = this.store.get(rule);
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
+    const whole = await this.#withFinalizers(rule, object, signal);
+    const changes = { annotations: this.propagation, replaces: [ORIGINAL_FINALIZER] };
+    await this.#client.addFinalizer(whole, SYNC_SECRET_FINALIZER, changes, signal);
+  }
 
   /** Writes the status of an active SyncSecret. */
   protected abstract report(
     rule: RuleKey,
     object: SyncSecretRule,
-    progress: ActiveProgress,
+    result: RuleResult,
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
 
@@ -225,22 +232,6 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       if (!isForbidden) this.context.log.warn(message, { rule, error });
       return false;
     }
-  }
-
-  /**
-   * Adds the finalizer in place of KubeLB's, and annotations in the same write. Does nothing if the object has them or is being deleted.
-   * @throws ApiError
-   */
-  protected async addFinalizer(
-    rule: RuleKey,
-    annotations: Readonly<Record<string, string>> | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const object = this.store.get(rule);
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
-    const whole = await this.#withFinalizers(rule, object, signal);
-    const replaces = [ORIGINAL_FINALIZER];
-    await this.#client.addFinalizer(whole, SYNC_SECRET_FINALIZER, { annotations, replaces }, signal);
   }
 
   /** The object with all its finalizers, which are replaced as one list. @throws ApiError */

@@ -11,8 +11,8 @@ import { tenantState } from './status.ts';
 
 test('a tenant reads our own messages with their reason, and of others only the text that is meant for it', () => {
   const read = (cause: Cause): unknown => {
-    const facts = { failure: undefined, unreachable: undefined, copy: undefined };
-    const { reason, message } = tenantState({ ...facts, outcome: { state: 'error', ...cause } });
+    const result = { failure: undefined, outcome: { state: 'error', ...cause } } as const;
+    const { reason, message } = tenantState(result, undefined, undefined);
     return [reason, message];
   };
   assert.deepEqual(read(userCause('TooLarge', 'too much')), ['TooLarge', 'failed to copy SyncSecret: too much']);
@@ -40,7 +40,7 @@ test('property: whatever the status of a copy is, it becomes a phase and a short
   fc.assert(
     fc.property(status, (remote) => {
       const copy = { generation: 3, status: remote };
-      const state = tenantState({ outcome: SYNCED, failure: undefined, unreachable: undefined, copy });
+      const state = tenantState({ outcome: SYNCED, failure: undefined }, undefined, copy);
       const expected = remote.observedGeneration === 3 ? remote.phase : undefined;
       assert.equal(state.phase, expected === 'Synced' || expected === 'Failed' ? expected : 'Pending');
       assert.equal(state.status, state.phase === 'Synced' ? 'True' : 'False');

@@ -1,5 +1,6 @@
 /** Phase and condition of SyncSecrets, from the outcomes of their claims. Pure. */
 import type { Cause } from '../../../copy/model/cause.ts';
+import type { Entry } from '../../../copy/book/claim-book.ts';
 import { isUnderWay, type Outcome } from '../../../copy/model/claim.ts';
 import { clipped } from '../../../runtime/text/texts.ts';
 import type { SyncSecretPhase, SyncSecretStatus } from '../api.ts';
@@ -28,21 +29,25 @@ const FAILED_REASON = 'SyncFailed';
 
 /** What has become of an active SyncSecret. */
 export interface RuleResult {
+  /** Its claim, also one of an earlier version. */
+  readonly entry?: Entry | undefined;
   /** The outcome of the claim. `undefined`: the SyncSecret has no claim, or that of an earlier version. */
   readonly outcome: Outcome | undefined;
   /** `prepare` or `evaluate` fails. */
   readonly failure: Cause | undefined;
 }
 
-export interface SecretFacts extends RuleResult {
-  /** The Secret exists. */
-  readonly exists: boolean;
-  /** @see SecretShape */
-  readonly originalType: string | undefined;
-}
-
-/** The status in the management cluster, as KubeLB's. @returns `undefined` while nothing new is known */
-export function managementState({ outcome, failure, exists, originalType }: SecretFacts): SyncState | undefined {
+/**
+ * The status in the management cluster, as KubeLB's.
+ * @param exists the Secret exists
+ * @param originalType @see SecretShape
+ * @returns `undefined` while nothing new is known
+ */
+export function managementState(
+  { outcome, failure }: RuleResult,
+  exists: boolean,
+  originalType: string | undefined,
+): SyncState | undefined {
   if (failure !== undefined) return failed(`failed to prepare SyncSecret: ${failure.publicMessage}`);
   if (outcome === undefined || isUnderWay(outcome)) return undefined;
   if (outcome.state === 'synced') {
@@ -66,15 +71,16 @@ export function terminatingState(waitsFor: string | undefined): SyncState {
   return { phase: 'Terminating', status: 'True', reason: 'Terminating', message };
 }
 
-export interface ChainFacts extends RuleResult {
-  /** The management cluster does not answer, or refuses the watch. */
-  readonly unreachable: Cause | undefined;
-  /** Of the copy; `undefined`: there is none, or none is known. */
-  readonly copy: CopyStatus | undefined;
-}
-
-/** The status of the whole chain, in the tenant cluster. Phase `Pending`: not final. */
-export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts): SyncState {
+/**
+ * The status of the whole chain, in the tenant cluster. Phase `Pending`: not final.
+ * @param unreachable the management cluster does not answer, or refuses the watch
+ * @param copy `undefined`: there is none, or none is known
+ */
+export function tenantState(
+  { outcome, failure }: RuleResult,
+  unreachable: Cause | undefined,
+  copy: CopyStatus | undefined,
+): SyncState {
   if (failure !== undefined) {
     return { phase: 'Failed', status: 'False', reason: FAILED_REASON, message: failure.publicMessage };
   }
