@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../../copy/cluster/objects/get-object.ts';
-import { Content, type Fingerprint } from '../../../copy/model/content.ts';
+import { Content, type Fingerprint, type KeySelection } from '../../../copy/model/content.ts';
 import {
   isEntryKey,
   type ObjectKey,
@@ -12,7 +12,6 @@ import {
   type ResourceKey,
   resourceKey,
 } from '../../../copy/model/keys.ts';
-import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
 import { versionOf } from '../../../copy/model/observed.ts';
 import type { KubeApi } from '../../../kube/api.ts';
