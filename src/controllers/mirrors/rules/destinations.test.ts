@@ -5,7 +5,7 @@ import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { selectedIn } from '../../common/namespaces/selection.ts';
+import { misreadPatterns, selectedIn } from '../../common/namespaces/selection.ts';
 import type { SecretMirrorDestination } from '../api.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
 
@@ -75,4 +75,20 @@ test('the selection is shown as its author and the flags write it', () => {
     'x-.*',
     'selector:tier=prod,team notin (a,b),!old',
   ]);
+});
+
+test('an exclusion that looks like a glob or a list is reported while it excludes nothing', () => {
+  const excludedNamespaces = ['test-*', '.+-2', 'plain, prod-1'];
+  const { suspects } = readDestinations(
+    { namespaceSelector: {}, excludedNamespaces },
+    new PatternCache('full'),
+    undefined,
+    [],
+  );
+  const names = THERE.map(([name]) => name);
+  const [glob, list, ...others] = misreadPatterns(suspects, names);
+  assert.match(glob ?? '', /^spec\.destination\.excludedNamespaces\[0\]: "test-\*" matches no .* write test-\.\*$/);
+  assert.match(list ?? '', /^spec\.destination\.excludedNamespaces\[2\]: .* separate list item$/);
+  assert.deepEqual(others, []);
+  assert.deepEqual(misreadPatterns(suspects, [...names, 'test-', 'plain, prod-1']), []);
 });

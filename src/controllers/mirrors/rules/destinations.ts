@@ -13,7 +13,7 @@ import type { LabelSelector, SecretMirrorDestination } from '../api.ts';
 
 export interface Destinations {
   readonly namespaces: NamespaceSelection;
-  /** Patterns that look like a glob or a list. */
+  /** Patterns, also of exclusions, that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
   /** What is said if they select none. */
   readonly unmatched: string;
@@ -63,7 +63,7 @@ export function readDestinations(
   }
   const before = problems.length;
   const labels = namespaceSelector && readLabels(namespaceSelector, served, problems);
-  const excluded = readExcluded(excludedNamespaces, rulePatterns, problems);
+  const excluded = readExcluded(excludedNamespaces, rulePatterns, problems, suspects);
   if (problems.length > before) return { namespaces: NOTHING, suspects, unmatched };
   if (list.length === 0 && labels !== undefined) {
     const every = cache.get(EVERY_NAME);
@@ -81,16 +81,24 @@ function readLabels(selector: LabelSelector, served: Served | undefined, problem
   return undefined;
 }
 
+/** @param suspects gets exclusions that look like a glob or a list: `kube-*` excludes nothing, so Secrets would reach kube-system */
 function readExcluded(
   list: readonly string[],
   rulePatterns: RulePatterns,
   problems: string[],
+  suspects: SuspectPattern[],
 ): NamePattern[] | undefined {
   const excluded: NamePattern[] = [];
   for (const [index, text] of list.entries()) {
+    const field = `spec.destination.excludedNamespaces[${index}]`;
     const pattern = text === '' ? { error: 'is empty' } : rulePatterns.add(text);
-    if ('error' in pattern) problems.push(`spec.destination.excludedNamespaces[${index}]: ${pattern.error}`);
-    else excluded.push(pattern);
+    if ('error' in pattern) {
+      problems.push(`${field}: ${pattern.error}`);
+      continue;
+    }
+    excluded.push(pattern);
+    const suspect = suspectPattern(field, text, pattern);
+    if (suspect !== undefined) suspects.push(suspect);
   }
   return excluded.length === 0 ? undefined : excluded;
 }
