@@ -137,6 +137,7 @@ async function explanationOf(
     notes: [
       ...notesOf(snapshot, key, stored),
       ...contrary,
+      ...(verdict === 'missing' && contrary.length === 0 ? conditionNote(snapshot, entry?.claim.owner.key) : []),
       ...(ruleNames !== undefined && isUnrelated ? [`of this kind, Keyferry serves ${ruleNames}`] : []),
     ],
   };
@@ -157,6 +158,15 @@ function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefine
   const causes = [refusal, outOfReach, claims.ruleSetOf(rule).problemOf?.(rule), ...outcomes];
   if (condition?.status !== 'False' || causes.some((cause) => cause?.reason === condition.reason)) return undefined;
   return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
+}
+
+/** What a rule that is ready says beside a missing copy: an operator with other limits counts there what it may not copy. */
+function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] {
+  const condition = rule && snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  if (rule === undefined || condition?.status !== 'True') return [];
+  return [
+    `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; limits of the operator count only if this command gets its flags`,
+  ];
 }
 
 /** Whether a rule that makes objects of this kind and name selects the namespace of this one; `undefined`: it makes none. */

@@ -366,6 +366,11 @@ describe('run', () => {
     assert.deepEqual([config.replicator.allowAll, config.replicator.runReplicators], [true, ['secret']]);
     refused('run', ['-allow-all'], 'unknown flag -allow-all; did you mean --replicator-allow-all?');
     refused('run', ['--metrics-bind-address=:1'], 'unknown flag --metrics-bind-address');
+    const meant = 'unknown flag --exclude-namespaces; did you mean --excluded-namespaces?';
+    refused('run', ['--exclude-namespaces=kube-.*'], meant);
+    refused('run', ['--laeder-elect'], 'unknown flag --laeder-elect; did you mean --leader-elect?');
+    refused('run', ['--leader-ellectt'], 'unknown flag --leader-ellectt; did you mean --leader-elect?');
+    refused('run', ['--leadr-elct-x'], 'unknown flag --leadr-elct-x');
   });
 
   it('run does not read the Vault environment without a controller that uses it', () => {

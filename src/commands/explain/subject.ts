@@ -35,7 +35,7 @@ export function subjectOf(kind: string, place: string, collections: readonly Col
   }
   const [namespace = '', name = '', ...more] = place.split('/');
   if (namespace === '' || name === '' || more.length > 0) {
-    throw new UsageError(`bad name ${quoted(place)}: must be NAMESPACE/NAME`);
+    throw new UsageError(`bad name ${quoted(place)}: must be NAMESPACE/NAME, or NAME with -n NAMESPACE`);
   }
   return { collection, namespace, name };
 }

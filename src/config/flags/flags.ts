@@ -135,7 +135,9 @@ function splitGoFlags(
     if (flag === undefined) {
       if (name === 'h' || name === 'help') return undefined;
       const written = argument.slice(0, argument.length - text.length + name.length);
-      const similar = [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`));
+      const similar =
+        [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`)) ??
+        [...known.keys()].find((candidate) => isTypo(name, candidate));
       throw new UsageError(`unknown flag ${written}${similar === undefined ? '' : `; did you mean --${similar}?`}`);
     }
     const value = equals !== -1 ? text.slice(equals + 1) : flag.isBool ? 'true' : argv[(at += 1)];
@@ -143,6 +145,24 @@ function splitGoFlags(
     found.push([flag, value]);
   }
   return { found, rest: [] };
+}
+
+/** Whether a name of five letters or more is the other one but for two letters at most, which are missing, too many, wrong or swapped. */
+function isTypo(name: string, meant: string): boolean {
+  const within = (a: string, b: string, edits: number): boolean => {
+    if (a === b) return true;
+    if (a[0] === b[0] && a !== '' && b !== '') return within(a.slice(1), b.slice(1), edits);
+    if (edits === 0) return false;
+    const rest: readonly (readonly [string, string])[] = [
+      [a.slice(1), b],
+      [a, b.slice(1)],
+      [a.slice(1), b.slice(1)],
+    ];
+    const isSwapped = a.length > 1 && a[0] === b[1] && a[1] === b[0];
+    if (isSwapped && within(a.slice(2), b.slice(2), edits - 1)) return true;
+    return rest.some(([left, right]) => within(left, right, edits - 1));
+  };
+  return name.length >= 5 && within(name, meant, 2);
 }
 
 /** @param from the flag or variable, for the error */

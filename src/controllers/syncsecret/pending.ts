@@ -37,7 +37,7 @@ export class Pending {
     if (rule !== first) return false;
     if (this.#first?.rule !== rule) this.#first = { rule, since: now };
     if (now - this.#first.since < PASSED_MS) return false;
-    // The next one has its chance to be the first.
+    // It goes to the end, so that the next rule becomes the first.
     this.#since.delete(rule);
     this.#since.set(rule, since);
     return true;

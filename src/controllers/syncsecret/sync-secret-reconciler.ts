@@ -208,7 +208,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     }
     const annotations = marks.length === 0 ? undefined : Object.fromEntries(marks.map((key) => [key, null]));
     const whole = await this.#withFinalizers(rule, object, signal);
-    // Also that of KubeLB.
+    // Also the finalizer of KubeLB.
     await this.#client.removeFinalizers(whole, [...OWN_FINALIZERS], { annotations }, signal);
     return undefined;
   }

@@ -25,7 +25,7 @@ const REFUSAL = { baseMs: 1_000, maxMs: 30_000 };
 /** A longer Retry-After is cut to this. */
 const LONGEST_PAUSE_MS = 60_000;
 
-/** A call is not sent. */
+/** Why a call is not sent. */
 export interface Refusal {
   /** `failed`: the last calls had no answer. `paused`: the server requested fewer calls. */
   readonly because: 'failed' | 'paused';

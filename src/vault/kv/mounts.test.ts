@@ -30,7 +30,7 @@ test('a mount is looked up once, and again after it was forgotten', async () => 
   assert.deepEqual([(await mounts.resolve('kv/app')).mount.kind, lookUps()], ['kv2', 2]);
 });
 
-test('the answer for a path with a namespace is relative to it and not used', async () => {
+test('an answer that names the mount relative to a namespace in the path is not used', async () => {
   const { mounts } = setUp({ path: 'kv/', type: 'kv', options: { version: '2' } });
   const entry = await mounts.resolve('team/kv/app');
   assert.deepEqual([entry.known, entry.dataPath], [false, 'team/kv/app']);

@@ -260,6 +260,13 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.ok(notes.includes(said), notes.join('\n'));
       const same = await explained(run('explain', 'secret', 'lim-a/lim', '--excluded-namespaces=lim-b', '-o', 'json'));
       assert.doesNotMatch(same.notes.join('\n'), /the condition of/, 'the same reason');
+      await condition('other', 'lim', 'Synced', `1 copy is up to date; NotPermitted: ${message}`);
+      const ready = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
+      assert.equal(ready.verdict, 'missing');
+      assert.match(
+        ready.notes.join('\n'),
+        /^the condition of SecretMirror other\/lim says Synced: .*lim-c.* its flags$/m,
+      );
       // A status that is older than the spec says nothing.
       await plane.api.patch(`${REQUESTED}/other/secretmirrors/lim`, { spec: { deletePolicy: 'retain' } });
       const older = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));

@@ -199,7 +199,7 @@ describe('keyferry status, plan and explain', () => {
   it('keyferry explain refuses an unknown kind and a name without a namespace', async () => {
     for (const [args, message] of [
       [['pod', 'a/b'], /^keyferry explain: unknown kind "pod": must be one of secret, configmap, .*secretmirror/],
-      [['secret', 'one'], /^keyferry explain: bad name "one": must be NAMESPACE\/NAME\n/],
+      [['secret', 'one'], /^keyferry explain: bad name "one": must be NAMESPACE\/NAME, or NAME with -n NAMESPACE\n/],
     ] as const) {
       const { code, stderr } = await run(['explain', ...args]);
       assert.equal(code, 2);

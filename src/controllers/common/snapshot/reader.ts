@@ -43,7 +43,7 @@ export interface ReaderContext {
 export interface ListedRule extends Pick<RuleStatus, 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
   /** `undefined`: it has no claims. */
   readonly key: RuleKey | undefined;
-  /** Whether its targets are decided, to say what is wrong. */
+  /** Whether the snapshot decides each of its targets, to say what is wrong there. */
   readonly isDecided: boolean;
   /** Is called once its targets are decided. @param copies the targets that hold its content */
   readonly stateOf: (copies: readonly Observed[]) => RuleState & Pick<RuleStatus, 'lastSyncTime'>;

@@ -58,7 +58,7 @@ test('what ESO finds inside another property is left alone, and the rest is made
   assert.deepEqual(nested, { make: [all[1]], nested: [all[0]], problems: [] });
 });
 
-test('an expression is a problem, and nothing of its entry is made', () => {
+test('an expression is a problem, and its entry gets no value', () => {
   for (const current of [MISSING, entry([['x', 1]])]) {
     const { make, problems } = decideEntry(current, [wanted(0, 'a.#'), wanted(1, 'c')], NOT_DELETED);
     assert.deepEqual(make, []);
