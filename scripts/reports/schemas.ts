@@ -1,6 +1,6 @@
 /**
- * Schemas of the output of `keyferry status`, `plan`, `explain`, `migrate` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
- * generated from them, and tests validate real output against them.
+ * The output of `keyferry status`, `plan`, `explain`, `migrate` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
+ * generated from these schemas, the commands take their types from them, and tests validate real output against them.
  *
  * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
  */
@@ -127,7 +127,9 @@ export const planSchema = z.strictObject({
   problems: z
     .array(z.strictObject({ rule: z.string(), problem: z.string() }))
     .meta({ description: 'Problems of the manifests.' }),
-  notes: z.array(z.strictObject({ rule: z.string(), note: z.string() })),
+  notes: z.array(z.strictObject({ rule: z.string(), note: z.string() })).meta({
+    description: 'Remarks on a rule besides its targets: why it has none, or which part the plan does not cover.',
+  }),
   unchanged: z.int().meta({ description: 'Number of unchanged targets.' }),
   ignored: z.int().meta({ description: 'Number of objects in the manifests that Keyferry does not use.' }),
 });
@@ -171,7 +173,9 @@ export const explainSchema = z.strictObject({
       z.strictObject({
         manager: z.string().meta({ description: 'Name of the client in metadata.managedFields.' }),
         time: z.string().nullable().meta({ description: 'Of its last write, RFC 3339.' }),
-        wrote: z.enum(['content', 'metadata', 'status']),
+        wrote: z
+          .enum(['content', 'metadata', 'status'])
+          .meta({ description: 'What it wrote: all but metadata and status is content.' }),
       }),
     )
     .meta({ description: 'The last write of each client, the newest first.' }),
@@ -261,6 +265,15 @@ export const versionSchema = z.strictObject({
     )
     .meta({ description: 'Servers with which all scenarios passed. The run may be older than the build.' }),
 });
+
+type Of<Schema extends z.ZodType> = DeepReadonly<z.infer<Schema>>;
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
+
+export type StatusReport = Of<typeof statusSchema>;
+export type PlanReport = Of<typeof planSchema>;
+export type Explanation = Of<typeof explainSchema>;
+export type MigrationReport = Of<typeof migrateSchema>;
+export type VersionReport = Of<typeof versionSchema>;
 
 /** Text of each JSON Schema by path from the project root. */
 export function reportSchemas(): ReadonlyMap<string, string> {

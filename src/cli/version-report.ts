@@ -1,12 +1,7 @@
 /** `keyferry version`. */
 import { reportText } from '../commands/output/text.ts';
+import type { VersionReport } from '../../scripts/reports/schemas.ts';
 import type { Build } from '../config/version.ts';
-
-/** The output of `keyferry version -o json`. The schema is docs/schemas/version.json. */
-export interface VersionReport extends Build {
-  readonly apiVersion: 'keyferry.dev/v1';
-  readonly kind: 'Version';
-}
 
 /** The text that the command prints. */
 export function versionText(build: Build, output: 'table' | 'json' | 'yaml'): string {

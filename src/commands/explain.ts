@@ -33,7 +33,8 @@ import {
 import { withReason } from '../copy/model/cause.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
-import { type Explanation, explanationText, judge, type OtherRule } from './explain/report.ts';
+import type { Explanation } from '../../scripts/reports/schemas.ts';
+import { explanationText, judge, type OtherRule } from './explain/report.ts';
 import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
 /** @throws UsageError for an unknown kind or a bad name, and the errors of `api.request` */

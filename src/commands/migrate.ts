@@ -3,6 +3,7 @@
  *
  *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
+import type { MigrationReport } from '../../scripts/reports/schemas.ts';
 import { heldBy, orphansIn, type OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
@@ -14,13 +15,7 @@ import { ApiError } from '../kube/errors.ts';
 import { errorText } from '../observe/error-fields.ts';
 import { command } from '../runtime/text/command.ts';
 import type { MigrateOptions } from './actions.ts';
-import {
-  exitCodeOf,
-  type MigrationFinding,
-  type MigrationProgram,
-  type MigrationReport,
-  migrationText,
-} from './migrate/report.ts';
+import { exitCodeOf, type MigrationFinding, type MigrationProgram, migrationText } from './migrate/report.ts';
 import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/writes.ts';
 import { type CommandContext, type CommandResult, readSnapshot, requireCoverage } from './output/reading.ts';
 import { reportText } from './output/text.ts';

@@ -1,4 +1,5 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
+import type { PlanReport } from '../../scripts/reports/schemas.ts';
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { placeOf, titleOf } from '../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
@@ -26,7 +27,6 @@ import {
   type PlannedNote,
   type PlannedProblem,
   type PlannedTarget,
-  type PlanReport,
   rowsOf,
 } from './plan/rows.ts';
 import { type Schemas, schemasIn, unknownFields } from './plan/unknown-fields.ts';

@@ -3,12 +3,13 @@
  * they come, until the signal is aborted.
  */
 import { stringify } from 'yaml';
+import type { StatusReport } from '../../scripts/reports/schemas.ts';
 import type { Contents } from '../controllers/common/snapshot/contents.ts';
 import { type Lister, listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { EXIT_DONE, type StatusOptions } from './actions.ts';
 import { type CommandContext, type CommandResult, readSnapshot, requireSomeCoverage } from './output/reading.ts';
 import { reportText } from './output/text.ts';
-import { type StatusFindings, onlyFailed, statusReport, type StatusReport, statusText } from './status/report.ts';
+import { type StatusFindings, onlyFailed, statusReport, statusText } from './status/report.ts';
 import { leadersOf } from './status/leaders.ts';
 import { type KubeApi, type KubeStream, METADATA_ONLY } from '../kube/api.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';

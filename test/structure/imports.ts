@@ -121,6 +121,8 @@ function judgeOwn(file: string, { specifier, isType }: Import): string | undefin
   // Unit tests may import the shared helpers of tests, and the CRDs; the program may not.
   if (/^(test|scripts)\//.test(target) && file.endsWith('.test.ts')) return undefined;
   if (target.startsWith('test/')) return 'src never imports test/';
+  // The reports of the commands are described once: their JSON Schemas and their types come from there.
+  if (isType && target === 'scripts/reports/schemas.ts') return undefined;
   // package.json is not code, and neither are the build scripts at run time.
   if (!target.startsWith('src/')) return 'outside src/';
   const [from, to] = [folderOf(file), folderOf(target)];

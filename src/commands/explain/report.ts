@@ -2,81 +2,18 @@
  * The output of `keyferry explain`: its report, the verdict in one sentence, and the tables for people. JSON and YAML have exactly these
  * fields; fields are added, but never changed or removed. The schema is docs/schemas/explain.json. Pure.
  */
-import { type RuleStatus, type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
-import type { PlannedAction } from '../plan/rows.ts';
-import type { Writer } from './subject.ts';
+import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
+import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import { failureCell } from '../status/report.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 
-/** What each says is in docs/commands.md, and when an object has it, in `judge`. */
-export type Verdict =
-  | 'copy'
-  | 'filled'
-  | 'conflict'
-  | 'missing'
-  | 'orphan'
-  | 'rule'
-  | 'source'
-  | 'unrelated'
-  | 'absent'
-  | 'unknown';
-
+type Verdict = Explanation['verdict'];
 /** A rule that claims the object. */
-export interface ExplainedClaim {
-  readonly system: string;
-  /** `SecretMirror default/mysecret-mirror` */
-  readonly rule: string;
-  /** As in `RuleStatus`; `null`: not known. */
-  readonly source: string | null;
-  readonly destinations: readonly string[];
-  readonly state: 'pending' | 'synced' | 'waiting' | 'conflict' | 'error' | 'released';
-  readonly reason: string;
-  readonly message: string;
-}
-
+type ExplainedClaim = Explanation['claims'][number];
 /** A rule that makes objects of this kind and name, but not this one. */
-export interface OtherRule extends Pick<ExplainedClaim, 'system' | 'rule' | 'source' | 'destinations'> {
-  readonly why: string;
-}
-
-export interface Explanation {
-  readonly apiVersion: 'keyferry.dev/v1';
-  readonly kind: 'Explanation';
-  /** Host of the API server. */
-  readonly cluster: string;
-  readonly object: TargetPlace & {
-    /** `null`: not known. */
-    readonly exists: boolean | null;
-    /** RFC 3339; `null`: it does not exist. */
-    readonly created: string | null;
-    readonly deleting: boolean;
-  };
-  readonly verdict: Verdict;
-  /** The verdict in one sentence. */
-  readonly summary: string;
-  /** The rule that has the object, or would get it. */
-  readonly owner: string | null;
-  /** Of the owner. */
-  readonly source: string | null;
-  /** The version of the source that the object holds, and the present one. `null`: none, or not known. */
-  readonly heldVersion: string | null;
-  readonly sourceVersion: string | null;
-  /** What Keyferry would do with it now; `null`: no rule concerns it. */
-  readonly next: { readonly action: PlannedAction; readonly reason: string } | null;
-  /** When Keyferry last wrote it; `null`: never, or not known. */
-  readonly lastWritten: string | null;
-  /** The newest first. */
-  readonly writers: readonly Writer[];
-  readonly claims: readonly ExplainedClaim[];
-  readonly others: readonly OtherRule[];
-  /** The object as a rule; `null`: it is none. */
-  readonly rule: RuleStatus | null;
-  /** The rules that ask for copies of it, each with the number of copies that exist. */
-  readonly sourceOf: readonly { readonly rule: string; readonly copies: number }[];
-  readonly notes: readonly string[];
-}
+export type OtherRule = Explanation['others'][number];
 
 /** What the verdict follows from. */
 export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> {

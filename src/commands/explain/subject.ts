@@ -2,6 +2,7 @@
  * The object that `keyferry explain` is about, as its arguments name it, and what the API server records of it besides its content: when it
  * was created, and who wrote it last. No content is transferred.
  */
+import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import type { Collection } from '../../controllers/common/snapshot/inventory.ts';
 import { quoted, UsageError } from '../../config/usage-error.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
@@ -41,14 +42,7 @@ export function subjectOf(kind: string, place: string, collections: readonly Col
 }
 
 /** The last write of one client. */
-export interface Writer {
-  /** Its name in `metadata.managedFields`. */
-  readonly manager: string;
-  /** RFC 3339; `null`: the server did not record it. */
-  readonly time: string | null;
-  /** What it wrote: all but metadata and status is content. */
-  readonly wrote: 'content' | 'metadata' | 'status';
-}
+type Writer = Explanation['writers'][number];
 
 export type Stored =
   | { readonly state: 'there'; readonly metadata: ObjectMeta }

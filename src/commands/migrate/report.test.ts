@@ -1,9 +1,10 @@
 /** The exit code of `migrate`, and what it says where it finds nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { MigrationReport } from '../../../scripts/reports/schemas.ts';
 
 import type { FindingVerdict } from '../../controllers/common/migration.ts';
-import { exitCodeOf, type MigrationFinding, type MigrationReport, migrationText } from './report.ts';
+import { exitCodeOf, type MigrationFinding, migrationText } from './report.ts';
 
 const OBJECT = { kind: 'Secret', namespace: 'team', name: 'db' };
 

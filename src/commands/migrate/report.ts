@@ -2,44 +2,17 @@
  * The output of `keyferry migrate`: its report, the exit code, and the tables for people. JSON and YAML have exactly these fields; fields are
  * added, but never changed or removed. The schema is docs/schemas/migrate.json. Pure.
  */
+import type { MigrationReport } from '../../../scripts/reports/schemas.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } from '../actions.ts';
-import { addTargets, hasLossOrRefusal, type PlannedTarget } from '../plan/rows.ts';
+import { addTargets, hasLossOrRefusal } from '../plan/rows.ts';
 import { command } from '../../runtime/text/command.ts';
-import { MIGRATED_PROGRAMS, type MigratedProgram } from '../../config/migrated-programs.ts';
-import type { Finding, FindingVerdict, ProgramFindings } from '../../controllers/common/migration.ts';
+import { MIGRATED_PROGRAMS } from '../../config/migrated-programs.ts';
+import type { FindingVerdict } from '../../controllers/common/migration.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 
-export interface MigrationFinding extends Finding {
-  /** Of a change: the annotations that are added; `null` for other writes, and for what is no change. */
-  readonly annotations: Readonly<Record<string, string>> | null;
-  /** Of a change or a leftover. `null`: nothing was done, because it was not asked for, or because nothing is to be done. */
-  readonly result: 'written' | 'deleted' | 'failed' | 'skipped' | null;
-  /** Why it failed or was skipped. */
-  readonly error: string | null;
-}
-
-export interface MigrationProgram extends Pick<ProgramFindings, 'rules' | 'copies'> {
-  readonly program: MigratedProgram;
-  /** Deployments in which the program runs: `<namespace>/<name>`. */
-  readonly running: readonly string[];
-  readonly findings: readonly MigrationFinding[];
-}
-
-export interface MigrationReport {
-  readonly apiVersion: 'keyferry.dev/v1';
-  readonly kind: 'Migration';
-  /** Host of the API server. */
-  readonly cluster: string;
-  /** Those that have objects in the cluster, or run there. */
-  readonly programs: readonly MigrationProgram[];
-  /** What Keyferry will do when it starts, with the changes. Copies that keep their data are left out. */
-  readonly targets: readonly PlannedTarget[];
-  /** Number of copies that keep their data. */
-  readonly unchanged: number;
-  /** Parts of the cluster that could not be read. */
-  readonly notes: readonly string[];
-}
+export type MigrationProgram = MigrationReport['programs'][number];
+export type MigrationFinding = MigrationProgram['findings'][number];
 
 /** 3: somebody has to decide something. What was deleted on request is no longer open. */
 export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'programs' | 'targets'>): number {

@@ -2,7 +2,8 @@
  * The report of `keyferry plan`, and the targets that the manifests concern: a row for the rule that decides a target, and one for each rule that
  * loses. JSON and YAML have exactly the fields of the report; fields are added, but never changed or removed. The schema is docs/schemas/plan.json.
  */
-import { placeOf, type TargetPlace } from '../../controllers/common/snapshot/status-report.ts';
+import type { PlanReport } from '../../../scripts/reports/schemas.ts';
+import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
@@ -14,42 +15,12 @@ import type { TextParts } from '../output/text.ts';
 import type { Given } from './changes.ts';
 import type { Decision, Later } from '../../copy/plan/decide.ts';
 
-export type PlannedAction = 'create' | 'update' | 'replace' | 'delete' | 'nothing' | 'conflict' | 'wait' | 'fail';
-
-export interface PlannedTarget extends TargetPlace {
-  readonly system: string;
-  readonly action: PlannedAction;
-  /** The rule that decides: `SecretMirror default/mysecret-mirror`. */
-  readonly rule: string;
-  readonly reason: string;
-  /** Data would be lost: the copy is deleted or cleared. */
-  readonly lost: boolean;
-}
-
+export type PlannedTarget = PlanReport['targets'][number];
+type PlannedAction = PlannedTarget['action'];
 /** A rule or manifest that is invalid. */
-export interface PlannedProblem {
-  readonly rule: string;
-  readonly problem: string;
-}
-
+export type PlannedProblem = PlanReport['problems'][number];
 /** A remark on a rule besides its targets: why it has none, or which part the plan does not cover. */
-export interface PlannedNote {
-  readonly rule: string;
-  readonly note: string;
-}
-
-export interface PlanReport {
-  readonly apiVersion: 'keyferry.dev/v1';
-  readonly kind: 'Plan';
-  /** Changes and refusals; with `--all` also targets that are up to date. */
-  readonly targets: readonly PlannedTarget[];
-  readonly problems: readonly PlannedProblem[];
-  readonly notes: readonly PlannedNote[];
-  /** Targets that are up to date. */
-  readonly unchanged: number;
-  /** Objects in the manifests that Keyferry does not use. */
-  readonly ignored: number;
-}
+export type PlannedNote = PlanReport['notes'][number];
 
 const REFUSED: ReadonlySet<PlannedAction> = new Set(['conflict', 'fail']);
 

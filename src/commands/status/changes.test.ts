@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
 import { changesBetween } from './changes.ts';
-import type { StatusReport } from './report.ts';
+import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
 const RULE: RuleStatus = {
   system: 's',

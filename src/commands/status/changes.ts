@@ -2,7 +2,8 @@
 import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
 import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/terminal.ts';
-import { failureCell, hasProblem, type StatusReport } from './report.ts';
+import type { StatusReport } from '../../../scripts/reports/schemas.ts';
+import { failureCell, hasProblem } from './report.ts';
 
 export interface Change {
   /** `rule added`, `copy changed`, … */

@@ -3,20 +3,12 @@ import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { holderOf, type Lease } from '../../kube/leader-election/lease.ts';
 import { listEach } from '../../kube/list-each.ts';
 import { parseJson } from '../../kube/json.ts';
+import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { CommandContext } from '../output/reading.ts';
 
 /** A Lease of Keyferry. */
-export interface LeaderStatus {
-  readonly namespace: string;
-  readonly name: string;
-  /** The identity in it: the name of the Pod (outside a cluster, of the host), an underscore, and more. `null`: nobody holds it. */
-  readonly holder: string | null;
-  /** RFC 3339, as in the Lease. */
-  readonly since: string | null;
-  /** The holder did not renew it in time, by the clock of this machine. */
-  readonly expired: boolean;
-}
+type LeaderStatus = StatusReport['leaders'][number];
 
 export interface Leaders {
   readonly leaders: readonly LeaderStatus[];

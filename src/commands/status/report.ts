@@ -5,7 +5,6 @@ import {
   type FailingTarget,
   LIMITED,
   orphansIn,
-  type OrphanStatus,
   type RuleStatus,
   ruleStatuses,
   titleOf,
@@ -16,25 +15,8 @@ import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 import { TextParts } from '../output/text.ts';
-import { leaderLine, type Leaders, type LeaderStatus } from './leaders.ts';
-
-/**
- * The output. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema is
- * docs/schemas/status.json.
- */
-export interface StatusReport {
-  readonly apiVersion: 'keyferry.dev/v1';
-  readonly kind: 'Status';
-  /** Host of the API server. */
-  readonly cluster: string;
-  readonly systems: readonly { readonly system: string; readonly installed: boolean }[];
-  /** The Leases of leader election that were found. */
-  readonly leaders: readonly LeaderStatus[];
-  /** What could not be listed, and why. */
-  readonly notes: readonly string[];
-  readonly rules: readonly RuleStatus[];
-  readonly orphans: readonly OrphanStatus[];
-}
+import { leaderLine, type Leaders } from './leaders.ts';
+import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
 /** A report, and what its tables say besides. */
 export interface StatusFindings {

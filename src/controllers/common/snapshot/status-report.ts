@@ -2,7 +2,7 @@
  * What `keyferry status` says of rules and their copies, and of copies that no rule wants. The fields are those of the report
  * (`commands/status/report.ts`).
  */
-import type { Claimed, Outcome } from '../../../copy/model/claim.ts';
+import type { Claimed } from '../../../copy/model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -11,38 +11,19 @@ import type { Condition } from '../rules/rule-statuses.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { ListedRule, RuleReader, Unwanted } from './reader.ts';
 import type { Snapshot } from './snapshot.ts';
+import type { StatusReport } from '../../../../scripts/reports/schemas.ts';
 import type { MigratedProgram } from '../../../config/migrated-programs.ts';
 
 /** A rule and its state. */
-export interface RuleStatus extends TargetPlace {
-  /** `mirrors`, … */
-  readonly system: string;
-  /** `secret default/mysecret`, `vault vault.example.com/secret/data/x`. */
-  readonly source: string;
-  /** Patterns of namespaces, or a place in Vault. */
-  readonly destinations: readonly string[];
-  /**
-   * By controller: `Pending`, `Active`, `Error`; `Deleting`; `Unknown` before Keyferry has reconciled it, or if the permissions of the
-   * caller do not cover it.
-   */
-  readonly state: string;
-  readonly ready: boolean;
-  readonly reason: string;
-  readonly message: string;
-  /** RFC 3339; `null`: never. For a SyncSecret: since when it is synced. */
-  readonly lastSyncTime: string | null;
-  readonly copies: readonly CopyStatus[];
-  /** Every target that is not up to date, as far as the permissions of the caller reach. */
-  readonly failing: readonly FailingTarget[];
-}
+export type RuleStatus = StatusReport['rules'][number];
+export type CopyStatus = RuleStatus['copies'][number];
+/** `pending`: Keyferry would write it now. */
+export type FailingTarget = RuleStatus['failing'][number];
+/** A copy that no rule claims. */
+export type OrphanStatus = StatusReport['orphans'][number];
 
-/** An object, as the reports name it. */
-export interface TargetPlace {
-  readonly kind: string;
-  /** '' for an object without a namespace. */
-  readonly namespace: string;
-  readonly name: string;
-}
+/** An object, as the reports name it. The namespace is '' for an object without one. */
+export type TargetPlace = Pick<CopyStatus, 'kind' | 'namespace' | 'name'>;
 
 export function placeOf(object: ResourceKey): TargetPlace {
   const { kind, namespace, name } = parseResourceKey(object);
@@ -52,28 +33,6 @@ export function placeOf(object: ResourceKey): TargetPlace {
 /** `Secret default/mysecret` */
 export function titleOf({ kind, namespace, name }: TargetPlace): string {
   return `${kind} ${namespace}/${name}`;
-}
-
-export interface CopyStatus extends TargetPlace {
-  /** Version of the source in it; '' if sources have none. */
-  readonly sourceVersion: string;
-}
-
-export interface FailingTarget extends TargetPlace {
-  /** `pending`: Keyferry would write it now. */
-  readonly state: Extract<Outcome['state'], 'pending' | 'waiting' | 'conflict' | 'error'>;
-  readonly reason: string;
-  readonly message: string;
-}
-
-/** A copy that no rule claims. */
-export interface OrphanStatus extends CopyStatus {
-  readonly system: string;
-  /** The rule in its mark: `default/mysecret-mirror`. */
-  readonly owner: string;
-  readonly reason: string;
-  /** Of a copy of an original that Keyferry does not decide on: what `keyferry migrate` says of it. */
-  readonly verdict?: 'leftover' | 'manual' | undefined;
 }
 
 export type RuleState = Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'>;
