@@ -74,7 +74,11 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     unchanged: rows.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
   };
-  const code = hasLossOrRefusal({ targets: changed, problems }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
+  // The note on such a rule says which limit or consent is missing.
+  const mayCopy = [...affected.rules].every(
+    (rule) => (snapshot.rules.get(rule)?.outOfReach?.part ?? 'others') === 'others',
+  );
+  const code = mayCopy && !hasLossOrRefusal({ targets: changed, problems }) ? EXIT_DONE : EXIT_LOSS_OR_REFUSAL;
   const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
   return { text, code };
 }

@@ -151,6 +151,10 @@ describe('the reach of SecretMirrors', () => {
     assert.match(explained.stdout, /NotAccepted: namespace broken does not accept copies from namespace team-b/);
     assert.doesNotMatch(explained.stdout + status.stdout, /(Not\w+): \1: /, 'no reason twice');
     assert.doesNotMatch(explained.stdout, /no rule asks for it|does not select/);
+    const mirror = await scene.api.get(mirrorPathOf('fragile', 'team-b'));
+    const planned = await runProgram(['plan', '-', ...flags], JSON.stringify(mirror));
+    assert.match(planned.stdout, /team-b\/fragile: NotAccepted: namespace broken does not accept copies/);
+    assert.equal(planned.code, 3, 'a namespace that the rule names does not get its copy');
   });
 
   it('is told by explain also of copies with another name than their source', async () => {
