@@ -56,7 +56,7 @@ interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 's
 
 interface ListedPath {
   readonly path: string;
-  /** Of the list. */
+  /** The version of the list, from which its watch goes on. */
   readonly resourceVersion: string;
 }
 

@@ -18,7 +18,7 @@ export type OtherRule = Explanation['others'][number];
 /** What the verdict follows from. */
 export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> {
   readonly object: TargetPlace;
-  /** `undefined`: the permissions of the caller do not show it. */
+  /** Whether the object exists; `undefined`: the permissions of the caller do not show it. */
   readonly exists: boolean | undefined;
   /** The rule whose mark on the object counts. */
   readonly markedBy: string | undefined;
@@ -28,13 +28,13 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
   readonly claims: readonly (Pick<ExplainedClaim, 'rule' | 'state' | 'reason' | 'message'> & {
     readonly mode: ClaimMode;
   })[];
-  /** Why it has no rule, of an orphan. */
+  /** Of an orphan: why it has no rule. */
   readonly orphanReason?: string | undefined;
-  /** What the condition of a rule that claims it says otherwise. */
+  /** The condition of a rule that claims it, where that contradicts the decision of this command. */
   readonly contrary?: string | undefined;
   /** Why Keyferry leaves its namespace alone. */
   readonly unserved?: string | undefined;
-  /** Its kind is one of rules. */
+  /** Objects of its kind are rules. */
   readonly isRuleKind?: boolean;
   /** Its namespace does not exist, so no rule can claim it, also one that names it. */
   readonly lacksNamespace?: boolean;

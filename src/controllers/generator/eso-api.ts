@@ -110,7 +110,7 @@ export async function rightsOf(
   groupPath: string,
   signal: AbortSignal,
 ): Promise<EsoRights | undefined> {
-  /** @param refused what follows where it is not permitted, and how to change that */
+  /** Whether the server permits a list. @param refused for the log: what is missing without the permission, and how to grant it */
   const mayList = async (path: string, refused?: { text: string; advice: string }): Promise<boolean> => {
     try {
       await api.request({ method: 'GET', path, query: { limit: 1 }, signal });

@@ -102,7 +102,7 @@ export class Claims {
     const is = after && placedOwner(this.#ruleSets.values(), after, key);
     if (was === is) return { was, is };
     if (was !== undefined) this.#owned.delete(was, key);
-    // The strings of a claim, so that there is one of each key.
+    // Take the strings that a claim has already, so that memory holds each key once.
     const entry = this.book.firstOn(key);
     const owner = entry?.claim.owner.key;
     if (is !== undefined) this.#owned.add(owner === is ? owner : is, entry?.target ?? key);

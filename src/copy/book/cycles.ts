@@ -32,7 +32,7 @@ export interface CyclesOptions {
   readonly onChange: (targets: Iterable<ResourceKey>) => void;
 }
 
-/** Claims, and whether they write their source's content. `unknown`: the state of the source is not known yet. Others do not. */
+/** The claims that write the content of their source. `unknown`: they may, because the state of the source is not known yet. */
 export type Flows = ReadonlyMap<Claim, 'active' | 'unknown'>;
 
 /** @param facts about the target of the claims; without cycles in their views */

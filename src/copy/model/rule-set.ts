@@ -49,7 +49,7 @@ export interface Evaluation extends Findings {
   readonly claims: readonly Claimed[];
   /** Sources that the rule depends on, claimed or not. The engine follows them as long as they are listed here. */
   readonly sources: readonly ResourceKey[];
-  /** `undefined`: nothing. */
+  /** What counts against the limits of rules; `undefined`: nothing. */
   readonly demand?: Demand | undefined;
 }
 

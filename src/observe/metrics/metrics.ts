@@ -21,7 +21,7 @@ export interface WatchSnapshot {
   readonly watch: string;
   /** Whether the first list is complete. */
   readonly synced: boolean;
-  /** A stream is open, and the list before it is complete; `undefined`: it need not be. */
+  /** Whether a stream is open, and the list before it is complete. `undefined`: the watch is closed, and nobody needs it. */
   readonly connected: boolean | undefined;
   /** Time since the server last sent something, a bookmark included. */
   readonly idleSeconds: number;

@@ -106,7 +106,7 @@ export class MountGate {
   }
 }
 
-/** Slots that some share who are proven or not. Those who are not share half of the slots. */
+/** Slots for several users. Users that are not proven get at most half of them. */
 export class SharedSlots {
   readonly all: Slots;
   readonly unproven: Slots;

@@ -43,7 +43,7 @@ export type KvHead = AbsentEntry | FoundHead;
 
 export const MISSING: AbsentEntry = { state: 'missing', version: 0 };
 
-/** `undefined`: not the answer of a KV 2 mount. */
+/** The entry in an answer. `undefined`: it is not the answer of a KV 2 mount. */
 export function versionedEntry(response: VaultResponse): KvEntry | undefined {
   const metadata = objectMember(response.data, 'metadata');
   const version = numberMember(metadata, 'version');

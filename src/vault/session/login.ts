@@ -8,7 +8,7 @@ import { booleanMember, type JsonObject, numberMember, stringMember } from '../j
 import { SessionToken } from './token.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
 
-/** What all parts of a session know. */
+/** What all parts of a session share. */
 export interface LoginContext {
   readonly identity: VaultIdentity;
   /** Sends the calls of this identity. */

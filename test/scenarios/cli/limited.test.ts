@@ -128,7 +128,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(notes.join('\n'), /403 Forbidden/);
     });
 
-    it('plan says what to do without the right to list namespaces, and does without the right to list SyncSecrets', async () => {
+    it('plan fails with advice if the caller may not list namespaces, and leaves SyncSecrets out if the caller may not list them', async () => {
       const manifest = stringify(rule('web', 'session', { namespaces: ['web'] }));
       const plan = async (input: string, ...args: readonly string[]): Promise<ProgramResult> =>
         await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);

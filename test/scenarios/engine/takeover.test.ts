@@ -60,7 +60,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('refused', 'Synced', /(?:)/, 'refused-home');
   });
 
-  it('the takeover of a copy when its mirror is deleted is refused, and the mirror has only stopped selecting the namespace', async () => {
+  it('the takeover of a copy whose mirror no longer selects the namespace is refused: the copy goes', async () => {
     await createTwoClaims('narrowed');
     await using _ = await refuse(scene.api, 'narrowed', { when: isTakeover('narrowed') });
     await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });

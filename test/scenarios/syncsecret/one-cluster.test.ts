@@ -397,7 +397,7 @@ describe('a manager', () => {
     }
   });
 
-  it('a manager lets clones of propagated SyncSecrets go when the CCM has had its time, and not before', async () => {
+  it('a manager removes its finalizer from clones of propagated SyncSecrets only when the time limit of the CCM is over', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const metadata = { annotations, finalizers: [FINALIZER] };

@@ -174,7 +174,7 @@ it('missing permissions of the CCM, syncsecrets watch: changes are not seen, and
   await trial.program.ready();
 });
 
-it('missing permissions of the CCM, events create, events patch: an event is missing, or its count', async () => {
+it('missing permissions of the CCM: without events create an event is missing, without events patch its count stays', async () => {
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');

@@ -144,7 +144,7 @@ it('missing permissions of the manager, secrets delete: the SyncSecret stays unt
   await trial.without(role, 'secrets delete', use, () => scene.gone(api, object));
 });
 
-it('missing permissions of the manager, events create, events patch: an event is missing, or its count', async () => {
+it('missing permissions of the manager: without events create an event is missing, without events patch its count stays', async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
   await withoutEvents(trial, role, scene, object, api);

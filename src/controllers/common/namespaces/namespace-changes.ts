@@ -26,7 +26,7 @@ import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
 
-/** How long changes wait for more, ms: longer for many rules and namespaces, so that a burst of changes is no burst of evaluations. */
+/** How long changes wait for further ones, ms. The wait is longer for many rules and namespaces, so that one evaluation of a rule serves many changes. */
 const BATCH_MS = { least: 250, most: 1000 };
 /** For each rule and namespace: five times the evaluation of both, which takes 2 to 10 µs. */
 const BATCH_MS_EACH = 0.05;
@@ -118,7 +118,7 @@ export class NamespaceChanges {
     if (this.#timer === undefined) void this.#search();
   }
 
-  /** Further changes of labels or consent wait for a second. @param change waits already; several become one, of all that has changed */
+  /** Makes further changes of labels or consent wait for a second. @param change waits, too, and is merged with one that waits already */
   #delay(namespace: string, change?: Change): void {
     this.#flipping.set(namespace, change && merged(this.#flipping.get(namespace), change));
     this.#flipTimer ??= this.#context.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });

@@ -28,7 +28,7 @@ export interface Result {
    * again. KV 1 has no versions, so the text counts our writes.
    */
   readonly entries: Readonly<Record<string, string>>;
-  /** Of the versions that are not in `entries`. */
+  /** One text for the versions of all further entries, which are not in `entries`. */
   readonly more?: string;
 }
 

@@ -61,7 +61,7 @@ export class Writes {
     const { recordEvent, mode } = this.#options;
     const text = textOf(result);
     const news = JSON.stringify([rule.metadata.uid, text]);
-    // Before the writes, because they may be refused.
+    // The event comes before the writes, because the server may refuse them.
     if (this.#recorded.get(key) !== news && text !== rule.annotations[RESULT_ANNOTATION]) {
       this.#recorded.set(key, news);
       recordEvent(rule, result);

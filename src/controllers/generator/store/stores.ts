@@ -47,7 +47,7 @@ export class Stores {
       new RuleStore({
         controller: kind,
         toRule: keptStore,
-        // The operator of the stores writes their status every few minutes.
+        // Without the resourceVersion: ESO writes the status of a store every few minutes.
         versionOf: ({ metadata: { uid, generation = 0 } }) => `${uid} ${generation}`,
         onChange: (key: RuleKey) => {
           const { namespace, name } = parseRuleKey(key);
@@ -63,7 +63,7 @@ export class Stores {
     return stores.get(stores.key(kind === 'SecretStore' ? namespace : '', name))?.spec;
   }
 
-  /** For the watch of one kind. */
+  /** Takes the objects of a watch of one kind of store. */
   sinkOf(kind: StoreRef['kind']): WatchSink {
     const { sink } = this.#stores[kind];
     if (kind === 'SecretStore') return sink;

@@ -76,7 +76,7 @@ export class MirrorShape implements Shape {
     // As JSON, because a path of Vault may have spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
     const isSlow = choices?.copiesLabel !== undefined || choices?.copiesAnnotation !== undefined;
-    // Only then is the source looked up for it, at each run of a target.
+    // Where it is set, each run of a target looks the source up once more.
     this.warmUp = isSlow ? (source) => this.#learning(source) : undefined;
   }
 

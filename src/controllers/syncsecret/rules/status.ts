@@ -95,7 +95,7 @@ export function tenantState(
       : pending(reason, message);
   }
   if (outcome.state !== 'synced') {
-    // The reason says no more than the message.
+    // The tenant may read the exact reason only where it may read the whole message.
     const { state, message, publicMessage } = outcome;
     const reason = state === 'conflict' || message === publicMessage ? outcome.reason : FAILED_REASON;
     return { phase: 'Failed', status: 'False', reason, message: `failed to copy SyncSecret: ${publicMessage}` };

@@ -38,11 +38,11 @@ export class Namespaces {
   /** The names by the labels in `#facts`. */
   readonly #labelled = new LabelIndex();
   readonly #handlers: OnNamespace[] = [];
-  /** `undefined`: all. */
+  /** The keys of the labels that are kept; `undefined`: all labels are. */
   readonly #kept: Set<string> | undefined;
   /** The kept keys whose labels are known of all namespaces, because these were listed since. */
   readonly #known = new Set<string>();
-  /** The namespaces that have changed since a list of labels began; `undefined`: none is under way. */
+  /** The namespaces that have changed since a list of labels began; `undefined`: no list is under way. */
   #changedSince: Set<string> | undefined;
 
   /** @param labels which labels are kept. Default: those of `keep` */

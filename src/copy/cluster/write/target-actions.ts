@@ -153,7 +153,7 @@ export class TargetActions {
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       onWrite(target, verb, true, claim.owner.key);
-      // Before the memory is changed: where another object has the name now, storing it clears the memory of the old one.
+      // Store the answer before the memory is read: if another object has the name now, storing it clears the memory of the old one.
       const kept = request.storeResponse(meta, true);
       const memory = this.#memory.edit(target);
       memory.cleared &&= false;

@@ -184,7 +184,7 @@ export interface LeasePlan {
 /** Leases that Vault ended early, one after the other. */
 export interface EarlyEnds {
   readonly count: number;
-  /** Of the last one. */
+  /** When the last of them ended. */
   readonly at: number;
   /** No new credentials are requested before this time. */
   readonly until: number;

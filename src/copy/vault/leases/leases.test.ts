@@ -147,7 +147,7 @@ describe('a lease of an hour', () => {
     assert.deepEqual(ages(), []);
   });
 
-  it('a lease of an hour starts again when its renewal was requested', async () => {
+  it('a lease of an hour ends an hour after its renewal was requested, not after the answer to it came', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS * 0.7);
