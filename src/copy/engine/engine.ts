@@ -15,7 +15,7 @@ import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { Slices, type Steps } from '../../runtime/queue/slices.ts';
 import type { Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectEvents, OnObjectChange } from './backend.ts';
-import { Claims, type ClaimsChange, UNPREPARED } from '../book/claims.ts';
+import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { isPassing } from '../model/cause.ts';
 import { namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
@@ -297,7 +297,7 @@ export class Engine implements ObjectEvents {
       return await this.backends.of(target).targetsOf(target).reconcile(target, signal);
     } finally {
       this.#running.delete(target);
-      for (const { claim } of this.book.on(target)) if (claim.shape !== UNPREPARED) this.#rules.tried(claim.owner.key);
+      this.#rules.targetTried(target);
     }
   }
 

@@ -15,9 +15,9 @@ import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import { GroupRuns } from '../../runtime/queue/turns.ts';
-import type { Claims, ClaimsChange } from '../book/claims.ts';
+import { type Claims, type ClaimsChange, UNPREPARED } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
-import { controllerOf, namespaceOf, type RuleKey } from '../model/keys.ts';
+import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { NamedQueue, RuleReconciler } from './controller.ts';
 
 const RULE_CONCURRENCY = 8;
@@ -160,7 +160,7 @@ export class RuleLoop {
     if (claims.versionOf(rule) === undefined) this.#heavyKeys.delete(rule);
     const preparation = reconciler.preparationOf?.(rule);
     const [entry] = claims.book.of(rule);
-    if (preparation === 'first' || entry === undefined) this.tried(rule);
+    if (preparation === 'first' || entry === undefined) this.#tried(rule);
     // A failure of the preparation stays until the preparation succeeds.
     if (preparation === undefined) {
       this.#finalizers.forget(rule);
@@ -200,14 +200,23 @@ export class RuleLoop {
       if (preparation !== undefined) await reconciler.prepare?.(rule, signal);
       if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
     } catch (error) {
-      this.tried(rule);
+      this.#tried(rule);
       throw error;
     }
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
   }
 
+  /** A target had a run. */
+  targetTried(target: ResourceKey): void {
+    // Most runs are of targets whose rules have their finalizers for long.
+    if (this.#untried.size === 0) return;
+    for (const { claim } of this.#options.claims.book.on(target)) {
+      if (claim.shape !== UNPREPARED) this.#tried(claim.owner.key);
+    }
+  }
+
   /** A target of the rule had a run, or need not have one. */
-  tried(rule: RuleKey): void {
+  #tried(rule: RuleKey): void {
     if (!this.#untried.delete(rule)) return;
     this.#untriedIn.ended(finalizerGroupOf(rule));
     this.#finalizers.resume();
