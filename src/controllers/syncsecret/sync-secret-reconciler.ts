@@ -7,7 +7,7 @@ import { isUnderWay } from '../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { KeyLists } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { ContentScope } from '../../copy/cluster/cluster.ts';
+import type { ContentUse } from '../../copy/cluster/objects/store.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
@@ -289,10 +289,10 @@ export const SYNC_SECRET_ENTRY = {
 } satisfies Partial<ControllerEntry>;
 
 /** The answer to the write of the finalizer has the values of a SyncSecret. Those of thousands without one would take the room of others. */
-const HAS_FINALIZER: ContentScope['isSource'] = ({ metadata }) =>
+const HAS_FINALIZER: ContentUse['isSource'] = ({ metadata }) =>
   metadata.finalizers?.includes(SYNC_SECRET_FINALIZER) === true;
 
-/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource @see ContentScope */
+/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource @see ContentUse */
 export function watchSyncSecrets(
   { cluster, config }: ControllerContext,
   sink: WatchSink,

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
-import type { KubeApi, KubeObject, ObjectMeta } from '../../kube/api.ts';
+import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
 import { fenced } from '../../kube/leader-election/fenced-api.ts';
 import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
@@ -22,7 +22,7 @@ import type { Engine } from '../engine/engine.ts';
 import { kindOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import { type IsRead, sameButVersion } from '../model/observed.ts';
-import { KubeStore } from './objects/store.ts';
+import { type ContentUse, KubeStore } from './objects/store.ts';
 import { NamespaceReads } from './watch/namespace-reads.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
@@ -60,21 +60,17 @@ export interface WatchTrouble extends KnownCause {
 }
 
 /** The objects of a kind that a watch brings whole. */
-export interface ContentScope {
+export interface ContentScope extends ContentUse {
   readonly namespace?: string;
   readonly labelSelector?: string;
-  /** Whether the values of an object are needed next, for copies. Otherwise only its fingerprint is kept. */
-  readonly isSource: (object: KubeObject) => boolean;
-  /** What is kept of the status of an object, in `KeptContent`. Default: nothing. */
-  readonly statusOf?: (object: KubeObject) => object;
 }
 
 interface ContentWatch {
   readonly watcher: WatchGroup;
   /** They get each event, in this order. */
   readonly sinks: WatchSink[];
-  /** What its callers say. */
-  readonly isSource: ContentScope['isSource'][];
+  /** Those of its callers. */
+  readonly scopes: ContentUse[];
 }
 
 /** Longest wait after a refusal by another cluster, ms. */
@@ -224,18 +220,14 @@ export class Cluster implements Backend {
    * share one watch: they must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
-  watchContents(
-    kind: Kind,
-    { namespace, labelSelector, isSource, statusOf }: ContentScope,
-    sink: WatchSink,
-    diagnosis?: WatchDiagnosis,
-  ): WatchGroup {
+  watchContents(kind: Kind, scope: ContentScope, sink: WatchSink, diagnosis?: WatchDiagnosis): WatchGroup {
+    const { namespace, labelSelector } = scope;
     const all = `${kind.groupPath}/${kind.plural}`;
     const path = namespace === undefined ? all : pathIn(all, namespace);
     const id = `${path}?${labelSelector ?? ''}`;
     const known = this.#contentWatches.get(id);
     if (known !== undefined) {
-      known.isSource.push(isSource);
+      known.scopes.push(scope);
       known.sinks.push(sink);
       return known.watcher;
     }
@@ -249,12 +241,9 @@ export class Cluster implements Backend {
       metadataOnly: false,
     };
     const watcher = this.watch(target, sharedSink(sinks), { diagnosis });
-    const opened: ContentWatch = { watcher, sinks, isSource: [isSource] };
-    this.#contentWatches.set(id, opened);
-    sinks.push(
-      store.contentSink((object) => opened.isSource.some((needs) => needs(object)), statusOf),
-      sink,
-    );
+    const scopes: ContentUse[] = [scope];
+    this.#contentWatches.set(id, { watcher, sinks, scopes });
+    sinks.push(store.contentSink(scopes), sink);
     if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.isSynced });
     return watcher;
   }

@@ -174,16 +174,12 @@ export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observe
  * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not its generation. So
  * for custom resources the version is uid and generation; for other kinds it is the resourceVersion.
  */
-export function contentVersion(object: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
-  return versionAt(object.uid, revisionOf(object));
-}
-
-/** The part of `contentVersion` that changes. For thousands of objects it is kept without the uid, which they have. */
-export function revisionOf({
+export function contentVersion({
+  uid,
   generation,
   resourceVersion,
-}: Pick<Observed, 'generation' | 'resourceVersion'>): number | string {
-  return generation ?? resourceVersion;
+}: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
+  return versionAt(uid, generation ?? resourceVersion);
 }
 
 /** The version of the content of an object with this uid. */
@@ -208,10 +204,18 @@ export function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | unde
 
 /** As `contentVersion`, of an object as the server returned it. */
 export function versionOf(
-  { uid, resourceVersion, generation = 0 }: Pick<ObjectMeta, 'uid' | 'resourceVersion' | 'generation'>,
-  { isCustom = false }: Pick<ObserveOptions, 'isCustom'>,
+  meta: Pick<ObjectMeta, 'uid' | 'resourceVersion' | 'generation'>,
+  kind: Pick<ObserveOptions, 'isCustom'>,
 ): string {
-  return contentVersion({ uid, resourceVersion, ...(isCustom ? { generation } : {}) });
+  return versionAt(meta.uid, revisionOf(meta, kind));
+}
+
+/** The part of that version which changes. For thousands of objects it is kept without the uid, which they have. */
+export function revisionOf(
+  { resourceVersion, generation = 0 }: Pick<ObjectMeta, 'resourceVersion' | 'generation'>,
+  { isCustom = false }: Pick<ObserveOptions, 'isCustom'>,
+): number | string {
+  return isCustom ? generation : resourceVersion;
 }
 
 /** A text for owner references: the same text for the same references. */

@@ -18,6 +18,7 @@ import {
   contentVersion,
   type KeptContent,
   type Observed,
+  revisionOf,
   versionAt,
   versionOf,
 } from '../../model/observed.ts';
@@ -37,12 +38,20 @@ export interface KubeStoreOptions
 
 type WholeObject = KubeObject & { readonly [field: string]: unknown };
 
+/** What a user of a watch of whole objects needs of their contents. */
+export interface ContentUse {
+  /** Whether the values of an object are needed next, for copies. Otherwise only its fingerprint is kept. */
+  readonly isSource: (object: KubeObject) => boolean;
+  /** What is kept of the status of an object, in `KeptContent`. Default: nothing. One user of a watch has it at most. */
+  readonly statusOf?: (object: KubeObject) => object;
+}
+
 /** The content of an object, as an event showed it. */
-export interface StoredContent extends Held, EventContent {}
+export interface StoredContent extends Held, Readonly<EventContent> {}
 
 /** The same without its version, as the index keeps it with an object that a watch brings whole. */
 interface EventContent {
-  readonly fingerprint: Fingerprint;
+  fingerprint: Fingerprint;
   readonly immutable: boolean;
   /** '' for a kind without types; `undefined`: not known. */
   readonly type?: string | undefined;
@@ -134,15 +143,16 @@ export class KubeStore implements SourceProvider {
 
   /**
    * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
-   * @param isSource whether the values of an object are kept until they are copied, or for as long as there is room
-   * @param statusOf what is kept of the status of an object
+   * @param uses those of the watch, also later ones
    */
-  contentSink(isSource: (object: KubeObject) => boolean, statusOf?: (object: KubeObject) => object): WatchSink {
+  contentSink(uses: readonly ContentUse[]): WatchSink {
     const { sink } = this.index.feed();
     return {
       ...sink,
       upsert: (object: WholeObject, initial) => {
-        return sink.upsert(object, initial, this.#contentIn(object, isSource(object), statusOf?.(object)));
+        const isSource = uses.some((use) => use.isSource(object));
+        const status = uses.find(({ statusOf }) => statusOf !== undefined)?.statusOf?.(object);
+        return sink.upsert(object, initial, this.#contentIn(object, isSource, status));
       },
     };
   }
@@ -167,8 +177,8 @@ export class KubeStore implements SourceProvider {
     const version = versionOf(object.metadata, this.kind);
     const before = known && keptVersion(known);
     if (before === version) {
-      const content = known?.content as EventContent & KeptContent;
-      return content.status === status ? content : { ...content, status };
+      const content = contentOf(known);
+      return content === undefined || content.status === status ? content : { ...content, status };
     }
     if (before !== undefined) this.#contents.delete(`${key}@${before}`);
     const content = this.contentOf(object);
@@ -176,15 +186,14 @@ export class KubeStore implements SourceProvider {
     const { digest, keys, type: own } = content.fingerprint;
     const type = this.#lists.text(own);
     const fingerprint = { digest, keys: this.#lists.text(keys), type };
-    const { generation = 0 } = object.metadata;
-    const revision = this.kind.isCustom === true ? generation : resourceVersion;
+    const revision = revisionOf(object.metadata, this.kind);
     return { revision, fingerprint, immutable: object['immutable'] === true, type, status };
   }
 
   /** What the index keeps of the content of an object, if that is the content at `version`. */
   #stored(key: ObjectKey, version: string): EventContent | undefined {
     const known = this.index.find(key);
-    return known && keptVersion(known) === version ? (known.content as EventContent | undefined) : undefined;
+    return known && keptVersion(known) === version ? contentOf(known) : undefined;
   }
 
   /** Keeps the values of a source in the response to a write, if they are those of its last event: a copy needs them next. */
@@ -215,9 +224,8 @@ export class KubeStore implements SourceProvider {
 
   /** Keeps an equal fingerprint in place of that of a content that a watch has brought: that of its source. */
   shareFingerprint(key: ObjectKey, fingerprint: Fingerprint): void {
-    const content = this.index.find(key)?.content as EventContent | undefined;
-    if (content !== undefined && isDeepStrictEqual(content.fingerprint, fingerprint))
-      Object.assign(content, { fingerprint });
+    const content = contentOf(this.index.find(key));
+    if (content !== undefined && isDeepStrictEqual(content.fingerprint, fingerprint)) content.fingerprint = fingerprint;
   }
 
   /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
@@ -300,6 +308,11 @@ export class KubeStore implements SourceProvider {
     if (this.index.find(key) === undefined || this.#stored(key, version) !== undefined) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }
+}
+
+/** What the index keeps of the content of an object: a store puts nothing else there. */
+function contentOf(observed: Observed | undefined): (EventContent & KeptContent) | undefined {
+  return observed?.content as (EventContent & KeptContent) | undefined;
 }
 
 /** The version of the content that the index keeps of an object. */
