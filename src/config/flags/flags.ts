@@ -8,6 +8,7 @@
 import { parseListenAddress, type ListenAddress } from '../../observe/listen-address.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
+import { isWithinEdits } from '../../runtime/text/texts.ts';
 import { parseCount, parseDuration, parseList } from './values.ts';
 
 export interface Flag<T> {
@@ -137,7 +138,7 @@ function splitGoFlags(
       const written = argument.slice(0, argument.length - text.length + name.length);
       const similar =
         [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`)) ??
-        [...known.keys()].find((candidate) => isTypo(name, candidate));
+        [...known.keys()].find((candidate) => name.length >= 5 && isWithinEdits(name, candidate, 2));
       throw new UsageError(`unknown flag ${written}${similar === undefined ? '' : `; did you mean --${similar}?`}`);
     }
     const value = equals !== -1 ? text.slice(equals + 1) : flag.isBool ? 'true' : argv[(at += 1)];
@@ -145,24 +146,6 @@ function splitGoFlags(
     found.push([flag, value]);
   }
   return { found, rest: [] };
-}
-
-/** Whether a name of five letters or more is the other one but for two letters at most, which are missing, too many, wrong or swapped. */
-function isTypo(name: string, meant: string): boolean {
-  const within = (a: string, b: string, edits: number): boolean => {
-    if (a === b) return true;
-    if (a[0] === b[0] && a !== '' && b !== '') return within(a.slice(1), b.slice(1), edits);
-    if (edits === 0) return false;
-    const rest: readonly (readonly [string, string])[] = [
-      [a.slice(1), b],
-      [a, b.slice(1)],
-      [a.slice(1), b.slice(1)],
-    ];
-    const isSwapped = a.length > 1 && a[0] === b[1] && a[1] === b[0];
-    if (isSwapped && within(a.slice(2), b.slice(2), edits - 1)) return true;
-    return rest.some(([left, right]) => within(left, right, edits - 1));
-  };
-  return name.length >= 5 && within(name, meant, 2);
 }
 
 /** @param from the flag or variable, for the error */

@@ -24,3 +24,17 @@ export function flatText(...parts: readonly (string | number | boolean)[]): stri
 export function rfc3339(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
+
+/** Whether one text is the other but for so many letters at most, which are missing, too many or wrong: for "did you mean". */
+export function isWithinEdits(a: string, b: string, edits: number): boolean {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  const [left, right] = [a.slice(same), b.slice(same)];
+  if (left === right || edits === 0) return left === right;
+  const rests = [
+    [left.slice(1), right],
+    [left, right.slice(1)],
+    [left.slice(1), right.slice(1)],
+  ] as const;
+  return rests.some(([one, other]) => isWithinEdits(one, other, edits - 1));
+}

@@ -5,6 +5,7 @@
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
+import { isWithinEdits } from '../../../runtime/text/texts.ts';
 import { OWN_PREFIX, REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
@@ -69,21 +70,13 @@ export function illFormed(annotation: string, value: string, why: string): Refus
 
 export function unknown(where: string, annotations: readonly string[], names: AnnotationNames): Refusal {
   const named = annotations.slice(0, 5).map((key) => {
-    const meant = userNames(names).find((name) => isOneEdit(key, name));
+    const meant = userNames(names).find((name) => isWithinEdits(key, name, 1));
     return meant === undefined ? clip(key) : `${clip(key)} (did you mean ${clip(meant)}?)`;
   });
   return userCause(
     'UnknownAnnotation',
     `${where} has ${named.length === 1 ? 'the unknown annotation' : 'unknown annotations:'} ${named.join(', ')}, so nothing is copied or deleted`,
   );
-}
-
-/** Whether one letter is changed, added or left out. */
-function isOneEdit(a: string, b: string): boolean {
-  const [short, long] = a.length <= b.length ? [a, b] : [b, a];
-  let at = 0;
-  while (at < short.length && short[at] === long[at]) at++;
-  return short.slice(short.length === long.length ? at + 1 : at) === long.slice(at + 1);
 }
 
 export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
