@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../test/support/manual-clock.ts';
-import { CallGate, CallLimit } from './call-gate.ts';
+import { CallGate } from './call-gate.ts';
+import { CallLimit } from './call-limit.ts';
 import { ApiError, ConnectionError, isThrottled } from './errors.ts';
 
 const CALL = { cluster: 'local', method: 'GET', path: '/x' };

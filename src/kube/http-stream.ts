@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { KubeStream } from './api.ts';
-import type { CallLimit } from './call-gate.ts';
+import type { CallLimit } from './call-limit.ts';
 import { toConnectionError } from './errors.ts';
 
 export interface HttpStreamListener {

@@ -18,7 +18,8 @@ import { StaleConnectionError } from '../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route } from '../http/exchange.ts';
 import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
-import { CallGate, CallLimit } from './call-gate.ts';
+import { CallGate } from './call-gate.ts';
+import { CallLimit } from './call-limit.ts';
 import { ConnectionPools, type Pools } from './connection-pools.ts';
 import type { AuthHeaders, Connection } from './connection.ts';
 import {

@@ -13,7 +13,7 @@
  * together with it); otherwise it and its leases expire. A configured token is never revoked, and a session without users
  * renews nothing.
  *
- * A 403 comes from a policy or from an invalid token. One shared `lookup-self` decides (`TokenCheck`).
+ * A 403 comes from a policy or from an invalid token. One shared `lookup-self` decides (`token-check.ts`).
  */
 import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
 import type { VaultResponse } from '../client/answer.ts';
@@ -22,7 +22,8 @@ import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel } from './identity.ts';
 import { isConfigured, lookUpConfiguredToken, logIn, type LoginContext, tokenInvalid, LoginBackoff } from './login.ts';
 import { RetiredTokens, type SessionObserver, type SessionToken, type TokenEvent } from './token.ts';
-import { TokenCheck, TokenKeeper } from './token-keeper.ts';
+import { TokenCheck } from './token-check.ts';
+import { TokenKeeper } from './token-keeper.ts';
 
 export interface SessionOptions extends LoginContext {
   /** 0 ≤ r < 1. */

@@ -1,0 +1,62 @@
+/**
+ * Decides after a 403 whether the token is invalid (expired or revoked) or a policy forbids the call: Vault answers 403 to both.
+ *
+ * Calls that fail at the same time share one `lookup-self`, and a token that was proven valid within the last second is not looked
+ * up again. If `lookup-self` is refused, the token is invalid, or its policies do not allow `lookup-self` (it lacks the policy
+ * `default`). A token that could do it before is invalid. Else a login is tried: if the call works with the new token, the old one
+ * was invalid. Such logins are not limited; after one that did not help there is none for a while.
+ */
+import { Backoff } from '../../runtime/queue/backoff.ts';
+import { SingleFlight } from '../../runtime/queue/single-flight.ts';
+import { isVaultError } from '../errors.ts';
+import { numberMember } from '../json.ts';
+import { isConfigured, type LoginContext } from './login.ts';
+import type { SessionToken } from './token.ts';
+
+const VALID_FOR_MS = 1_000;
+/** Wait after a login that did not help, ms: each costs the leases of the token. */
+const NOT_HELPFUL = { baseMs: 60_000, maxMs: 960_000 };
+
+export class TokenCheck {
+  readonly #context: LoginContext;
+  readonly #lookups = new SingleFlight<boolean>();
+  readonly #waits = new Backoff(NOT_HELPFUL);
+  /** Monotonic ms. */
+  #noTrialBefore = -Infinity;
+
+  constructor(context: LoginContext) {
+    this.#context = context;
+  }
+
+  /** After a 403 of `token`. @throws AbortedError */
+  async isValid(token: SessionToken, signal: AbortSignal | undefined): Promise<boolean> {
+    const { validAt, lookupSelf, limitedUses } = token;
+    // The use that was seen may have been the last one allowed.
+    const seen = lookupSelf !== 'forbidden' && !limitedUses && validAt !== undefined;
+    if (seen && this.#context.clock.monotonic() < validAt + VALID_FOR_MS) return true;
+    return await this.#lookups.run(token.id, () => this.#lookUp(token), signal);
+  }
+
+  /** A refused call was repeated with the token of another login. */
+  repeated(isAnswered: boolean): void {
+    if (isAnswered) this.#waits.reset();
+    else this.#noTrialBefore = this.#context.clock.monotonic() + this.#waits.next();
+  }
+
+  async #lookUp(token: SessionToken): Promise<boolean> {
+    const { client, namespace, clock } = this.#context;
+    const now = clock.monotonic();
+    const call = { method: 'GET', path: 'auth/token/lookup-self', token: token.token, namespace } as const;
+    try {
+      const { data } = await client.request(call);
+      token.observed(numberMember(data, 'ttl') ?? 0, now);
+      return true;
+    } catch (error) {
+      // Any other answer does not show whether the token is valid. The caller gets the first 403.
+      if (!isVaultError(error, 'permissionDenied')) return true;
+    }
+    if (token.lookupSelf === 'works') return false;
+    token.lookupSelf = 'forbidden';
+    return isConfigured(this.#context) ? token.validAt !== undefined : now < this.#noTrialBefore;
+  }
+}
