@@ -75,9 +75,8 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     ignored: manifests.length - given.length + unused.length,
   };
   // The note on such a rule says which limit or consent is missing.
-  const mayCopy = [...affected.rules].every(
-    (rule) => (snapshot.rules.get(rule)?.outOfReach?.part ?? 'others') === 'others',
-  );
+  const leftOut = Array.from(affected.rules, (rule) => snapshot.rules.get(rule)?.outOfReach?.part ?? 'others');
+  const mayCopy = leftOut.every((part) => part === 'others');
   const code = mayCopy && !hasLossOrRefusal({ targets: changed, problems }) ? EXIT_DONE : EXIT_LOSS_OR_REFUSAL;
   const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
   return { text, code };

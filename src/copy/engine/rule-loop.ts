@@ -206,9 +206,8 @@ export class RuleLoop {
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
   }
 
-  /** A target had a run. */
+  /** A target had a run. Most runs find no untried rule at all, so they list no claims. */
   targetTried(target: ResourceKey): void {
-    // Most runs are of targets whose rules have their finalizers for long.
     if (this.#untried.size === 0) return;
     for (const { claim } of this.#options.claims.book.on(target)) {
       if (claim.shape !== UNPREPARED) this.#tried(claim.owner.key);
