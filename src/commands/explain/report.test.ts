@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { ruleStatus } from '../../../test/support/rule-status.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
 import { type Findings, judge } from './report.ts';
 
@@ -20,21 +21,7 @@ const claim = (rule: string, mode: ClaimMode) =>
 const own = (rule: string) => claim(rule, 'own');
 const fill = (rule: string) => claim(rule, 'fill');
 const release = (rule: string) => claim(rule, 'release');
-const RULE = {
-  system: 'mirrors',
-  kind: 'SecretMirror',
-  namespace: 'a',
-  name: 'x',
-  source: '',
-  destinations: [],
-  state: 'Active',
-  ready: true,
-  reason: 'Synced',
-  message: '',
-  lastSyncTime: null,
-  copies: [],
-  failing: [],
-};
+const RULE = ruleStatus({ system: 'mirrors', kind: 'SecretMirror', namespace: 'a', name: 'x' });
 const isRule = { rule: RULE };
 /** In the names of tests. */
 const SHOWN = ['exists', 'markedBy', 'claims', 'rule', 'mode', 'sourceOf'];

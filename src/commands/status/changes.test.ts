@@ -1,24 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
+import { ruleStatus } from '../../../test/support/rule-status.ts';
 import { changesBetween } from './changes.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
-const RULE: RuleStatus = {
-  system: 's',
-  kind: 'Rule',
-  namespace: 'a',
-  name: 'r',
-  source: '',
-  destinations: [],
-  state: 'Active',
-  ready: true,
-  reason: 'Synced',
-  message: '',
-  lastSyncTime: null,
-  copies: [],
-  failing: [],
-};
+const RULE = ruleStatus({ system: 's', kind: 'Rule', namespace: 'a', name: 'r' });
 const COPY = { kind: 'Secret', namespace: 'b', name: 'x', sourceVersion: '1' };
 const FAILING: FailingTarget = { kind: 'Secret', namespace: 'b', name: 'x', state: 'error', reason: 'R', message: 'm' };
 const BROKEN = { ...RULE, state: 'Error', ready: false, reason: 'R' };

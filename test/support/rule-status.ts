@@ -1,0 +1,17 @@
+import type { RuleStatus } from '../../src/controllers/common/snapshot/status-report.ts';
+
+/** A rule that is ready, as reports show it, without copies. */
+export function ruleStatus(of: Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name'>): RuleStatus {
+  return {
+    ...of,
+    source: '',
+    destinations: [],
+    state: 'Active',
+    ready: true,
+    reason: 'Synced',
+    message: '',
+    lastSyncTime: null,
+    copies: [],
+    failing: [],
+  };
+}
