@@ -50,6 +50,7 @@ export function completionsOf(program: Command, words: readonly string[]): strin
   const commands = help.visibleCommands(program);
   const target = words.length < 2 ? program : commands.find((command) => command.name() === words[0]);
   if (target === undefined) return '';
+  // An option before the word, joined to it by `=` or as a word of its own; and the word.
   const last = /(?:^|\n)(?:(?<option>-[^\n=]+)(?<sign>\n?=\n?|\n))?(?<current>[^\n]*)$/.exec(words.join('\n'));
   const { option = '', sign = '', current = '' } = last?.groups ?? {};
   const options = help.visibleOptions(target);

@@ -14,7 +14,7 @@ import type { Cell, Paint, Style } from '../output/terminal.ts';
 export type MigrationProgram = MigrationReport['programs'][number];
 export type MigrationFinding = MigrationProgram['findings'][number];
 
-/** 3: somebody has to decide something. What was deleted on request is no longer open. */
+/** The exit code. It is 3 if a finding needs a decision; a leftover that was deleted on request needs none. */
 export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'programs' | 'targets'>): number {
   const findings = programs.flatMap((one) => one.findings);
   if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;

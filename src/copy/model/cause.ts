@@ -1,6 +1,6 @@
 /**
- * Why something is not done, and whose fault that is. Whoever makes a cause knows both, and says so: no reader decides it from a text, because texts
- * hold the names, paths and messages of users and servers.
+ * Why something is not done, and whose fault that is. The code that makes a cause sets both as fields. No reader decides them from a text, because
+ * texts hold the names, paths and messages of users and servers.
  */
 import {
   ApiError,

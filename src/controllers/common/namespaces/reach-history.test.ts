@@ -114,7 +114,7 @@ class History {
 
   async settle(): Promise<void> {
     await this.process.settle();
-    // The rules must be known to whoever writes. What is known of namespaces may be old.
+    // The process that writes must know all rules. Its namespaces may be out of date.
     for (const watch of ['mirrors', 'objects'] as const) this.standby.deliver(watch);
     this.check();
     for (const [path, { isSuspended }] of this.rules) {

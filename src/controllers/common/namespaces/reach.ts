@@ -4,7 +4,7 @@
  *
  * - An administrator limits the namespaces that rules copy from, and copy into, and excludes some for everybody (`ReachLimits`).
  * - A namespace accepts rules of some namespaces by a consent (`consent.ts`). Without one it accepts all, or none with `--require-consent`.
- * - A rule always reaches its own namespace, as far as consent is concerned: who writes the rule is at home there.
+ * - A rule always reaches its own namespace, as far as consent is concerned: the author of the rule is at home there.
  *
  * A target that is not allowed has no claim, so a limit or a consent that is taken back acts as a narrowed list: the copies go or stay by
  * the rule's own policy.

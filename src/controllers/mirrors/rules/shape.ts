@@ -48,7 +48,7 @@ export interface MirrorShapeOptions {
   readonly vaultPath?: string | undefined;
   /** Default: `vault` with a path, else `secret`. */
   readonly sourceType?: SourceType;
-  /** Default: what is copied without a choice. */
+  /** The choices in the spec. Default: all keys, and the labels and annotations that travel without a choice. */
   readonly choices?: Choices | undefined;
 }
 

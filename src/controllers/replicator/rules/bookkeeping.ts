@@ -1,4 +1,4 @@
-/** The annotations that the replicator keeps on a target: what they say of its data, and the patches that change them. Pure. */
+/** The annotations that the replicator keeps on a target: their meaning for its data, and the patches that change them. Pure. */
 import type { FieldPatch } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { type AnnotationNames, type Annotations, readBool, type Refusal } from './annotations.ts';

@@ -9,8 +9,8 @@
  *                                               makes and changes none
  *   any other                                   copies it                     serves it in its namespaces, unless it has `PROPAGATED_ANNOTATION`
  *
- * - `PROPAGATED_ANNOTATION` and the marks of a copy concern the object alone that has them, so a forged one harms nobody else. What the CCM
- *   does not copy and still has `PROPAGATED_ANNOTATION` is released: its copy goes, and the annotation.
+ * - `PROPAGATED_ANNOTATION` and the marks of a copy concern the object alone that has them, so a forged one harms nobody else. A SyncSecret
+ *   that the CCM does not copy and that still has `PROPAGATED_ANNOTATION` is released: its copy goes, and the annotation.
  * - In one process, the namespaces of the manager are by default `tenant-*`, and the CCM leaves them alone, whatever the uids are.
  * - In two processes, a manager that serves all namespaces hands a SyncSecret over when the CCM has marked it. To avoid that, give it `tenant-*`.
  * - A manager removes the finalizer of a deleted object that it does not serve when the CCM has had twice the limit of deletions for it: then
