@@ -1,12 +1,12 @@
 /**
- * `keyferry demo`: starts real servers on this machine and Keyferry, and shows live what Keyferry does.
+ * `npm run demo`: starts real servers on this machine and Keyferry, and shows live what Keyferry does.
  *
  *   ground ──▶ CRDs ──▶ Keyferry ──▶ walks ──▶ (with --once) end
  *                                     └──────▶ runs until Ctrl-C ──▶ end
  *
  * The end is the same in every state: on a borrowed cluster all objects of the demo are deleted, then Keyferry stops, then the servers.
  */
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
 
 import type { ServerName } from '../test/servers/catalogue.ts';
 import { errorText } from '../src/observe/error-fields.ts';
@@ -244,15 +244,35 @@ function chosen(names: readonly string[]): readonly Walk[] | string {
   return WALKS.filter(({ name }) => names.includes(name));
 }
 
+interface Flags {
+  readonly once: boolean;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  /** Names of parts, separated by commas. */
+  readonly only?: string;
+}
+
+/** Ends the process after the help, and with 2 after a usage error. */
+function readOptions(): Flags {
+  return new Command('npm run demo --')
+    .description('run the examples on real servers on this machine, or on a test cluster')
+    .option('--kubeconfig <path>', 'use this cluster (default: local servers that the demo starts)')
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)')
+    .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
+    .option('--only <parts>', `show only these: ${WALKS.map(({ name }) => name).join(', ')}`)
+    .helpOption('-h, --help', 'print help')
+    .showHelpAfterError('Try `npm run demo -- --help`.')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  npm run demo -- --only mirrors,vault\n  npm run demo -- --once --kubeconfig ~/.kube/config',
+    )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+    .parse()
+    .opts<Flags>();
+}
+
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      once: { type: 'boolean', default: false },
-      kubeconfig: { type: 'string' },
-      context: { type: 'string' },
-      only: { type: 'string' },
-    },
-  });
+  const { once, kubeconfig, context, only } = readOptions();
   const screen = new Screen({ out: process.stdout, env: process.env });
   const stop = new AbortController();
   // Two signals are normal: a terminal sends one to every process of the group, and npm forwards another.
@@ -263,7 +283,6 @@ async function main(): Promise<number> {
     screen.progress('stopping');
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
-  const { once, kubeconfig, context, only } = values;
   const walks = only === undefined ? WALKS : chosen(only.split(','));
   if (typeof walks === 'string') {
     screen.failure(`demo: ${walks}`);

@@ -107,9 +107,7 @@ describe('the completion scripts', () => {
     };
     assert.deepEqual(offered('stat'), ['status:show what is copied, what is not copied, and why']);
     assert.deepEqual(offered('status', '--output=j'), ['--output=json:']);
-    assert.deepEqual(offered('demo', '--only'), [
-      '--only:show only these: mirrors, replicator, syncsecret, vault, generator',
-    ]);
+    assert.deepEqual(offered('plan', '--recursive'), ['--recursive:read folders recursively']);
     assert.deepEqual(offered('plan', ''), ['paths']);
   });
 

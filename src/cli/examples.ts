@@ -37,7 +37,6 @@ export const EXAMPLES = {
     'keyferry completion zsh > "${fpath[1]}/_keyferry"',
     'keyferry completion fish > ~/.config/fish/completions/keyferry.fish',
   ],
-  demo: ['keyferry demo --only mirrors,vault', 'keyferry demo --once --kubeconfig ~/.kube/config'],
 } as const;
 
 /** The flags of every command that reads a cluster, to be added to its first example. */

@@ -107,10 +107,6 @@ void runCli(
       plan: onCluster(async () => (await import('../commands/plan.ts')).planFiles),
       explain: onCluster(async () => (await import('../commands/explain.ts')).explain),
       migrate: onCluster(async () => (await import('../commands/migrate.ts')).migrate),
-      demo: async (options) => {
-        const { runDemo } = await import('./demo.ts');
-        return await runDemo(options);
-      },
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },

@@ -21,7 +21,6 @@ const COMMANDS = [
   'migrate',
   'version',
   'completion',
-  'demo',
 ];
 
 interface Result {
@@ -53,7 +52,6 @@ function recorder(code = 0): Recorder {
     plan: record('plan'),
     explain: record('explain'),
     migrate: record('migrate'),
-    demo: record('demo'),
   };
   return { actions, called };
 }
@@ -171,7 +169,6 @@ describe('help and version', () => {
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
       ['status', /-o, --output <format>[^-]*\(choices: "table", "wide", "json", "yaml",\s+default:\s+"table"\)/],
       ['plan', /Usage: keyferry plan \[options\] <files\.\.\.>/],
-      ['demo', /--once/],
     ] as const) {
       const { code, stdout } = await cli([name, '--help']);
       assert.equal(code, 0);
@@ -366,15 +363,6 @@ describe('the argument of the actions', () => {
             ['explain', { kind: 'secret', place: 'a/b', output: 'table', config }],
           ] as const,
       ),
-      [['demo'], ['demo', { once: false }]],
-      [
-        ['demo', '--once', '--kubeconfig', 'k'],
-        ['demo', { kubeconfig: 'k', once: true }],
-      ],
-      [
-        ['demo', '--only', 'mirrors,vault'],
-        ['demo', { once: false, only: 'mirrors,vault' }],
-      ],
     ] as const) {
       const { code, stderr, called } = await cli(argv);
       assert.deepEqual([code, stderr, called], [0, '', expected], argv.join(' '));

@@ -4,7 +4,6 @@ import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import {
   type CliContext,
-  type DemoOptions,
   EXIT_DONE,
   EXIT_USAGE,
   type ExplainOptions,
@@ -215,13 +214,6 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     complete.action(() => print(completionsOf(program, complete.argv))),
     { hidden: true },
   );
-  withCluster(
-    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster'),
-    'use this cluster (default: local servers that the demo starts)',
-  )
-    .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
-    .option('--only <parts>', 'show only these: mirrors, replicator, syncsecret, vault, generator')
-    .action((options: DemoOptions) => finish(actions.demo(options)));
 }
 
 /** The options of an action, as the library gives them to the command: without what the command makes of them. */
@@ -256,22 +248,15 @@ class ReadingOption extends Option {
 /** A command that evaluates rules as the operator does. */
 function readingCommand(program: Command, name: Name, summary: string, formats?: readonly string[]): Command {
   const more = READING_EXAMPLES.map((flags) => `${EXAMPLES[name][0]} ${flags}`);
-  const target = withOutput(withCluster(command(program, name, summary, more)), formats);
+  const target = withOutput(command(program, name, summary, more), formats)
+    .option('--kubeconfig <path>', 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)')
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)');
   for (const flag of flagsOf(readingFlags)) target.addOption(new ReadingOption(flag));
   return target;
 }
 
 function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {
   return target.addOption(new Option('-o, --output <format>', 'output format').choices(formats).default('table'));
-}
-
-function withCluster(
-  target: Command,
-  which = 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)',
-): Command {
-  return target
-    .option('--kubeconfig <path>', which)
-    .option('--context <name>', 'context of the kubeconfig (default: its current context)');
 }
 
 type Name = keyof typeof EXAMPLES;

@@ -54,13 +54,6 @@ export interface MigrateOptions extends ReadingOptions {
   readonly deleteLeftovers: boolean;
 }
 
-export interface DemoOptions extends ClusterOptions {
-  /** Exit after the last step instead of running until Ctrl-C. */
-  readonly once: boolean;
-  /** Names of parts, separated by commas. Default: all. */
-  readonly only?: string;
-}
-
 /** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) a copy would be lost or refused, or (`migrate`) something needs a decision. An error is printed and gives 1, a UsageError 2. */
 export type ExitCode = number;
 
@@ -72,7 +65,6 @@ export interface Actions {
   readonly plan: (options: PlanOptions) => Promise<ExitCode>;
   readonly explain: (options: ExplainOptions) => Promise<ExitCode>;
   readonly migrate: (options: MigrateOptions) => Promise<ExitCode>;
-  readonly demo: (options: DemoOptions) => Promise<ExitCode>;
 }
 
 export interface CliContext {

@@ -11,7 +11,7 @@ import { type ControlPlane, startControlPlane } from '../servers/control-plane.t
 import { findPostgres } from '../servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const PROGRAM = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
+const PROGRAM = path.join(import.meta.dirname, '../../demo/main.ts');
 /** It only limits a failure: all examples take half a minute, and several times that on a busy machine. */
 const TIMEOUT_MS = 300_000;
 
@@ -32,8 +32,8 @@ class DemoRun {
     this.#exit = new Promise((resolve) => child.once('close', resolve));
   }
 
-  /** @param command the program itself, or npm */
-  static async start(args: readonly string[], command = [process.execPath, PROGRAM, 'demo']): Promise<DemoRun> {
+  /** @param command the demo itself, or npm */
+  static async start(args: readonly string[], command = [process.execPath, PROGRAM]): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
     // PostgreSQL has its folder in it, and runs as another user if the test runs as root.
     await chmod(folder, 0o755);
@@ -91,7 +91,7 @@ async function processesWith(mark: string): Promise<string[]> {
   return found;
 }
 
-describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
+describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
   it('runs all examples on its own servers and leaves nothing behind', async () => {
     const run = await DemoRun.start(['--once']);
     assert.equal(await run.exit(), 0, run.output);
@@ -216,6 +216,19 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       await waitFor(async () => (await plane.api.find(crd)) === undefined, { message: 'the CRD to be deleted' });
       await run.leavesNothing();
     });
+  });
+
+  it('has help, and refuses options and parts that it does not know', async () => {
+    for (const [args, code, text] of [
+      [['--help'], 0, /^Usage: npm run demo --[^]*--only <parts>[^]*npm run demo -- --only mirrors,vault\n/],
+      [['--offline'], 2, /^error: unknown option '--offline'\nTry `npm run demo -- --help`\.\n$/],
+      [['--only', 'mirror'], 2, /there is no part "mirror"; the parts are mirrors, replicator/],
+    ] as const) {
+      const run = await DemoRun.start(args);
+      assert.equal(await run.exit(), code, run.output);
+      assert.match(run.output, text);
+      await run.leavesNothing();
+    }
   });
 
   it('reports a bad kubeconfig', async () => {

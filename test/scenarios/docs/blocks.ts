@@ -27,7 +27,7 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   /** The test is in the checkout. */
   checkout: /^git clone|^npm ci$/,
   /** It starts servers of its own: test/scenarios/demo.test.ts. */
-  demo: /^npx keyferry demo|^npm run demo/,
+  demo: /^npm run demo/,
   /** They run until a signal; other tests start them. */
   endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
   /** They need Pods, and a curl needs the port-forward before it: test/scenarios/pods/more/pages.test.ts runs these. */
