@@ -1,8 +1,8 @@
 /**
  * Errors of calls to Vault: one class with a kind.
  *
- * A message holds the server's origin, the path and Vault's message after `scrub`; never a token, a credential, a value, or a
- * body that is not Vault's.
+ * A message holds the server's origin, the path and Vault's message after `scrub`; never a token, a credential, a
+ * value, or a body that is not Vault's.
  */
 
 export type VaultErrorKind =
@@ -14,7 +14,7 @@ export type VaultErrorKind =
   /** The entry would be larger than Vault takes, or an answer is larger than a Secret can be. */
   | 'tooLarge'
   | 'notFound'
-  /** A policy forbids it; the token is good. */
+  /** A policy forbids the call; the token is valid. */
   | 'permissionDenied'
   /** The login was refused. */
   | 'authFailed'
@@ -38,7 +38,7 @@ export type VaultErrorKind =
   | 'tls'
   | 'timeout'
   | 'connection'
-  /** Not sent: the last calls failed, and the wait is not over. */
+  /** The call was not sent: the last calls failed, and the pause after them is not over. */
   | 'circuitOpen'
   /** The session or client was stopped. */
   | 'closed';
@@ -68,7 +68,7 @@ export interface VaultErrorDetails {
   /** Vault's messages, scrubbed. */
   readonly errors?: readonly string[] | undefined;
   readonly retryAfterMs?: number | undefined;
-  /** Vault answered a login so. */
+  /** The error is Vault's answer to a login. */
   readonly isLogin?: boolean | undefined;
   readonly cause?: unknown;
 }
@@ -106,7 +106,7 @@ export class VaultError extends Error {
     this.reason = reason;
   }
 
-  /** The same failure with another text, caused by this one. `changes` replace its fields. */
+  /** A copy of this error with another text, and this error as its cause. `changes` replace its fields. */
   reworded(
     reason: string,
     changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs' | 'isLogin'>> = {},

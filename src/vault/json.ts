@@ -1,6 +1,5 @@
 /**
  * JSON to and from Vault without losing digits.
- *
  * KV version 1 keeps numbers exactly as they were written (`9007199254740993`, `1.10`); a JavaScript number does not.
  * Such a number is kept as its source text in a `JsonNumber`; all others are plain numbers.
  */
@@ -28,30 +27,32 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** The text is larger than any entry. The message names the limit, and holds nothing of the text. */
+/** JSON with more values or levels than any entry of Vault. The message names the limit, and quotes nothing. */
 export class JsonLimitError extends Error {
   override readonly name = 'JsonLimitError';
 }
 
 /**
- * Values in one text: numbers, strings, literals, arrays and objects. A Secret of 1 MiB whose values are JSON has fewer; the
- * metadata of an entry with 5,000 versions has half of it. It bounds the time and memory for a text that is all `[[],[],…`.
+ * Most values in one text: numbers, strings, literals, arrays and objects. The metadata of an entry with 5,000 versions
+ * has half as many. The limit bounds the time and memory for a hostile text such as `[[],[],…`.
  */
 const MAX_JSON_VALUES = 50_000;
-/** Arrays and objects inside each other. Vault itself takes 300. */
+/** Deepest nesting of arrays and objects. Vault itself accepts 300 levels. */
 const MAX_JSON_DEPTH = 300;
 
-/** The tokens of JSON, except the comma. Of a string only the first quote, of a number or literal all. */
+/** Matches the tokens of JSON except commas: of a string only the first quote, of a number or literal all of it. */
 const TOKEN = /[:[\]{}"]|[^\s,:[\]{}"]+/g;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** Begins the strings that stand for a number while `JSON.parse` reads the text. Nobody outside can know it. */
+/** Prefix of the strings that stand for exact numbers while `JSON.parse` runs. It is random, so no input has it. */
 const EXACT = `${randomUUID()} `;
 const BACKSLASH = 0x5c;
 
 /**
- * Reads JSON and keeps the digits of each number. `JSON.parse` reads the text, after one walk over its tokens, which checks the limits and finds
- * the numbers that would change. A reviver could keep these too, but it costs seconds for a large text.
- * @throws SyntaxError, whose message may quote the text and must not be shown; JsonLimitError for too many values or levels
+ * Parses JSON and keeps the digits of each number. First, one walk over the tokens checks the limits, and puts strings
+ * in the place of the numbers that would change. Then `JSON.parse` reads the text. A reviver would take seconds for a
+ * large text.
+ * @throws SyntaxError, whose message may quote the text and must not be shown; JsonLimitError for too many values or
+ *   levels
  */
 export function parseJson(text: string): JsonValue {
   let exact = '';
@@ -62,7 +63,7 @@ export function parseJson(text: string): JsonValue {
   for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) {
     const [token] = found;
     if (token === ':') {
-      // The string before it is a key.
+      // The string before a colon is a key, not a value.
       values--;
       continue;
     }
@@ -70,7 +71,7 @@ export function parseJson(text: string): JsonValue {
       depth--;
       continue;
     }
-    // One more, because the last string may be a key.
+    // One more is allowed here, because the last string may turn out to be a key.
     if (++values > MAX_JSON_VALUES + 1) break;
     if (token === '"') TOKEN.lastIndex = endOfString(text, found.index);
     else if (token === '[' || token === '{') {
@@ -85,7 +86,7 @@ export function parseJson(text: string): JsonValue {
   return from === 0 ? value : withNumbers(value);
 }
 
-/** After the quote that ends the string; the end of the text if there is none. */
+/** The index after the closing quote of the string; the end of the text if no quote closes it. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let first = end;
@@ -95,7 +96,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Puts the numbers in the place of the strings that stand for them. */
+/** Replaces the strings that stand for exact numbers by the numbers. */
 function withNumbers(value: JsonValue): JsonValue {
   if (typeof value === 'string') return value.startsWith(EXACT) ? new JsonNumber(value.slice(EXACT.length)) : value;
   if (value === null || typeof value !== 'object') return value;
@@ -103,7 +104,7 @@ function withNumbers(value: JsonValue): JsonValue {
   for (const [key, member] of Object.entries(members)) {
     if (key.startsWith(EXACT)) throw new SyntaxError('a key is a number');
     const read = withNumbers(member);
-    // Only changed members: `__proto__` cannot be assigned to.
+    // Not by assignment: that would set the prototype of an object with a key `__proto__`.
     if (read !== member) Object.defineProperty(members, key, { value: read });
   }
   return value;
@@ -124,7 +125,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber);
 }
 
-/** The member as a string, or `undefined` where it is something else or an inherited one. */
+/** The member, if it is a string and the object's own; else `undefined`. */
 export function stringMember(object: JsonObject | undefined, key: string): string | undefined {
   const value = member(object, key);
   return typeof value === 'string' ? value : undefined;

@@ -1,4 +1,4 @@
-/** Calls for Vault leases, the lifetime of dynamic credentials: renewal, lookup and revocation. `VaultEntries.read` creates leases. */
+/** Renews, looks up and revokes Vault leases: the lifetimes of dynamic credentials, which `VaultEntries.read` gets. */
 import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
 import type { VaultCaller } from './session/session.ts';
@@ -16,9 +16,9 @@ export interface LeaseFacts {
 }
 
 /**
- * Requests `incrementSeconds` from now.
- * @throws VaultError: `leaseGone` if the lease has ended or cannot be renewed, `permissionDenied` if a policy forbids it, …; see
- *   `renewalVerdict`. AbortedError.
+ * Renews the lease: requests a life of `incrementSeconds` from now.
+ * @throws VaultError: `leaseGone` if the lease has ended or cannot be renewed, `permissionDenied` if a policy forbids
+ *   it, …; see `renewalVerdict`. AbortedError.
  */
 export async function renewLease(
   session: VaultCaller,
@@ -31,7 +31,7 @@ export async function renewLease(
   return { durationSeconds: leaseSeconds, renewable };
 }
 
-/** After a failed renewal: `replace` if the lease has ended or may not be renewed; `retry` if another try may succeed. */
+/** After a failed renewal: `replace` if the lease has ended or may not be renewed; else `retry`, which may succeed. */
 export function renewalVerdict(error: unknown): 'replace' | 'retry' {
   return isVaultError(error, 'leaseGone', 'badRequest', 'permissionDenied', 'notFound', 'invalidPath')
     ? 'replace'
@@ -40,8 +40,8 @@ export function renewalVerdict(error: unknown): 'replace' | 'retry' {
 
 /**
  * Ends the credentials now, or finds that they have ended.
- * @throws VaultError: `permissionDenied` if the policy does not allow `sys/leases/revoke` (the default one does not), …;
- *   AbortedError. The lease then still keeps its token from being revoked.
+ * @throws VaultError: `permissionDenied` if the policy does not allow `sys/leases/revoke` (the default one does not),
+ *   …; AbortedError. After an error the session keeps the lease's token, because Vault revokes both together.
  */
 export async function revokeLease(session: VaultCaller, leaseId: string, signal?: AbortSignal): Promise<void> {
   try {

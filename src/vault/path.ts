@@ -24,7 +24,7 @@ export function normalizePath(path: string): string {
   return segments.join('/');
 }
 
-/** `normalizePath` for a call to the server `addr`. @param what begins the message @throws VaultError `invalidPath` */
+/** `normalizePath` for a call to `addr`. @param what first words of the message @throws VaultError `invalidPath` */
 export function callPath(path: string, addr: string, what = ''): string {
   try {
     return normalizePath(path);

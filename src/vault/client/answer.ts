@@ -1,6 +1,6 @@
 /**
- * Interprets status and body of Vault's answers. The rules were taken from a running Vault 1.13; statuses from
- * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
+ * Reads Vault's HTTP answers: each becomes a response, or a failure of a known kind. The rules come from a running
+ * Vault 1.13, the statuses from https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
 import type { Answer } from '../../http/exchange.ts';
 import { parseRetryAfter } from '../../runtime/text/retry-after.ts';
@@ -26,7 +26,7 @@ export interface VaultAuth {
   readonly ttlSeconds: number;
   readonly renewable: boolean;
   readonly batch: boolean;
-  /** It ends after a number of calls. */
+  /** The token ends after a number of calls (`num_uses`). */
   readonly limitedUses: boolean;
 }
 
@@ -44,12 +44,12 @@ export interface VaultResponse {
 
 export interface Failure {
   readonly kind: VaultErrorKind;
-  /** Vault's messages, not yet scrubbed. Empty where the body was not Vault's. */
+  /** Vault's messages, which may still quote secrets (see `scrub`). Empty if the body is not JSON of Vault. */
   readonly errors: readonly string[];
   readonly retryAfterMs: number | undefined;
 }
 
-/** A warning of KV 2 with a 404, or an error with a 400. */
+/** KV 2 says so for a path without `data/`: in a warning of a 404 or an error of a 400. */
 const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
 
 /** @param nowMs wall clock, for a Retry-After that is a date */
@@ -89,7 +89,7 @@ function authFrom(auth: JsonObject | undefined): VaultAuth | undefined {
   };
 }
 
-/** `undefined`: not a JSON object. No body at all (204) is an empty one. */
+/** `undefined`: the body is not a JSON object. An absent body (204) is read as an empty object. */
 function parseBody(bytes: Buffer): JsonObject | JsonLimitError | undefined {
   if (bytes.byteLength === 0) return {};
   try {
@@ -97,7 +97,7 @@ function parseBody(bytes: Buffer): JsonObject | JsonLimitError | undefined {
     return isJsonObject(value) ? value : undefined;
   } catch (error) {
     if (error instanceof JsonLimitError) return error;
-    // The error would quote the body, which may hold a secret value or come from another server.
+    // The error is dropped: it quotes the body, which may hold a secret value or come from another server.
     return undefined;
   }
 }
@@ -115,7 +115,7 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
     case 405:
       if (matches(/check-and-set parameter/)) return 'casMismatch';
       if (matches(/^(?:lease not found|invalid lease|lease (?:is not renewable|expired))/)) return 'leaseGone';
-      // For seconds after a KV mount was made or raised to version 2.
+      // Vault answers so for some seconds after a KV mount was created or upgraded to version 2.
       if (matches(/^Upgrading from non-versioned/)) return 'unavailable';
       if (matches(VERSIONED_PATH) || matches(/unsupported (?:path|operation)/)) return 'invalidPath';
       return 'badRequest';
@@ -154,10 +154,10 @@ export function isVersionedPathWarning(errors: readonly string[]): boolean {
 const MAX_LENGTH = 300;
 const MAX_ERRORS = 5;
 
-/** Vault's and OpenBao's tokens: service, batch and recovery ones, in the old and the new style. */
+/** Tokens of Vault and OpenBao (service, batch, recovery), in the old style (`s.…`) and the new one (`hvs.…`). */
 const TOKEN = /\b(?:hv[sbr]|[sbr])\.[A-Za-z0-9_-]{20,}/g;
 
-/** @param secrets everything confidential in the request: token, credentials, values */
+/** Vault's messages for logs: few and short, on single lines, without tokens and `secrets` (of the request). */
 export function scrub(texts: readonly string[], secrets: readonly string[]): readonly string[] {
   return texts.slice(0, MAX_ERRORS).map((text) => oneLine(redact(text, secrets).replace(TOKEN, REDACTED)));
 }
@@ -176,11 +176,11 @@ const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ['EHOSTUNREACH', 'there is no route to the server'],
   ['ETIMEDOUT', 'the server does not accept the connection in time'],
 ]);
-/** Codes of node for a certificate or handshake that failed; the rest begin with ERR_SSL_ or ERR_TLS_. */
+/** Node's error codes for a failed check of a certificate or a failed TLS handshake. */
 const TLS_CODES =
   /^(?:ERR_(?:SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$|CRL_)/;
 
-/** The failure of a call without an answer, from Node's error. */
+/** Kind and reason of a call that got no answer, from Node's error. */
 export function connectionFailure({ code, message }: NodeJS.ErrnoException): {
   readonly kind: VaultErrorKind;
   readonly reason: string;
@@ -191,7 +191,6 @@ export function connectionFailure({ code, message }: NodeJS.ErrnoException): {
   return { kind, reason: plain === undefined ? original : `${plain} (${original})` };
 }
 
-/** Messages where Vault sent none. */
 const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
   notFound: 'not found',
   badResponse: 'the response is not JSON; check that addr is the address of Vault',
@@ -199,7 +198,7 @@ const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
   throttled: 'too many calls',
 };
 
-/** The message of an answer without one. */
+/** The message for an answer in which Vault sent none. */
 export function describe(kind: VaultErrorKind, status: number): string {
   return MESSAGES[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
 }

@@ -1,4 +1,4 @@
-/** The client against servers that misbehave as proxies, standbys and strangers do. Vault itself: test/scenarios. */
+/** The client against servers that misbehave as proxies, standbys and strangers do. A real Vault: test/scenarios. */
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -25,7 +25,7 @@ const PIECE = Buffer.alloc(256 * 1024, '1');
 const servers: Server[] = [];
 const clients: VaultClient[] = [];
 
-/** Time limits of clients are for a machine with nothing else to do. */
+/** Factor for the time limits of clients, which are meant for an idle machine. */
 const slower = await currentStretch();
 
 async function listen(server: Server): Promise<number> {
@@ -50,7 +50,7 @@ function connect(
   return client;
 }
 
-/** All calls of one client with the same identity, or those of one identity. */
+/** Sends a GET with the identity; for a client, with one identity that all its calls share. */
 function get(client: VaultClient | VaultCalls, more: Partial<VaultRequest> = {}): Promise<unknown> {
   const calls = client instanceof VaultClient ? getOrCreate(identities, client, () => client.identity()) : client;
   return calls.request({ method: 'GET', path: 'secret/data/app', token: SecretBytes.fromUtf8(TOKEN), ...more });
@@ -82,7 +82,7 @@ afterEach(() => {
 });
 
 describe('an answer', () => {
-  it('an answer of each status is an error of its kind', async () => {
+  it('an answer of each error status becomes an error of its kind, which does not quote HTML', async () => {
     const errors = (text: string): string => JSON.stringify({ errors: [text] });
     const cases: readonly (readonly [number, string, VaultErrorKind])[] = [
       [400, errors('check-and-set parameter did not match the current version'), 'casMismatch'],
@@ -113,7 +113,7 @@ describe('an answer', () => {
     }
   });
 
-  it('an answer quotes nothing that was sent, in any encoding', async () => {
+  it('an answer that quotes the token or a sent value is redacted in the error, in any encoding', async () => {
     const addr = await serve((request, response) => {
       const quoted = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
       request.resume();
@@ -123,7 +123,7 @@ describe('an answer', () => {
     assert.match(error.message, /no: \[redacted\] with \[redacted\] and \[redacted\]$/);
   });
 
-  it('an answer with Retry-After holds all calls for that time', async () => {
+  it('an answer 429 with Retry-After stops further calls for that time', async () => {
     let calls = 0;
     const client = connect(
       await serve((request, response) => {
@@ -169,13 +169,13 @@ describe('an answer', () => {
   });
 
   const LARGE_ENTRY = answer(200, JSON.stringify({ data: { k: 'x'.repeat(1_000_000) } }));
-  /** Begins a large answer, and does not go on. */
+  /** Sends the first piece of a large answer, and nothing more. */
   const stall: RequestListener = (request, response) => {
     request.resume();
     response.writeHead(200).write(PIECE);
   };
 
-  it('an answer that is large waits for other large ones of all servers, and those that arrive slowly are aborted', async () => {
+  it('an answer that is large waits for a slot while two other servers stall, and the stalled ones are aborted after 5 s', async () => {
     const largeAnswers = largeAnswerSlots();
     let dripping = 0;
     const drips = await serve((request, response) => {
@@ -192,7 +192,7 @@ describe('an answer', () => {
     await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
   });
 
-  it('an answer that is large waits for no server that stalls, once its own server has finished one', async () => {
+  it('an answer that is large does not wait for stalled servers, if its server has finished a large one before', async () => {
     const largeAnswers = largeAnswerSlots();
     const options = { largeAnswers, timeoutMs: 60_000 };
     const honest = connect(await serve(LARGE_ENTRY), {}, options);
@@ -259,7 +259,7 @@ describe('a redirect', () => {
 });
 
 describe('a server that does not answer', () => {
-  it('a server that does not answer costs one call and one health check, then nothing until the next check, for all identities', async () => {
+  it('a server that does not answer gets one call and one health check; then calls of all identities fail unsent until the next check', async () => {
     const urls: string[] = [];
     const addr = await serve(({ url = '' }) => urls.push(url));
     const client = connect(addr, {}, { timeoutMs: 200, random: () => 0.999 });
@@ -296,7 +296,7 @@ describe('a server that does not answer', () => {
     await get(client);
   });
 
-  it('a server that does not answer gets a limited number of calls at once; calls that wait too long fail', async () => {
+  it('a server that does not answer gets at most `concurrency` calls at once; the calls that wait too long fail', async () => {
     let calls = 0;
     const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4 });
     const identities = Array.from({ length: 20 }, () => client.identity());
@@ -305,7 +305,7 @@ describe('a server that does not answer', () => {
     assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason)));
   });
 
-  it('a server that is gone, or never existed, is a connection error', async () => {
+  it('a server that closes, refuses or has no address is a connection error', async () => {
     const addr = await serve((request) => request.socket.destroy());
     await failure(get(connect(addr)), 'connection');
     servers.at(-1)?.close();
@@ -322,7 +322,7 @@ describe('a server that does not answer', () => {
   });
 });
 
-describe('one identity whose calls fail', () => {
+describe('one identity whose calls fail or hang', () => {
   /** A server whose mount `database` hangs. */
   async function half(): Promise<{ addr: string; urls: string[] }> {
     const urls: string[] = [];
@@ -333,7 +333,7 @@ describe('one identity whose calls fail', () => {
     return { addr, urls };
   }
 
-  it('one identity whose calls fail because a mount hangs does not reach that mount, and others are not affected', async () => {
+  it('one identity whose calls fail because a mount hangs is refused there; its other mounts and other identities are not', async () => {
     const { addr, urls } = await half();
     const client = connect(addr, {}, { timeoutMs: 150 });
     const [one, other] = [client.identity(), client.identity()];
@@ -345,11 +345,11 @@ describe('one identity whose calls fail', () => {
     await get(one);
     await get(other);
     await failure(get(other, { path: 'database/creds/app' }), 'timeout');
-    // The health check is answered.
+    // The server answers the health check, so it counts as up.
     await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 
-  it('one identity whose calls fail does not take the slots of identities that are answered', async () => {
+  it('one identity whose calls hang leaves slots for identities whose calls are answered', async () => {
     const { addr } = await half();
     const client = connect(addr, {}, { timeoutMs: 20_000, concurrency: 4 });
     const good = client.identity();
@@ -364,7 +364,7 @@ describe('one identity whose calls fail', () => {
     await Promise.all(hanging);
   });
 
-  it('one identity whose calls fail because its token cannot be sent is not counted', async () => {
+  it('one identity whose calls fail unsent because of a malformed token leaves the server up', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -378,7 +378,7 @@ describe('one identity whose calls fail', () => {
     await get(client);
   });
 
-  it('one identity whose calls fail because of a quota does not hold others', async () => {
+  it('one identity whose calls fail because of a quota does not delay another identity', async () => {
     const addr = await serve((request, response) => {
       if (request.url === '/v1/limited/x')
         answer(429, '{"errors":["quota"]}', { 'retry-after': '5' })(request, response);
@@ -391,7 +391,7 @@ describe('one identity whose calls fail', () => {
 });
 
 describe('a call', () => {
-  it('a call is aborted by its signal, and leaves nothing behind', async () => {
+  it('a call that its signal aborts throws AbortedError, and the server still counts as up', async () => {
     const client = connect(await serve(() => undefined));
     const controller = new AbortController();
     const call = get(client, { signal: controller.signal });
@@ -401,7 +401,7 @@ describe('a call', () => {
     assert.equal(client.state, 'up');
   });
 
-  it('a call is sent again on a new connection if the kept one was closed, unless it creates something', async () => {
+  it('a call is sent again on a new connection if the kept one was closed, except one that is not repeatable', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -417,7 +417,7 @@ describe('a call', () => {
     assert.equal(calls, 5);
   });
 
-  it('a call has token and namespace, and is counted', async () => {
+  it('a call sends token and namespace as headers, and is reported to onCall', async () => {
     const seen: VaultCall[] = [];
     let headers: unknown;
     const addr = await serve((request, response) => {
@@ -450,7 +450,7 @@ describe('TLS', () => {
     return { addr: `https://127.0.0.1:${port}`, ca: authority.certPem };
   }
 
-  it('TLS is verified by bundle and name', async () => {
+  it('TLS refuses a certificate that the CA bundle does not sign or that has another name', async () => {
     const { addr, ca } = await serveTls();
     await get(connect(addr, { caBundle: ca }));
     await get(connect(addr, { caBundle: ca, tlsServerName: 'localhost' }));
@@ -470,7 +470,7 @@ describe('TLS', () => {
     assert.deepEqual(proxy.tunnels, [`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
   });
 
-  it('TLS is not needed with a proxy: plain HTTP is forwarded by the whole URL', async () => {
+  it('without TLS a proxy gets the whole URL of plain HTTP in the request line, and no tunnel', async () => {
     const seen: unknown[] = [];
     const proxy = await serve((request, response) => {
       seen.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
@@ -493,7 +493,7 @@ describe('TLS', () => {
     await get(connect(addr, { caBundle: authority.certPem }, { client }));
   });
 
-  it('TLS on a plain port is a TLS error', async () => {
+  it('TLS to a port that speaks plain HTTP is a TLS error', async () => {
     const addr = await serve(answer(200, '{}'));
     await failure(get(connect(addr.replace('http:', 'https:'))), 'tls');
   });

@@ -1,15 +1,15 @@
 /**
- * Calls to one Vault server: connections, time limit, a limit on calls at a time, waits after failures, typed errors.
+ * Sends calls to one Vault server, with a time limit, a limit of concurrent calls, pauses after failures and typed
+ * errors.
  *
- * It holds no token: each call brings its own. Invariants:
- *
- * - A token goes to the configured scheme, host and port only. A redirect inside that origin is followed once, any
- *   other is an error that names its origin.
- * - The time limit covers waiting for a slot, the connection and the whole answer.
- * - Failures of one identity do not affect others: the gates are by identity and mount (`mount-gates.ts`), and only the
- *   health check, which belongs to no identity, decides that the server is down (`liveness.ts`). A call that cannot be sent
- *   is not counted.
- * - Nothing that was sent is part of an error: Vault's messages are scrubbed, other bodies are not quoted.
+ * The client stores no token: each call brings its own. Invariants:
+ * - A token is sent only to the configured origin (scheme, host and port). One redirect within this origin is followed.
+ *   Any other redirect is an error that names the other origin.
+ * - The time limit covers the wait for a slot, the connection and the whole answer.
+ * - Failures of one identity do not delay others. Each identity has a gate for each mount (`mount-gates.ts`), and only
+ *   the health check, which uses no identity, decides that the server is down (`liveness.ts`). A call that cannot be
+ *   sent counts as no failure.
+ * - An error holds no secret of its call: it quotes Vault's messages after `scrub`, and no other body.
  */
 import { AnswerTooLargeError } from '../../http/errors.ts';
 import type { Answer } from '../../http/exchange.ts';
@@ -29,15 +29,15 @@ export interface VaultRequest {
   /** Below `/v1/`, not encoded: `secret/data/app`. */
   readonly path: string;
   readonly body?: Buffer | undefined;
-  /** The mount of the path, where it is known; else the path's shape decides. Gates are by mount. */
+  /** The mount of the path, which chooses the gate of the call. Default: `mountOfPath`. */
   readonly mount?: string | undefined;
   readonly token?: SecretBytes | undefined;
   readonly namespace?: string | undefined;
-  /** Everything confidential in the body, for removal from Vault's error texts. Called only on errors. */
+  /** Returns all secrets in the body, to remove them from Vault's error messages. Called only on errors. */
   readonly redact?: (() => readonly string[]) | undefined;
-  /** `false` for a GET that creates something (credentials): never sent a second time. Default: `true` for GET and LIST. */
+  /** Whether the call may be sent again: not a GET that creates credentials. Default: GET and LIST may. */
   readonly repeatable?: boolean | undefined;
-  /** Default: the client's. */
+  /** Time limit of this call. Default: the client's. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -56,7 +56,7 @@ export interface VaultClientOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
   readonly random?: (() => number) | undefined;
-  /** Of a whole call, ms. Default 10,000. */
+  /** Time limit of a whole call, ms. Default 10,000. */
   readonly timeoutMs?: number | undefined;
   /** Calls at a time. Default 32. */
   readonly concurrency?: number | undefined;
@@ -67,7 +67,7 @@ export interface VaultClientOptions {
   /** URL of an HTTP proxy. */
   readonly proxy?: string | undefined;
   readonly client?: ClientCertificate | undefined;
-  /** How often a repeatable call is repeated, a second or more apart, after a transient failure. Default 0. */
+  /** How often a repeatable call is sent again after a transient failure, after a second or more. Default 0. */
   readonly maxRetries?: number | undefined;
   /** Shared by all clients of a process; see `largeAnswerSlots`. */
   readonly largeAnswers?: SharedSlots | undefined;
@@ -87,16 +87,16 @@ export interface VaultCalls {
 
 /** Answers of a server that may be unable to serve any call at the moment. */
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
-/** Time limit of a health check, ms, where a call may take longer. */
+/** Time limit of a health check, ms. A shorter limit of the client's calls applies to it, too. */
 const HEALTH_LIMIT_MS = 5_000;
 /** Standbys count as serving: they forward calls. */
 const HEALTH_PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
-/** A standby of disaster recovery, not initialized, sealed; or a proxy without a server. */
+/** A standby that serves no calls (472, 473), no initialized or unsealed Vault (501, 503), or a proxy without Vault. */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
-/** Failures after which Vault's own client repeats a call, and how much later, ms. */
+/** Failures after which a repeatable call is sent again, as Vault's own client does, and the pause before it, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
-/** No token is longer; Vault's own have about 100 characters, and at most 500 with the claims of a batch token. */
+/** Longest token, bytes. Tokens of Vault have about 100 characters, batch tokens at most 500. */
 const LONGEST_TOKEN = 16 * 1024;
 
 export class VaultClient {
@@ -108,7 +108,7 @@ export class VaultClient {
   readonly #transport: Transport;
   readonly #liveness: Liveness;
   readonly #newGate: () => MountGate;
-  /** The last failure while the server was up; the reason in the errors of calls that are then refused. */
+  /** The last failure while the server was up. The errors of calls that are refused afterwards quote it. */
   #lastFailure = 'calls without an answer';
   #closed = false;
 
@@ -125,7 +125,7 @@ export class VaultClient {
     this.#onCall = options.onCall;
     const slots = new SharedSlots(concurrency);
     this.#newGate = () => new MountGate(slots, { clock, random });
-    // One more than there are slots: the health check never waits for calls that hang.
+    // One connection more than slots, so that the health check never waits for calls that hang.
     const connections = concurrency + 1;
     this.#transport = new Transport(server, { ...options, connections, large: largeAnswers, addresses });
     this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
@@ -136,7 +136,7 @@ export class VaultClient {
     return this.#liveness.state;
   }
 
-  /** For the calls of one identity, with gates of its own. */
+  /** Returns the sender for the calls of one identity, with gates of its own. */
   identity(): VaultCalls {
     const gates = new MountGates(this.#newGate);
     return { server: this.server, request: (request) => this.#limited(request, gates) };
@@ -219,7 +219,7 @@ export class VaultClient {
   #report(gate: MountGate, sentAt: number, { kind, status = 0, reason, retryAfterMs }: VaultError): void {
     if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
       this.#answered(gate);
-      // The quota may be that of one mount or identity, so the others are not held.
+      // The quota may belong to this mount or identity alone, so only this gate pauses.
       if (kind === 'throttled' && retryAfterMs !== undefined) gate.pause(retryAfterMs);
       return;
     }
@@ -227,12 +227,12 @@ export class VaultClient {
     void this.#countFailure(gate, sentAt);
   }
 
-  /** Counts the failure against the gate, unless the server is down. Never rejects. */
+  /** Counts the failure against the gate if the health check finds the server up. Never rejects. */
   async #countFailure(gate: MountGate, sentAt: number): Promise<void> {
     if (await this.#liveness.check()) gate.failed(sentAt);
   }
 
-  /** Whether the server serves calls, by `sys/health`, which needs no token and no mount; false without an answer. Never rejects. */
+  /** Whether the server serves calls, by `sys/health`, which needs no token; false without an answer. Never rejects. */
   async #isServing(): Promise<boolean> {
     const call = { method: 'GET', path: HEALTH_PATH, headers: [], repeatable: true };
     const limitMs = Math.min(this.#timeoutMs, HEALTH_LIMIT_MS);
@@ -290,7 +290,7 @@ export class VaultClient {
     return token;
   }
 
-  /** A path, for a redirect that keeps method, body and origin; `undefined` for every other answer. */
+  /** The new path, if the answer is a redirect (307, 308) within the origin; `undefined` for every other answer. */
   #sameOriginRedirect(answer: Answer): string | undefined {
     if (answer.status !== 307 && answer.status !== 308) return undefined;
     const to = this.#location(answer);

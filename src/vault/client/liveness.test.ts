@@ -7,7 +7,7 @@ import { Liveness } from './liveness.ts';
 
 const never = new AbortController().signal;
 
-/** A server whose answers the test gives, at once or when `reply` is called. */
+/** A server whose health checks the test answers, at once or by `reply`. */
 function setUp(first: boolean | 'silent') {
   const clock = new ManualClock();
   const server = { alive: first, asked: 0, reply: (_alive: boolean): void => undefined };
@@ -21,7 +21,7 @@ function setUp(first: boolean | 'silent') {
 }
 
 describe('Liveness', () => {
-  it('Liveness sends one check for concurrent failures, and calls go on if it is answered', async () => {
+  it('Liveness sends one check for concurrent failures, and stays up if the check is answered', async () => {
     const { server, liveness } = setUp(true);
     assert.deepEqual(await Promise.all([liveness.check(), liveness.check(), liveness.check()]), [true, true, true]);
     assert.equal(server.asked, 1);
@@ -72,13 +72,13 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'up');
   });
 
-  it('Liveness counts any answer as alive, also during a check', async () => {
+  it('Liveness counts a server as up after any answer, also during a check', async () => {
     const { server, liveness } = setUp('silent');
     const check = liveness.check();
     liveness.recordAnswer();
     assert.equal(await check, true);
     server.reply(false);
-    // Until the waiting calls have seen the result.
+    // Until the waiting calls have got the result.
     await setImmediate();
     assert.equal(liveness.state, 'up');
   });

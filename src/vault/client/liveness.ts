@@ -1,14 +1,12 @@
 /**
- * Whether a server answers at all. The check (`sys/health`) uses no identity. So one identity whose calls hang does not
- * make the server count as down, and a server that is down gets one check at a time from all identities together.
+ * Knows whether a server answers at all, by a health check (`sys/health`) that uses no identity. So hanging calls of
+ * one identity never make the server count as down. While it is down, all identities together send one check at a time.
  *
  * State machine:
- *
  * - `up`: calls pass. A call without a usable answer → `checking`.
  * - `checking`: the check is sent; calls wait for its result. Alive → `up`; not → `down`.
- * - `down`: calls are refused. When the wait is over, the next call sends the check and waits for its result; all others are
- *   refused meanwhile. Alive → `up`; not → `down`, with a longer wait.
- *
+ * - `down`: calls are refused. When the wait is over, the next call sends the check and waits for its result; all
+ *   others are refused meanwhile. Alive → `up`; not → `down`, with a longer wait.
  * An answer to any call at any time → `up`.
  */
 import { orAborted } from '../../runtime/abort.ts';
@@ -16,15 +14,15 @@ import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { GateOptions, Refusal } from './mount-gates.ts';
 
 export interface LivenessOptions extends GateOptions {
-  /** Ceiling of every wait, ms. Default 10,000: so long may a server that answers again stay unused. */
+  /** Longest pause between two checks, ms. Default 10,000. A server that answers again may stay unused for so long. */
   readonly maxMs?: number | undefined;
-  /** Whether the server answers. Never rejects. */
+  /** Sends the health check. @returns whether the server serves calls. Never rejects. */
   readonly sendCheck: () => Promise<boolean>;
 }
 
 /** After an answer the server counts as alive for this time, ms. */
 const TRUSTED_MS = 1_000;
-/** Ceiling of the first wait, ms. */
+/** Longest first pause between two checks, ms. */
 const BASE_MS = 1_000;
 /** Retry-After of calls that are refused while the check is sent. */
 const CHECK_MS = 500;
@@ -48,7 +46,7 @@ export class Liveness {
     return this.#verdict === undefined ? 'up' : 'checking';
   }
 
-  /** Called before every call. `undefined`: it may be sent. @throws AbortedError */
+  /** Called before every call; waits for a running check. `undefined`: the call may be sent. @throws AbortedError */
   async admit(signal: AbortSignal): Promise<Refusal | undefined> {
     const { clock, random = Math.random } = this.#options;
     if (this.#downUntil !== undefined) {
@@ -61,14 +59,14 @@ export class Liveness {
     return { because: 'failed', retryAfterMs: this.#downUntil - clock.monotonic() };
   }
 
-  /** A call had no usable answer. @returns whether the server answers the check. Never rejects. */
+  /** Called after a call without a usable answer. @returns whether the server is up, by a check. Never rejects. */
   async check(): Promise<boolean> {
     if (this.#downUntil !== undefined) return false;
     if (this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS) return true;
     return await this.#sendCheck();
   }
 
-  /** A call was answered. */
+  /** Called when any call was answered: the server is up. */
   recordAnswer(): void {
     this.#aliveAt = this.#options.clock.monotonic();
     this.#backoff.reset();
@@ -86,7 +84,7 @@ export class Liveness {
 
   async #settle(verdict: PromiseWithResolvers<boolean>): Promise<void> {
     const alive = await this.#options.sendCheck();
-    // Another call was answered meanwhile.
+    // The answer to another call has ended this check meanwhile.
     if (this.#verdict !== verdict) return;
     if (alive) {
       this.recordAnswer();

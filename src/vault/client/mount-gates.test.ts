@@ -1,4 +1,4 @@
-/** What the calls of one mount take and give back, when they are refused, and how many mounts of one identity are remembered. */
+/** The slots that calls of one mount take and free, refusals of calls, and the number of gates of one identity. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { AbortedError } from '../../runtime/abort.ts';
 
 const never = new AbortController().signal;
 
-/** Whether a call of the gate may be sent now. Gives back what it took. */
+/** Whether a call of the gate gets its slots now. Frees them again. */
 async function isFree(gate: MountGate): Promise<boolean> {
   const controller = new AbortController();
   const entered = gate.enter(controller.signal).then(
@@ -26,12 +26,12 @@ async function isFree(gate: MountGate): Promise<boolean> {
 
 describe('a call that is aborted while it waits', () => {
   for (const proven of [false, true]) {
-    it(`a call that is aborted while it waits gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
+    it(`a call that is aborted while it waits at ${proven ? 'a proven' : 'an unproven'} gate frees all its slots`, async () => {
       const server = new SharedSlots(1);
       const gate = new MountGate(server, { clock: new ManualClock() });
       if (proven) gate.answered();
       const busy = await server.all.take(never);
-      // As many as the gate may have at once: each waits for the server.
+      // More calls than the gate admits at once: each gets the gate's slots, and waits for one of the server.
       for (let call = 0; call < 20; call++) assert.equal(await isFree(gate), false);
       busy[Symbol.dispose]();
       assert.equal(await isFree(gate), true);
@@ -39,7 +39,7 @@ describe('a call that is aborted while it waits', () => {
   }
 });
 
-test('an unproven gate has one call at a time, and all unproven gates half of the slots', async () => {
+test('an unproven gate admits one call at a time, and all unproven gates together get half of the slots', async () => {
   const server = new SharedSlots(4);
   const gates = Array.from({ length: 3 }, () => new MountGate(server, { clock: new ManualClock() }));
   const [one, two, three] = gates as [MountGate, MountGate, MountGate];
@@ -58,7 +58,7 @@ describe('a gate', () => {
   function setUp() {
     const clock = new ManualClock();
     const gate = new MountGate(new SharedSlots(4), { clock, random: () => 0.999 });
-    /** As many calls that begin now and have no answer. */
+    /** `times` calls that begin now and get no answer. */
     const fail = (times: number): void => {
       for (let call = 0; call < times; call++) gate.failed(clock.monotonic());
     };
@@ -66,7 +66,7 @@ describe('a gate', () => {
     return { clock, gate, fail, refusedFor };
   }
 
-  it('a gate refuses calls after two failures in a row, not after failures with responses between', () => {
+  it('a gate refuses calls after two failures in a row, but not if a response came between them', () => {
     const { gate, fail, refusedFor } = setUp();
     fail(1);
     gate.answered();
@@ -77,7 +77,7 @@ describe('a gate', () => {
     assert.equal(gate.refusal()?.because, 'failed');
   });
 
-  it('a gate admits one call after a refusal, and the others when that call was answered', async () => {
+  it('a gate admits one trial call after a refusal, and the others when the trial is answered', async () => {
     const { clock, gate, fail } = setUp();
     fail(2);
     await clock.advance(1_000);
@@ -115,7 +115,7 @@ describe('a gate', () => {
     assert.ok(refusedFor() <= 1_000);
   });
 
-  it('a gate does not count failures of calls that began before the refusal', async () => {
+  it('a gate does not prolong a refusal for failures of calls that began before it', async () => {
     const { clock, gate, fail, refusedFor } = setUp();
     const early = clock.monotonic();
     await clock.advance(10);
@@ -127,14 +127,14 @@ describe('a gate', () => {
     assert.equal(refusedFor(), wait);
   });
 
-  it('a gate is opened by a late response', () => {
+  it('a gate that refuses calls admits them again after a late response', () => {
     const { gate, fail } = setUp();
     fail(2);
     gate.answered();
     assert.equal(gate.refusal(), undefined);
   });
 
-  it('a gate pauses for a Retry-After, a minute at most', async () => {
+  it('a gate pauses for the longest Retry-After, a minute at most', async () => {
     const { clock, gate, refusedFor } = setUp();
     gate.pause(2_000);
     assert.deepEqual(gate.refusal(), { because: 'paused', retryAfterMs: 2_000 });
@@ -147,7 +147,7 @@ describe('a gate', () => {
   });
 });
 
-test('mounts that users name are not all kept, but the used ones are', () => {
+test('the gates of an identity are limited in number, and those in use are kept', () => {
   let made = 0;
   const slots = new SharedSlots(4);
   const gates = new MountGates(() => {
@@ -185,7 +185,7 @@ describe('Slots', () => {
     assert.equal(slots.taken, 0);
   });
 
-  it('Slots drops a waiter that aborts', async () => {
+  it('Slots gives no slot to a waiter that has aborted', async () => {
     const slots = new Slots(1);
     const held = await slots.take(never);
     const controller = new AbortController();

@@ -1,14 +1,16 @@
 /**
- * Limits the calls of one identity to one server, by mount. Each mount has a gate, so a secrets engine that hangs (a database that does not
- * answer) does not affect other mounts and other identities. `Liveness` decides whether the server answers at all.
- *
+ * Limits the calls of one identity to one server, by mount. Each mount has a gate. So a secrets engine that hangs, such
+ * as a database, delays no other mount and no other identity. `Liveness` decides whether the server answers at all.
  * - A call needs a slot of its gate (at most `MOST_CALLS` calls at a time) and a slot of its server.
- * - A gate is *unproven* until a call gets a response, and again after a call without one. A call of an unproven gate also needs the only
- *   trial slot of the gate, and one of the server's slots for unproven gates: half of all. So unproven gates never take the slots of others.
- * - After `FAILURES` calls in a row without a response the gate refuses calls for a while, longer each time. Any response ends that.
+ * - A gate is *unproven* until a call gets a response, and again after a call without one. A call of an unproven gate
+ *   also needs the gate's one trial slot, and one of the server's slots for unproven gates. These are half of all
+ *   slots, so the other half stays free for gates that get responses.
+ * - After `FAILURES` calls in a row without a response the gate refuses calls for a while, longer each time. Any
+ *   response ends the refusal.
  * - After a Retry-After the gate refuses calls for that time.
  *
- * A failure is the lack of a usable answer (no answer in time, 502–504), not an error that Vault answers.
+ * An error that Vault answers is a response. A failure is a call without a usable answer, such as none in time, or
+ * 502–504.
  */
 import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { Clock } from '../../runtime/clock.ts';
@@ -16,11 +18,11 @@ import { AbortedError, throwIfAborted } from '../../runtime/abort.ts';
 
 /** Calls of one identity to one mount at a time. */
 const MOST_CALLS = 16;
-/** Mounts kept for one identity. Users name them, and a session may live as long as the process. */
+/** Gates kept for one identity. Users choose the names of mounts, so without a limit gates could fill the memory. */
 const MOST_MOUNTS = 100;
 /** Failures in a row after which a gate refuses calls. */
 const FAILURES = 2;
-/** Ceilings of the first and of every refusal, ms. */
+/** Longest first refusal, and longest refusal of all, ms. */
 const REFUSAL = { baseMs: 1_000, maxMs: 30_000 };
 /** A longer Retry-After is cut to this. */
 const LONGEST_PAUSE_MS = 60_000;
@@ -47,9 +49,9 @@ export class MountGate {
   readonly #trial = new Slots(1);
   /** The last call was answered. */
   #isProven = false;
-  /** Since the last response or refusal. */
+  /** Failures since the last response or refusal. */
   #failures = 0;
-  /** Monotonic ms, as the next two. */
+  /** Start and end of the last refusal, and end of the last pause: monotonic ms. */
   #refusedAt = -Infinity;
   #refusedUntil = 0;
   #pausedUntil = 0;
@@ -60,7 +62,7 @@ export class MountGate {
     this.#backoff = new Backoff({ ...REFUSAL, random });
   }
 
-  /** Called before every call, with its slots. `undefined`: it may be sent. */
+  /** Called for a call that has its slots. `undefined`: it may be sent. */
   refusal(): Refusal | undefined {
     const now = this.#clock.monotonic();
     if (now < this.#pausedUntil) return { because: 'paused', retryAfterMs: this.#pausedUntil - now };
@@ -80,11 +82,11 @@ export class MountGate {
     this.#backoff.reset();
   }
 
-  /** A call had no usable answer. @param sentAt monotonic ms; calls from before the last refusal do not prolong it */
+  /** Counts a failure. @param sentAt monotonic ms: calls sent before the last refusal began do not prolong it */
   failed(sentAt: number): void {
     this.#isProven = false;
     if (sentAt <= this.#refusedAt) return;
-    // After a refusal, the trial alone decides.
+    // The first call after a refusal is a trial: if it fails, the next refusal begins at once.
     if (++this.#failures < FAILURES && this.#refusedUntil === 0) return;
     this.#failures = 0;
     this.#refusedAt = this.#clock.monotonic();
@@ -96,7 +98,7 @@ export class MountGate {
     using taken = new DisposableStack();
     if (!this.#isProven) {
       const trial = await this.#trial.take(signal);
-      // The call before may have proven the gate meanwhile.
+      // While this call waited, another one may have proven the gate: then it needs no trial slot.
       if (this.#isProven) trial[Symbol.dispose]();
       else taken.use(trial);
     }
@@ -106,7 +108,7 @@ export class MountGate {
   }
 }
 
-/** Slots for several users. Users that are not proven get at most half of them. */
+/** Slots that several users (gates or servers) share. Users that are not proven get at most half of them. */
 export class SharedSlots {
   readonly all: Slots;
   readonly unproven: Slots;
@@ -126,8 +128,8 @@ export class SharedSlots {
 }
 
 /**
- * All gates of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped: if its mount is used again, it
- * starts unproven, without a refusal.
+ * All gates of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped. If its mount is used
+ * again, it gets a new gate, which is unproven and refuses nothing.
  */
 export class MountGates {
   readonly #make: () => MountGate;
@@ -153,10 +155,10 @@ export function mountOfPath(path: string): string {
   return segments[0] === 'auth' || segments[0] === 'sys' ? segments.join('/') : (segments[0] ?? '');
 }
 
-/** A limit of concurrent calls; the others wait, by rank and in order of arrival. */
+/** Limits the number of concurrent calls. The others wait: the lowest rank goes first, then the first that came. */
 export class Slots {
   readonly #limit: number;
-  /** With their ranks. */
+  /** The waiting calls, each as the function that admits it, and their ranks. */
   readonly #waiting = new Map<() => void, number>();
   #taken = 0;
 

@@ -23,7 +23,7 @@ describe('parseServer', () => {
     assert.equal(parseServer({ addr: 'http://[::1]:8200', namespace: '/team/a/' }).namespace, 'team/a');
   });
 
-  it('parseServer names field and value in its errors, but no password', () => {
+  it('parseServer names the field and its value in errors, but no password', () => {
     assert.match(refusal({ addr: 'vault.example:8200' }), /vault\.example:8200.*addr must be a URL/);
     assert.match(refusal({ addr: 'ftp://x' }), /addr/);
     assert.match(refusal({ addr: '' }), /addr/);
@@ -40,7 +40,7 @@ describe('parseServer', () => {
     );
   });
 
-  it('parseServer shares connections by server and TLS settings, not by namespace', () => {
+  it('parseServer gives one connectionKey to servers with equal TLS settings, whatever their namespace', () => {
     const key = (options: Omit<VaultServerOptions, 'addr'>): string =>
       parseServer({ addr: 'https://v', ...options }).connectionKey;
     assert.equal(key({}), key({ namespace: 'a' }));
@@ -54,7 +54,7 @@ describe('normalizePath', () => {
     assert.equal(normalizePath('//secret/data//app/'), 'secret/data/app');
   });
 
-  it('normalizePath refuses paths that Vault would resolve to another path', () => {
+  it('normalizePath refuses paths that are empty, or have dot segments or control characters', () => {
     for (const path of ['', '/', 'secret/../sys', './x', 'a\nb', 'a\uD83D']) {
       assert.throws(() => normalizePath(path), VaultPathError, path);
     }
@@ -68,7 +68,7 @@ describe('normalizePath', () => {
 const named = (...patterns: string[]): VaultAddresses => new VaultAddresses(patterns.map(parseAddressPattern));
 
 describe('addresses of Vaults', () => {
-  it('addresses of Vaults that are link-local or of metadata services are refused in every form', () => {
+  it('addresses of Vaults that are link-local or of metadata services are refused in every notation', () => {
     const none = named();
     for (const host of [
       '169.254.169.254',
@@ -97,7 +97,7 @@ describe('addresses of Vaults', () => {
     }
   });
 
-  it('addresses of Vaults are allowed by a pattern, but metadata services not by a wildcard', () => {
+  it('addresses of Vaults that a pattern names are allowed, but metadata services not by a wildcard', () => {
     const url = new URL('http://169.254.169.254');
     assert.equal(named('169.254.169.254').problem(url), undefined);
     assert.match(named('*').problem(url) ?? '', /link-local/);
@@ -106,8 +106,8 @@ describe('addresses of Vaults', () => {
     assert.ok(!named().isNamed(url) && named('*').isNamed(url));
   });
 
-  it('addresses of Vaults are checked again when a name is resolved', async () => {
-    // The resolver of the system takes numbers as they are.
+  it('addresses of Vaults that a host name resolves to are checked, too', async () => {
+    // The system's resolver returns numeric addresses unchanged.
     const resolve = (addresses: VaultAddresses, host: string): Promise<unknown> => {
       const { promise, resolve: done, reject } = Promise.withResolvers<unknown>();
       addresses.lookupFor(new URL('http://name.example'))(host, { all: true }, (error, found) => {

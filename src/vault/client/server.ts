@@ -1,4 +1,4 @@
-/** Address and TLS settings of a Vault server, validated once, and which servers may be called. */
+/** The address and TLS settings of a Vault server, checked once; and the decision which servers may be called. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
@@ -11,15 +11,15 @@ export interface VaultServerOptions {
   readonly addr: string;
   /** Vault Enterprise's and OpenBao's namespace, sent as `X-Vault-Namespace`. */
   readonly namespace?: string | undefined;
-  /** PEM; replaces the machine's roots. */
+  /** PEM certificates of the CAs to trust, in the place of those of the machine. */
   readonly caBundle?: string | undefined;
-  /** Server name for SNI and the certificate, where it is not the address's host. */
+  /** The name for SNI and the check of the certificate, if it differs from the host in the address. */
   readonly tlsServerName?: string | undefined;
   readonly insecureSkipVerify?: boolean | undefined;
 }
 
 export interface VaultServer {
-  /** As it was given. */
+  /** The address as the user wrote it. */
   readonly addr: string;
   readonly url: URL;
   /** Scheme, host and port: the name of this Vault in messages and metrics. */
@@ -32,7 +32,7 @@ export interface VaultServer {
   readonly connectionKey: string;
 }
 
-/** An option that is not usable. */
+/** An option of the server is not usable. */
 export class VaultServerError extends VaultError {
   readonly field: 'addr' | 'namespace' | 'caBundle';
   /** The message without the field. */
@@ -76,7 +76,7 @@ function parseAddress(addr: string): URL {
   if (url.search !== '' || url.hash !== '') {
     throw new VaultServerError('addr', 'must have no query and no fragment', url.origin);
   }
-  // Users copy the address of an API call.
+  // Users copy addresses of API calls, which end in `/v1`.
   url.pathname = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '');
   return url;
 }
@@ -94,12 +94,12 @@ function isCertificate(pem: string): boolean {
   try {
     return new X509Certificate(pem).subject !== undefined;
   } catch {
-    // The caller names the certificate; OpenSSL's message is about bytes.
+    // The caller says which certificate it is. OpenSSL's message is dropped, because it is about bytes.
     return false;
   }
 }
 
-/** A malformed address may still begin with `user:password@`. */
+/** The address without `user:password@`, with which a malformed one may begin, too. */
 function withoutUserInfo(addr: string): string {
   return JSON.stringify(addr.slice(addr.lastIndexOf('@') + 1).slice(0, 200));
 }
@@ -112,20 +112,20 @@ function trimSlashes(text: string | undefined): string | undefined {
   return emptyToUndefined(text?.trim().replace(/^\/+|\/+$/g, ''));
 }
 
-/** A name that resolves only to addresses which may not be called. */
+/** A host name resolves only to addresses that may not be called. */
 export class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
 }
 
-/** BlockList finds IPv4 addresses that are mapped into IPv6 (`::ffff:…`); the other forms are listed here. */
+/** Addresses that hand out a machine's identity. `BlockList` also finds them when mapped into IPv6 (`::ffff:…`). */
 const FORBIDDEN = new BlockList();
 FORBIDDEN.addSubnet('169.254.0.0', 16, 'ipv4');
 FORBIDDEN.addSubnet('fe80::', 10, 'ipv6');
-// ::169.254.0.0, NAT64 and 6to4.
+// The other IPv6 forms of 169.254.0.0/16: `::169.254.0.0`, NAT64 and 6to4.
 FORBIDDEN.addSubnet('::a9fe:0', 112, 'ipv6');
 FORBIDDEN.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6');
 FORBIDDEN.addSubnet('2002:a9fe::', 32, 'ipv6');
-// AWS, Google, Alibaba, Oracle, Azure.
+// Metadata services of AWS, Google, Alibaba, Oracle, Azure.
 FORBIDDEN.addAddress('fd00:ec2::254', 'ipv6');
 FORBIDDEN.addAddress('fd20:ce::254', 'ipv6');
 FORBIDDEN.addAddress('100.100.100.200', 'ipv4');
@@ -133,23 +133,23 @@ FORBIDDEN.addAddress('192.0.0.192', 'ipv4');
 FORBIDDEN.addAddress('168.63.129.16', 'ipv4');
 
 /**
- * Decides which Vault servers may be called. The author of a SecretMirror names the server that gets credentials and values.
- *
- * - `--vault-addresses` names servers by patterns; where it is given, no other is called.
- * - Link-local addresses and the metadata services of clouds hand out the machine's identity. They are called only where a pattern
- *   without `*` names the host. That holds for an address in each of its forms, and for the addresses that a name resolves to
- *   at the moment of connecting.
+ * Decides which Vault servers may be called. The limit is needed because the author of a SecretMirror chooses the
+ * server that gets credentials and values.
+ * - `--vault-addresses` names servers by patterns. If it is set, no other server is called.
+ * - Link-local addresses and the metadata services of clouds hand out the machine's identity. They are called only if a
+ *   pattern without `*` names the host. An address is checked in each of its notations, and so is each address that a
+ *   name resolves to when a connection is opened.
  * - Loopback is like any other server: a Vault Agent may listen there.
  */
 export class VaultAddresses {
   readonly #patterns: readonly AddressPattern[];
 
-  /** @param patterns none: every server may be called that is not forbidden */
+  /** @param patterns if empty, every server may be called that is not forbidden */
   constructor(patterns: readonly AddressPattern[] = []) {
     this.#patterns = patterns;
   }
 
-  /** Whether a pattern names the server: only then it may get tokens that the API server accepts. */
+  /** Whether a pattern names the server. Only such a server may get tokens that the Kubernetes API server accepts. */
   isNamed(url: URL): boolean {
     return this.#patterns.some((pattern) => pattern.matches(url));
   }

@@ -6,8 +6,8 @@ import { LargeAnswers, largeAnswerSlots } from './transport.ts';
 
 const never = new AbortController().signal;
 
-describe('the large answers of all servers', () => {
-  it('the large answers of all servers are four at a time, and two of servers that are not proven', async () => {
+describe('large answers', () => {
+  it('large answers are four at a time, of which at most two belong to servers that are not proven', async () => {
     const slots = largeAnswerSlots();
     const proven = new LargeAnswers(slots);
     (await proven.begin(never)).end(true);
@@ -21,7 +21,7 @@ describe('the large answers of all servers', () => {
     assert.deepEqual([slots.unproven.taken, slots.unproven.waiting], [2, 1]);
   });
 
-  it('the large answers of all servers of a server that stalls again and again wait for more and more prompt ones of it', async () => {
+  it('large answers of a server prove it again after 1, 2, 4, 8 prompt ones, if it stalls again and again', async () => {
     const slots = largeAnswerSlots();
     const server = new LargeAnswers(slots);
     const needed: number[] = [];
@@ -38,7 +38,7 @@ describe('the large answers of all servers', () => {
     assert.deepEqual(needed, [1, 2, 4, 8]);
   });
 
-  it('the large answers of all servers of a server without a slow one go before those of servers that were slow', async (t) => {
+  it('large answers of a new server go before those of a server that was slow', async (t) => {
     const slots = largeAnswerSlots();
     const now = t.mock.method(performance, 'now', () => 0);
     const slow = new LargeAnswers(slots);

@@ -1,4 +1,4 @@
-/** Requests to one Vault server over kept connections. It limits the memory for answers, and holds no tokens. */
+/** Sends requests to one Vault server over kept connections, and limits the memory for its answers. */
 import type { Agent } from 'node:http';
 import { openAgent, proxyAuthorization } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
@@ -14,7 +14,7 @@ export interface TransportRequest extends HttpRequest {
 }
 
 export interface TransportOptions {
-  /** At a time. */
+  /** Most connections at a time. */
   readonly connections: number;
   readonly large: SharedSlots;
   /** Addresses that the server's name may resolve to. */
@@ -24,22 +24,22 @@ export interface TransportOptions {
   readonly client?: ClientCertificate | undefined;
 }
 
-/** Vault refuses calls without the second one where it is set up as an agent or proxy (`require_request_header`). */
+/** A Vault Agent or Proxy with `require_request_header` refuses calls without `X-Vault-Request`. */
 const HEADERS = ['Accept', 'application/json', 'X-Vault-Request', 'true'];
 
-/** Our certificate for servers that ask for one. PEM. */
+/** Keyferry's own certificate, for servers that request one in TLS. PEM. */
 export interface ClientCertificate {
   readonly certificate: string;
   readonly key: SecretBytes;
 }
 
-/** A Kubernetes Secret holds at most 1 MiB. As base64 that is 1.4 MiB; the rest is for JSON's escapes and the metadata. */
+/** A Kubernetes Secret holds at most 1 MiB, as base64 1.4 MiB. The rest is for JSON's escapes and the metadata. */
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 /** Answers above this are large: only some of them are in memory at a time. */
 const LARGE_BYTES = 64 * 1024;
-/** Time limit of the rest of a large answer, ms: a slow server must not delay others. */
+/** Time limit for the rest of an answer once it is large, ms: a slow server must not delay the answers of others. */
 const LARGE_LIMIT_MS = 5_000;
-/** Below the usual idle limit of load balancers (60 s), so that this side closes first. */
+/** When an idle connection is closed. Load balancers usually close it after 60 s, and Keyferry must do it first. */
 const IDLE_MS = 30_000;
 
 export class Transport {
@@ -52,7 +52,7 @@ export class Transport {
     const secure = server.url.protocol === 'https:';
     const through = proxy === undefined ? undefined : new URL(proxy);
     const direct = routeTo(server.url, HEADERS);
-    // Proxies forward plain HTTP; only TLS needs a tunnel, which many refuse to other ports.
+    // Proxies forward plain HTTP. Only TLS needs a tunnel, and many proxies allow tunnels only to port 443.
     const forwarded = secure ? undefined : through;
     this.#large = new LargeAnswers(large);
     this.#route = forwarded === undefined ? direct : forwardedBy(forwarded, server.url, direct);
@@ -92,7 +92,7 @@ export class Transport {
   async #once(request: TransportRequest): Promise<Answer> {
     const { signal } = request;
     signal.throwIfAborted();
-    // Opened by the first call: a client certificate that cannot be used fails the calls.
+    // Opened by the first call: an unusable client certificate then fails calls, and not the constructor.
     const agent = (this.#agent ??= this.#open());
     let timer: NodeJS.Timeout | undefined;
     let slot: Promise<LargeAnswer> | undefined;
@@ -123,7 +123,7 @@ export class Transport {
       return whole;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      // The next large answer is read only after the caller has parsed this one.
+      // Not awaited: the caller parses this answer before the slot is free for the next large one.
       void giveBack();
     }
   }
@@ -137,37 +137,38 @@ function forwardedBy(proxy: URL, server: URL, direct: Route): Route {
 
 /** Large answers at a time, of all servers: each takes up to 10 MiB while it is parsed. */
 const AT_A_TIME = 4;
-/** A slot may be held for this time, ms, by a server that counts as prompt. A Vault sends 2 MiB in a few milliseconds. */
+/** A large answer that takes less, ms, is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
 const PROMPT_MS = 1_000;
-/** Expected of a server that has not answered yet, ms: less than of those that stall (5 s). */
+/** Time expected of a server's first large answer, ms. A server that stalls takes 5 s, so an unknown one goes first. */
 const UNKNOWN_MS = 2_500;
-/** Most prompt answers that a server must finish. */
+/** Most prompt answers after which a server is proven again. */
 const MOST_REQUIRED = 1_024;
 
-/** Shared by all connections of a process. */
+/** Makes the slots for large answers, which all connections of a process share. */
 export function largeAnswerSlots(): SharedSlots {
   return new SharedSlots(AT_A_TIME);
 }
 
-/** The place of one large answer. */
+/** The slot of one large answer. */
 export interface LargeAnswer {
-  /** The answer is out of memory. @param wasFinished it arrived as a whole */
+  /** Frees the slot: the answer has left the memory. @param wasFinished whether the answer arrived as a whole */
   readonly end: (wasFinished: boolean) => void;
 }
 
 /**
- * The large answers of one server. They bound the memory for large answers of all servers: a few are in memory at a time, and the others wait with their connections paused.
- *
- * A server that answers slowly must not delay others. So a server is *proven* when it has finished a large answer promptly. A slow one ends
- * that, and the server is proven again after twice as many prompt answers as the last time. Servers that are not proven share half of the
- * slots. The server whose answers took the shortest time goes first.
+ * Admits the large answers of one server, so that those of all servers take a bounded memory. A few are in memory at a
+ * time, and the others wait with their connections paused.
+ * A server that answers slowly must not delay others. So a server is *proven* when it has finished a large answer
+ * promptly. A slow answer ends that, and the server is proven again after twice as many prompt answers as the last
+ * time. Servers that are not proven share half of the slots. The server whose answers took the shortest time goes
+ * first.
  */
 export class LargeAnswers {
   readonly #slots: SharedSlots;
   /** Prompt answers since the last slow one, and how many make the server proven. */
   #prompt = 0;
   #required = 1;
-  /** How long the next one holds its slot, ms: half of it is what the last one took. */
+  /** How long the next answer probably keeps its slot, ms: an average in which the last answer counts half. */
   #expectedMs = UNKNOWN_MS;
 
   constructor(slots: SharedSlots) {

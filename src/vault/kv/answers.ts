@@ -1,4 +1,4 @@
-/** Reads entries from Vault's answers: found, missing, deleted or destroyed, in the shapes of KV 1, KV 2 and other engines. */
+/** Reads entries (found, missing, deleted or destroyed) from answers of KV 1, KV 2 and other engines. */
 import type { VaultResponse } from '../client/answer.ts';
 import { booleanMember, type JsonObject, numberMember, objectMember, stringMember } from '../json.ts';
 import type { SessionResponse } from '../session/session.ts';
@@ -11,7 +11,7 @@ export interface LeaseGrant {
   readonly renewable: boolean;
   /** The time of the request, so that the end of the lease is never assumed too late. */
   readonly issuedAt: number;
-  /** The token that it ends with; see `VaultSession.tokenDeadline`. */
+  /** The token with which the lease ends; see `VaultSession.tokenDeadline`. */
   readonly tokenId: string;
 }
 
@@ -25,11 +25,11 @@ interface FoundHead {
 
 export interface FoundEntry extends FoundHead {
   readonly values: VaultValues;
-  /** Dynamic credentials: of another mount than KV. */
+  /** Only of dynamic credentials, which no KV mount has. */
   readonly lease?: LeaseGrant;
 }
 
-/** No values: the entry was never written (`missing`), or its latest version is soft-deleted (`deleted`) or `destroyed`. */
+/** An entry without values: never written (`missing`), or its latest version is soft-deleted or destroyed. */
 export interface AbsentEntry {
   readonly state: 'missing' | 'deleted' | 'destroyed';
   /** The latest version, which the next write must name; 0 for `missing`. */
@@ -54,7 +54,7 @@ export function versionedEntry(response: VaultResponse): KvEntry | undefined {
   return { state: 'found', values: VaultValues.fromJson(values), version, ...(createdTime && { createdTime }) };
 }
 
-/** `undefined`: the answer has no data. */
+/** The entry in an answer of KV 1 or another engine; `undefined`: there is none. @param askedAt wall clock, ms */
 export function plainEntry(response: SessionResponse, askedAt: number): FoundEntry | undefined {
   if (response.data === undefined || response.status === 404) return undefined;
   const values = VaultValues.fromJson(response.data);
@@ -69,7 +69,7 @@ export function plainEntry(response: SessionResponse, askedAt: number): FoundEnt
   return { state: 'found', values, lease };
 }
 
-/** @param now wall clock, ms: `deletion_time` may be in the future */
+/** Reads an entry's metadata; `undefined`: it has none. @param now wall clock, ms: `deletion_time` may be later */
 export function entryHead(data: JsonObject | undefined, now: number): KvHead | undefined {
   const version = numberMember(data, 'current_version');
   if (version === undefined) return undefined;

@@ -1,14 +1,14 @@
 /**
- * Reading and writing entries by the path that a user wrote, in any secrets engine.
+ * Reads and writes entries by the path that a user wrote, in any secrets engine.
  *
  * Invariants:
- *
  * - A missing, deleted or destroyed entry is a state of its own, never a `found` one without values.
- * - A write names the version that it replaces, so that one of two concurrent writers fails. KV 1 has no versions: there only
- *   "must not exist" is checked, by a read before the write.
- * - `update` writes only changes, so that there is no new version without a change.
- * - Only KV is written. A path that is to be written is not read where the read would create credentials. Where Vault does not
- *   name the mount, the first read may create some: they are revoked at once, and the path is not tried again for a while.
+ * - A write names the version that it replaces, so that one of two concurrent writers fails. KV 1 has no versions:
+ *   there only "must not exist" is checked, by a read before the write.
+ * - `update` writes only if the values differ, so that no version is created without a change.
+ * - Only KV is written. A path is read before its write, and a read outside KV may create credentials. So a mount that
+ *   is known not to be KV is not read for a write. If Vault does not name the mount, credentials of the first read are
+ *   revoked at once, and the path is not tried again for a while.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVersionedPathWarning } from '../client/answer.ts';
@@ -31,17 +31,17 @@ import type { VaultValues } from './values.ts';
 
 export interface VaultEntriesOptions {
   readonly clock: Clock;
-  /** Time limit of a read that may create credentials, ms: a database is slow to create a user. Default: that of other calls. */
+  /** Time limit of a read that may create credentials, ms: databases create users slowly. Default: as other calls. */
   readonly credentialsTimeoutMs?: number | undefined;
 }
 
 export interface UpdateOptions {
-  /** In KV 1 the pairs are written below one key `data`, as the original does. An entry with the same pairs in either form is not written. */
+  /** In KV 1, write the pairs below one key `data`, as the original does. An entry in either form counts as equal. */
   readonly nestedInKv1?: boolean | undefined;
 }
 
 interface WriteOptions extends UpdateOptions {
-  /** The version to be replaced; 0: there must be none. A deleted or destroyed version counts. */
+  /** The version that the write replaces, which may be deleted or destroyed; 0: the entry must have no version. */
   readonly ifVersion: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -58,15 +58,15 @@ export interface UpdateResult extends WriteResult {
 }
 
 /**
- * Largest body of a write. Vault's own limit for an entry in integrated storage is 1 MiB, of which 16 KiB are left for fields that Vault
- * adds. Where Vault stores in Consul, its limit is 512 KiB.
+ * Largest body of a write. Vault's own limit for an entry in integrated storage is 1 MiB, of which 16 KiB are left for
+ * fields that Vault adds. Where Vault stores in Consul, its limit is 512 KiB.
  */
 const MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
 /** Tries of `update` when other clients write at the same time. */
 const UPDATE_ATTEMPTS = 5;
-/** How long metadata that a policy forbids is not read again. */
+/** How long metadata is not read again after a policy has forbidden it. */
 const FORBIDDEN_MS = 600_000;
-/** How long a path that created credentials, when it was to be written, is not tried again. */
+/** How long a write to a path is not tried again, after the read before it created credentials. */
 const NOT_KV_MS = 600_000;
 
 export class VaultEntries {
@@ -98,7 +98,8 @@ export class VaultEntries {
   }
 
   /**
-   * The state and version of the entry. With its values, except in KV 2 where a policy allows to read the metadata alone.
+   * The state and version of the entry, from its metadata if it has some and the policy allows to read them. Else the
+   * entry is read, with its values.
    * @throws VaultError, AbortedError
    */
   readVersion(path: string, signal?: AbortSignal): Promise<KvHead | KvEntry> {
@@ -119,11 +120,11 @@ export class VaultEntries {
   }
 
   /**
-   * Writes the values that `decide` returns, as one new version if they differ and none if they do not. Reads and decides again
-   * after a concurrent write.
+   * Writes the values that `decide` returns, as one new version if they differ and none if they do not. Reads and
+   * decides again after a concurrent write.
    * @param decide gets the current state; `undefined`: no write
-   * @throws VaultError: of reading and writing; `invalidPath` where no KV store is mounted; `casMismatch` after five attempts.
-   *   AbortedError.
+   * @throws VaultError: of reading and writing; `invalidPath` where no KV store is mounted; `casMismatch` after five
+   *   attempts. AbortedError.
    */
   async update(
     path: string,
@@ -145,7 +146,7 @@ export class VaultEntries {
     }
   }
 
-  /** Runs the work with the mount of the path, and once more where the answer shows that the mount is KV 2. */
+  /** Runs `work` with the resolved path, and again as KV 2 if Vault's error shows that the mount is not KV 1. */
   async #at<T>(path: string, signal: AbortSignal | undefined, work: (entry: EntryPath) => Promise<T>): Promise<T> {
     const entry = await this.#mounts.resolve(path, signal);
     try {
@@ -168,7 +169,7 @@ export class VaultEntries {
     try {
       const response = await this.#session.request(request);
       const versioned = entry.mount.kind === 'kv2' ? versionedEntry(response) : undefined;
-      // A path of KV 1 may have the shape of one of KV 2.
+      // If Vault did not name the mount, KV 2 is a guess from the path: the answer may be that of KV 1.
       const read = versioned ?? (entry.mount.kind === 'kv2' && entry.known ? undefined : plainEntry(response, askedAt));
       if (read !== undefined) return read;
     } catch (error) {
@@ -178,7 +179,7 @@ export class VaultEntries {
     throw this.#error(entry.dataPath, 'the response has not the format of an entry', 'badResponse');
   }
 
-  /** Reads an entry that is to be written. Credentials that the read created are revoked. */
+  /** Reads an entry before its write. If the read creates credentials, revokes them and throws. */
   async #readToWrite(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
     this.#mustBeKv(entry);
     const read = await this.#read(entry, signal);
@@ -215,7 +216,7 @@ export class VaultEntries {
     return this.#error(entry.dataPath, `${entry.mount.path} is not a KV store${more}`, 'invalidPath');
   }
 
-  /** `undefined`: the entry has to be read. */
+  /** Reads the metadata of an entry. `undefined`: it has none, or a policy forbids it. */
   async #head(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvHead | undefined> {
     const path = entry.metadataPath;
     if (path === undefined || this.#isHeld(this.#forbidden, path)) return undefined;
@@ -264,7 +265,7 @@ export class VaultEntries {
   }
 }
 
-/** `ifVersion` for the next write. For KV 1, which has no versions: anything but 0 if there is an entry. */
+/** `ifVersion` for the next write. KV 1 has no versions: there 1 stands for an entry that exists. */
 export function versionToReplace(current: KvEntry): number {
   return current.version ?? 1;
 }

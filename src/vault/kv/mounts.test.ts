@@ -1,4 +1,4 @@
-/** When an answer about a mount is used, with constructed answers. */
+/** Which answers about mounts are used, and for how long, with constructed answers. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -7,7 +7,7 @@ import { parseJson } from '../json.ts';
 import type { VaultCaller } from '../session/session.ts';
 import { Mounts } from './mounts.ts';
 
-/** Mounts that are as the last of `answers` says. */
+/** Mounts whose lookups get the last of `answers`. */
 function setUp(mount: object) {
   const answers = [mount];
   let lookUps = 0;
@@ -30,7 +30,7 @@ test('a mount is looked up once, and again after it was forgotten', async () => 
   assert.deepEqual([(await mounts.resolve('kv/app')).mount.kind, lookUps()], ['kv2', 2]);
 });
 
-test('an answer that names the mount relative to a namespace in the path is not used', async () => {
+test('an answer that names the mount without the namespace in the path is not used', async () => {
   const { mounts } = setUp({ path: 'kv/', type: 'kv', options: { version: '2' } });
   const entry = await mounts.resolve('team/kv/app');
   assert.deepEqual([entry.known, entry.dataPath], [false, 'team/kv/app']);
@@ -39,7 +39,7 @@ test('an answer that names the mount relative to a namespace in the path is not 
 describe('a remembered mount', () => {
   const clock = new ManualClock();
   const lookUps: string[] = [];
-  /** Mounts by their path; the longest that fits answers, as in Vault. */
+  /** The KV version of each mount. A lookup gets the mount whose path the entry begins with. */
   const mounted: Record<string, string> = { 'kv/': '1', 'kv2/': '2', 'team/kv/': '2' };
   const caller = {
     addr: 'http://v',
@@ -57,13 +57,13 @@ describe('a remembered mount', () => {
     return [`${mount.path} ${mount.kind}`, dataPath];
   };
 
-  it('a remembered mount does not answer for a mount whose name begins alike', async () => {
+  it('a remembered mount kv/ is not used for paths in kv2/ or team/kv/', async () => {
     assert.deepEqual(await resolved('kv/app'), ['kv/ kv1', 'kv/app']);
     assert.deepEqual(await resolved('kv2/app'), ['kv2/ kv2', 'kv2/data/app']);
     assert.deepEqual(await resolved('team/kv/app'), ['team/kv/ kv2', 'team/kv/data/app']);
   });
 
-  it('a remembered mount is looked up again after its time', async () => {
+  it('a remembered mount is looked up again after a day', async () => {
     lookUps.length = 0;
     await mounts.resolve('kv/other');
     assert.deepEqual(lookUps, []);

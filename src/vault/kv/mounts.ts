@@ -1,9 +1,8 @@
 /**
- * Finds the mount of a path: a KV store of version 1 or 2, or another engine (database, pki, …) that is read as it is.
- *
- * Vault answers `sys/internal/ui/mounts/<path>` to every token whose policies name the mount (the vault CLI calls it for
- * `vault kv`). Without an answer the path's shape decides: a `data` segment after the first one means version 2. A mount is kept
- * for ten minutes, or until a call shows that it has changed.
+ * Finds the mount of a path: a KV store of version 1 or 2, or another engine (database, pki, …).
+ * Vault answers `sys/internal/ui/mounts/<path>` to every token whose policies name the mount (the vault CLI calls it
+ * for `vault kv`). Without an answer the path's shape decides: a `data` segment after the first one means version 2. A
+ * mount is remembered for ten minutes, or until a call shows that it has changed.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -20,10 +19,10 @@ export interface Mount {
   readonly kind: MountKind;
 }
 
-/** A path, resolved. */
+/** A path of a user with its mount, and the paths of Vault's API for it. */
 export interface EntryPath {
   readonly mount: Mount;
-  /** Whether the mount comes from Vault, or from the path's shape. */
+  /** `true`: Vault named the mount. `false`: it is a guess from the path's shape. */
   readonly known: boolean;
   /** Where the values are read and written. */
   readonly dataPath: string;
@@ -62,7 +61,7 @@ export class Mounts {
     return entry;
   }
 
-  /** A call showed that the mount has changed or is gone. */
+  /** Forgets the mount of the path, after a call showed that it has changed or is gone. */
   forget(path: EntryPath): void {
     this.#mounts.delete(path.mount.path);
   }
@@ -70,7 +69,7 @@ export class Mounts {
   async #resolve(normal: string, signal: AbortSignal | undefined): Promise<EntryPath> {
     const known = this.#remembered(normal);
     if (known !== undefined) return entryPath(known, normal, true);
-    // Paths with the same first segment are most likely in one mount, so they share a lookup. The others have one of their own.
+    // Paths with the same first segment share a lookup. If it finds another mount, the path gets a lookup of its own.
     for (const flight of [normal.split('/', 1)[0] ?? normal, normal]) {
       const answer = await this.#lookups.run(flight, (shared) => this.#lookUp(normal, shared), signal);
       const mount = answer ?? this.#remembered(normal);
@@ -97,7 +96,7 @@ export class Mounts {
       if (mounted === undefined) return undefined;
       const kind = kindOf(stringMember(data, 'type'), stringMember(objectMember(data, 'options'), 'version'));
       const mount: Mount = { path: mounted.endsWith('/') ? mounted : `${mounted}/`, kind };
-      // If the path contains an Enterprise namespace, the answer is relative to it and cannot be used here.
+      // If the path begins with an Enterprise namespace, Vault names the mount relative to it: not usable here.
       if (!within(mount, path)) return undefined;
       this.#mounts.set(mount.path, { mount, until: this.#clock.monotonic() + REMEMBER_MS });
       return mount;
@@ -114,7 +113,7 @@ function within(mount: Mount, path: string): boolean {
 
 function kindOf(type: string | undefined, version: string | undefined): MountKind {
   if (type === 'kv') return version === '2' ? 'kv2' : 'kv1';
-  // The old name of KV 1, and the store of a single token.
+  // `generic` is the old name of KV 1, and `cubbyhole` is the store of a single token.
   return type === 'generic' || type === 'cubbyhole' ? 'kv1' : 'other';
 }
 
@@ -125,7 +124,7 @@ function mountByShape(path: string): Mount {
   return { path: `${segments.slice(0, data).join('/')}/`, kind: 'kv2' };
 }
 
-/** The same path as one in a KV 2 mount whose path is the first segment. */
+/** The same path, taken as one in a KV 2 mount. */
 export function asVersioned(path: EntryPath): EntryPath {
   return entryPath({ path: path.mount.path, kind: 'kv2' }, path.dataPath, false);
 }
@@ -133,7 +132,7 @@ export function asVersioned(path: EntryPath): EntryPath {
 function entryPath(mount: Mount, path: string, known: boolean): EntryPath {
   if (mount.kind !== 'kv2') return { mount, known, dataPath: path, metadataPath: undefined };
   const entry = path.slice(mount.path.length);
-  // `data/app` is how the API writes the entry `app`. An entry that is itself called `data` is `data` or `data/data`.
+  // The API writes the entry `app` as `data/app`. So users write an entry named `data` as `data` or `data/data`.
   const name = entry.startsWith('data/') ? entry.slice('data/'.length) : entry;
   return { mount, known, dataPath: `${mount.path}data/${name}`, metadataPath: `${mount.path}metadata/${name}` };
 }

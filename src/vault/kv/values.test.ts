@@ -31,7 +31,7 @@ const tricky = [
 ];
 
 describe('values', () => {
-  it('values are converted from any text, and back', () => {
+  it('values survive the way from any text to bytes and back', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const sent = toVaultValues(new Map([['k', SecretBytes.fromUtf8(text)]]));
@@ -43,7 +43,7 @@ describe('values', () => {
     );
   });
 
-  it('values are converted from any bytes with base64, and back', () => {
+  it('values survive the way from any bytes to base64 and back', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const sent = toVaultValues(new Map([['k', SecretBytes.fromBytes(bytes)]]), 'base64');
@@ -75,7 +75,7 @@ describe('values', () => {
     assert.equal(values.toCanonicalJson(), '{"__proto__":"a","constructor":"b"}');
   });
 
-  it('values name the keys that cannot be converted, without their values', () => {
+  it('values that cannot be converted are an error that names their keys, and no value', () => {
     const data = new Map([
       ['good', SecretBytes.fromUtf8('x')],
       ['bin', SecretBytes.fromBytes(Buffer.from('secret\xFF', 'latin1'))],
@@ -92,19 +92,19 @@ describe('values', () => {
     assert.throws(() => toSecretData(new VaultValues([['k', '\uD83D']])), ValueConversionError);
   });
 
-  it('values are compared by JSON value', () => {
+  it('values are equal if their JSON values are equal', () => {
     assert.ok(fromJson('{"a":{"x":1,"y":2},"b":"1"}').equals(fromJson('{"b":"1","a":{"y":2,"x":1}}')));
     assert.ok(!fromJson('{"a":1}').equals(fromJson('{"a":"1"}')));
     assert.ok(!fromJson('{"a":1}').equals(fromJson('{"a":1,"b":1}')));
     assert.ok(!fromJson('{"a":9007199254740993}').equals(fromJson('{"a":9007199254740992}')));
   });
 
-  it('values keep their digits when a property is added', () => {
+  it('values keep the digits of numbers, whatever keys the object has', () => {
     const both = new VaultValues([...fromJson('{"n":1.10,"s":"x"}').entries(), ['new', 'y']]);
     assert.equal(both.toCanonicalJson(), '{"n":1.10,"new":"y","s":"x"}');
   });
 
-  it('values are not printed', () => {
+  it('values print only the number of their keys', () => {
     const values = fromJson('{"k":"hunter2"}');
     for (const text of [
       inspect(values),
@@ -117,7 +117,7 @@ describe('values', () => {
     }
   });
 
-  it('the keys that a Secret cannot have are listed', () => {
+  it('invalidSecretKeys lists the keys that no Secret can have', () => {
     const good = ['a', 'A.b_c-1', '.x', '...x'.slice(2), 'a'.repeat(253), '__proto__'];
     const bad = ['', 'a/b', '.', '..', '..a', 'a b', 'ä', 'a\n', 'a'.repeat(254)];
     assert.deepEqual(invalidSecretKeys([...good, ...bad]), bad);

@@ -19,12 +19,12 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '..
 /** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';
 
-/** Below it the original puts all pairs of an entry of KV 1. */
+/** The one key below which the original puts all pairs of an entry of KV 1. */
 const NESTED_KEY = 'data';
 /** Keys that an error's message names. */
 const NAMED_KEYS = 5;
 
-/** The first keys of a list. Keys are data of a user, and may be of any length. */
+/** The first keys as text for a message, each cut to 100 characters, because users may choose keys of any length. */
 export function keyList(keys: readonly string[]): string {
   return someOf(
     keys.map((key) => JSON.stringify(key.slice(0, 100))),
@@ -43,7 +43,7 @@ export class ValueConversionError extends Error {
   }
 }
 
-/** The values of one entry in Vault. Printing it gives the number of keys only. */
+/** The values of one entry in Vault. Printed, it shows only the number of keys. */
 export class VaultValues {
   readonly #values: ReadonlyMap<string, JsonValue>;
 
@@ -71,9 +71,7 @@ export class VaultValues {
     return this.#values.entries();
   }
 
-  /**
-   * The pairs below the key `data`, if it is the only key: the original writes KV 1 so. Else the values unchanged.
-   */
+  /** The pairs below the key `data` if it is the only key, as the original writes KV 1; else the values unchanged. */
   unnested(): VaultValues {
     const inner = this.size === 1 ? this.get(NESTED_KEY) : undefined;
     return isJsonObject(inner) ? VaultValues.fromJson(inner) : this;
@@ -98,7 +96,7 @@ export class VaultValues {
     return canonicalJson(Object.fromEntries(this.#values));
   }
 
-  /** Every string and JSON text in it, for removal from error texts. */
+  /** All values as texts, so that they can be removed from error messages. */
   texts(): readonly string[] {
     return [...this.#values.values()].map((value) => (typeof value === 'string' ? value : canonicalJson(value)));
   }

@@ -1,4 +1,4 @@
-/** Identities at Vault: a configured token, or a login. */
+/** The identities with which Keyferry calls Vault: a configured token, or a login by AppRole or Kubernetes. */
 import { createHash } from 'node:crypto';
 
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
@@ -31,7 +31,7 @@ export interface KubernetesIdentity extends InNamespace {
   readonly role: string;
   /** The subject of the token: `namespace/serviceaccount` and the audience. Equal subjects share a session. */
   readonly subject: string;
-  /** Gets a valid token; called at every login. @throws CredentialUnavailableError where a retry may help */
+  /** Gets a valid service account token for each login. @throws CredentialUnavailableError if a retry may help */
   readonly jwt: (signal: AbortSignal) => Promise<SecretBytes>;
 }
 
@@ -44,7 +44,7 @@ export interface LoginRequest {
   readonly redact: () => readonly string[];
 }
 
-/** A key under which a session is shared. Holds a hash of the credential, not the credential. */
+/** Identities with equal keys share a session. The key is a hash, so it does not show the credential. */
 export function sessionKey(server: VaultServer, identity: VaultIdentity): string {
   const hash = createHash('sha256');
   const add = (part: string | SecretBytes): void => {
@@ -118,8 +118,8 @@ function textOf(secret: SecretBytes): string {
 }
 
 /**
- * Without one line end at the end: `kubectl create secret --from-file` keeps the one that editors and `echo` add, and no
- * token, role id, secret id or JWT ends in one.
+ * The credential without a final line end. Editors and `echo` add one, and `kubectl create secret --from-file` keeps
+ * it. No token, role id, secret id or JWT ends in one.
  */
 export function withoutLineEnd(secret: SecretBytes): SecretBytes {
   const bytes = secret.bytes();

@@ -15,7 +15,7 @@ describe('LoginBackoff', () => {
       let row = 0;
       let last = -Infinity;
       for (let attempt = 0; attempt < 50; attempt++) {
-        // As Vault counts: refusals add up until 15 minutes pass without one.
+        // Vault counts so: refusals add up until 15 minutes pass without one.
         row = now - last > 15 * MINUTE ? 1 : row + 1;
         assert.ok(row < 5, `refusal ${row} in a row at minute ${now / MINUTE}`);
         last = now;

@@ -1,4 +1,4 @@
-/** Gets a token: by a login, or from the configuration. And when a login may be tried again. */
+/** Gets a session's token, by a login or from the configuration, and decides when a failed login may be tried again. */
 import type { Clock } from '../../runtime/clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultCalls } from '../client/client.ts';
@@ -8,14 +8,14 @@ import { booleanMember, type JsonObject, numberMember, stringMember } from '../j
 import { SessionToken } from './token.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
 
-/** What all parts of a session share. */
+/** The settings that all parts of a session share. */
 export interface LoginContext {
   readonly identity: VaultIdentity;
   /** Sends the calls of this identity. */
   readonly client: VaultCalls;
   readonly namespace: string | undefined;
   readonly clock: Clock;
-  /** Of a call, ms: the client's own. */
+  /** The client's time limit of a call, ms. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -28,12 +28,13 @@ export function isConfigured({ identity }: LoginContext): boolean {
 const REFUSING_STATUS = new Set([400, 403, 404, 500]);
 
 /**
+ * Logs in once.
  * @param name id for a token that has no accessor
  * @throws VaultError: `authFailed` with Vault's message where the login was refused
  */
 export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
   const { client, clock, namespace, timeoutMs } = context;
-  // Not the signal of a caller: an aborted login may have made a token, which would never be revoked.
+  // No caller can abort a login: Vault may have made a token by then, which nobody would revoke.
   const request = await loginRequest(client.server, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
   const now = clock.monotonic();
   try {
@@ -59,7 +60,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) {
       throw error.reworded(error.reason, { isLogin: true });
     }
-    // A mount that does not exist keeps its kind: it locks no role, so it may be tried sooner.
+    // `invalidPath` (no such mount) stays: Vault locked no AppRole for it, so the next try may be sooner.
     const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
     throw error.reworded(`login at ${identityLabel(identity)} refused: ${error.reason}`, { kind, isLogin: true });
   } finally {
@@ -69,7 +70,8 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
 
 /**
  * Looks a configured token up. A token that is not allowed to look itself up is used as it is; its life is unknown.
- * @throws VaultError where Vault did not answer; `tokenInvalid` where `known` (the lookup worked before)
+ * @param known the lookup has worked before, so a refusal means that the token is invalid
+ * @throws VaultError if Vault did not answer; `tokenInvalid`
  */
 export async function lookUpConfiguredToken(
   context: LoginContext,
@@ -118,9 +120,10 @@ const REFUSED_DELAYS_MS = [30_000, 120_000, 480_000, 960_000];
  * When a login may be tried again.
  *
  * Vault ≥ 1.13 and OpenBao lock an AppRole for 15 minutes after five refused logins, and forget refusals after 15
- * minutes without one (`user_lockout`). So a refused AppRole login is tried at most four times in any 15 minutes, then
- * every 16 minutes. So a wrong secret id never locks the role for its other users. After other failures (no answer, another
- * auth method, no such mount) the wait grows exponentially. A changed credential is another session, which starts fresh.
+ * minutes without one (`user_lockout`). A wrong secret id must not lock the role for its other users. So a refused
+ * AppRole login is tried at most four times in any 15 minutes, then every 16 minutes. After other failures (no answer,
+ * another auth method, no such mount) the wait grows exponentially. A changed credential makes a new session without a
+ * wait.
  */
 export class LoginBackoff {
   readonly #random: () => number;

@@ -1,4 +1,4 @@
-/** How a session handles a token that Vault refuses, on a manual clock. With a real Vault: test/scenarios. */
+/** A session's refused and replaced tokens and hanging logins, on a manual clock. A real Vault: test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -15,10 +15,10 @@ import { parseServer } from '../client/server.ts';
 const LIFE_S = 3_000;
 const CREDENTIALS = { method: 'GET', path: 'database/creds/app' } as const;
 const READ = { method: 'GET', path: 'secret/data/app' } as const;
-/** Of a lease that any token may have made. */
+/** The renewal of a lease, which may have been created with another token. */
 const RENEWAL = { method: 'POST', path: 'sys/leases/renew' } as const;
 
-/** A session whose logins give the tokens `t1`, `t2`, … Calls with those that are `refused` are answered by 403. */
+/** A session whose logins give the tokens `t1`, `t2`, … Calls with a token in `refused` get a 403. */
 function setUp(limitedUses: boolean) {
   const clock = new ManualClock();
   const server = parseServer({ addr: 'http://127.0.0.1:8200' });
@@ -73,7 +73,7 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('a refused call right after an answered one may mean that a token of limited uses is used up: it is repeated with another token', async () => {
+  it('a refused call of a token of limited uses is repeated after a new login, also right after an answered call', async () => {
     const { session, refused, count } = setUp(true);
     await session.request(READ);
     refused.add('t1');
@@ -139,7 +139,7 @@ describe('at its close, a session', () => {
     assert.equal(count(REVOKE), 1);
   });
 
-  it('at its close, a session leaves the token of a lease, whose credentials applications use', async () => {
+  it('at its close, a session does not revoke the token of a lease, whose credentials applications use', async () => {
     const { session, count } = setUp(false);
     await session.request(CREDENTIALS);
     await session.close();
@@ -155,7 +155,7 @@ describe('at its close, a session', () => {
 });
 
 describe('while a login hangs', () => {
-  it('while a login hangs after one without an answer, other calls fail at once with that failure', async () => {
+  it('while a login hangs and the login before got no answer, other calls fail at once with the failure of that login', async () => {
     const { clock, session, gate } = setUp(false);
     const isTimeout = (error: unknown): boolean => isVaultError(error, 'timeout');
     gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
@@ -172,7 +172,7 @@ describe('while a login hangs', () => {
     await session.close();
   });
 
-  it('while a login hangs after one that succeeded, other calls wait for it: an earlier failure is over', async () => {
+  it('while a login hangs and the login before succeeded, other calls wait for it', async () => {
     const { clock, session, gate } = setUp(false);
     gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
     await assert.rejects(session.request(READ), (error) => isVaultError(error, 'timeout'));

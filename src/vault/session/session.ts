@@ -1,17 +1,17 @@
 /**
- * One identity at one Vault, logged in once for all its users.
- *
+ * A session is one identity at one Vault. It logs in once for all its users.
  * State machine of the session:
- *
- * - `idle`: no token. The first call logs in (or looks the configured token up); the others wait for it. → `live`, `failed`.
- * - `live`: a token that has not expired. Renewed at two thirds of its life. Where `max_ttl` cuts a renewal, or the token
- *   cannot be renewed, a login replaces it at two thirds of its remaining life. It expires, or turns out to be invalid → `idle`.
+ * - `idle`: no token. The first call logs in (or looks the configured token up); the others wait for it. → `live`,
+ *   `failed`.
+ * - `live`: a token that has not expired. Renewed at two thirds of its life. Where `max_ttl` cuts a renewal, or the
+ *   token cannot be renewed, a login replaces it at two thirds of its remaining life. It expires, or turns out to be
+ *   invalid → `idle`.
  * - `failed`: the last login failed; until `retryAt` every call fails at once with the same error. → `idle`.
  * - `closed`: every call fails.
  *
- * A token that was replaced is *retired*: it is revoked when no call uses it and it has no leases (Vault revokes a token's leases
- * together with it); otherwise it and its leases expire. A configured token is never revoked, and a session without users
- * renews nothing.
+ * A token that was replaced is *retired*: it is revoked when no call uses it and it has no leases (Vault revokes a
+ * token's leases together with it); otherwise it and its leases expire. A configured token is never revoked, and a
+ * session without users renews nothing.
  *
  * A 403 comes from a policy or from an invalid token. One shared `lookup-self` decides (`token-check.ts`).
  */
@@ -28,7 +28,7 @@ import { TokenKeeper } from './token-keeper.ts';
 export interface SessionOptions extends LoginContext {
   /** 0 ≤ r < 1. */
   readonly random?: (() => number) | undefined;
-  /** Of the entries; `namespace` is that of the login. */
+  /** Vault's namespace of the entries; `namespace` is that of the login. */
   readonly entryNamespace: string | undefined;
   readonly onEvent?: SessionObserver | undefined;
 }
@@ -36,7 +36,7 @@ export interface SessionOptions extends LoginContext {
 export type SessionRequest = Omit<VaultRequest, 'token' | 'namespace'>;
 
 export interface SessionResponse extends VaultResponse {
-  /** The token that was used; a lease in the answer ends with it. */
+  /** The token of the call; a lease in the answer ends with it. */
   readonly tokenId: string;
 }
 
@@ -45,7 +45,7 @@ export interface VaultCaller {
   /** Scheme, host and port of the Vault. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
-  /** The lease has ended, or is no longer renewed. */
+  /** Called when a lease has ended or is no longer renewed: its token may be revoked. */
   forgetLease(leaseId: string): void;
 }
 
@@ -69,7 +69,7 @@ export class VaultSession implements VaultCaller {
   #retryAt = 0;
   #closed = false;
   #count = 0;
-  /** `lookup-self` worked once with the configured token, so a refused one means that it is invalid. */
+  /** `lookup-self` worked once with the configured token. So a later refusal means that the token is invalid. */
   #verified = false;
   #unused = false;
 
@@ -90,7 +90,6 @@ export class VaultSession implements VaultCaller {
     });
   }
 
-  /** Scheme, host and port of the Vault. */
   get addr(): string {
     return this.#options.client.server.origin;
   }
@@ -113,8 +112,9 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * When the token and its leases end, ms since 1970; 0: it is invalid. `Infinity`: it lives as long as this session. `undefined`: not
-   * a token of this session (it was created before a restart), so it is not renewed here and its end is not known.
+   * When the token and its leases end, ms since 1970; 0: it is invalid. `Infinity`: it lives as long as this session.
+   * `undefined`: not a token of this session (it was created before a restart), so it is not renewed here and its end
+   * is not known.
    */
   tokenDeadline(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
@@ -124,8 +124,8 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * When the token and its leases end if this session stops renewing it, ms since 1970. `undefined`: not a token of this session, or
-   * it does not expire, or it is a configured one, which the next session uses too.
+   * When the token and its leases end if this session stops renewing it, ms since 1970. `undefined`: not a token of
+   * this session, or it does not expire, or it is a configured one, which the next session uses too.
    */
   tokenEndWithoutRenewal(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
@@ -144,8 +144,8 @@ export class VaultSession implements VaultCaller {
   /**
    * One call with this identity's token. If the token turns out to be invalid, logs in and calls once more.
    * A lease in the answer keeps its token from being revoked until `forgetLease`.
-   * @throws VaultError: of the call; `authFailed` where the login was refused; `tokenInvalid` where the configured token is
-   *   invalid; `closed`. AbortedError.
+   * @throws VaultError: of the call; `authFailed` where the login was refused; `tokenInvalid` where the configured
+   *   token is invalid; `closed`. AbortedError.
    */
   async request(request: SessionRequest): Promise<SessionResponse> {
     const first = await this.#token(request.signal);
@@ -160,7 +160,6 @@ export class VaultSession implements VaultCaller {
     }
   }
 
-  /** The lease has ended, or is no longer renewed: its token may be revoked. */
   forgetLease(leaseId: string): void {
     for (const token of this.#tokens()) if (token.leases.delete(leaseId)) this.#retired.revokeIfDone(token);
   }
@@ -195,7 +194,7 @@ export class VaultSession implements VaultCaller {
     try {
       const response = await client.request({ ...request, token: token.token, namespace });
       token.validAt = this.#monotonic();
-      // Only an answer with data created the lease; a renewal may name a lease of another token.
+      // An answer with data created its lease. A renewal has no data, and may name a lease of another token.
       if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
       return { ...response, tokenId: token.id };
     } finally {
@@ -221,7 +220,7 @@ export class VaultSession implements VaultCaller {
     if (this.#closed) throw this.#closedError();
     const now = this.#monotonic();
     if (this.#current !== undefined && now < this.#current.expiresAt) return this.#current;
-    // After a login without an answer, calls do not wait for the next try.
+    // If Vault did not answer the last login, calls fail at once while the next login runs.
     const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout');
     const early = this.#obtaining === undefined && now < this.#retryAt;
     if (this.#failure !== undefined && (hangs || early)) throw this.#repeatedFailure(now);
@@ -265,13 +264,13 @@ export class VaultSession implements VaultCaller {
     this.#emit({ type: 'loginFailed', error, retryAfterMs });
   }
 
-  /** The last failure with the rest of its wait. */
+  /** The last login's failure once more, with the time that is left until the next try. */
   #repeatedFailure(now: number): VaultError {
     const cause = this.#failure ?? this.#closedError();
     return cause.reworded(cause.reason, { retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS) });
   }
 
-  /** Decides whether a 403 means an invalid token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
+  /** Whether a token is valid after a 403. Drops an invalid one. @throws VaultError `tokenInvalid`, if configured */
   async #isValid(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<boolean> {
     if (token !== this.#current) return false;
     const isValid = await this.#check.isValid(token, signal);
@@ -292,7 +291,7 @@ export class VaultSession implements VaultCaller {
     this.#notifyWatchers(token);
   }
 
-  /** The current token is replaced. */
+  /** Retires the current token before a new one takes its place. */
   #retire(): void {
     const token = this.#current;
     if (token === undefined) return;

@@ -1,9 +1,9 @@
 /**
  * All sessions of the process: one per identity and Vault, shared by all its users.
- *
- * Invariants: a session has as many users as `acquire` was called and not released. A session
- * without users is kept for `lingerMs`, and until its login may be tried again. So a rule that is deleted and created again causes
- * no second login, and cannot evade the wait after a refused login. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
+ * Invariants: each `acquire` is one user of a session until its `release`. A session without users stays open for
+ * `lingerMs`, and longer while its login may not be tried again. So a rule that is deleted and created again causes no
+ * second login, and cannot evade the wait after a refused login. All sessions of one server and TLS setting share its
+ * connections, which are closed with the last session.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -87,8 +87,8 @@ export class VaultSessions {
   }
 
   /**
-   * Closes all sessions: tokens without leases are revoked. Calls without an answer after `limitMs` (default 2,000), logins included,
-   * are aborted. Never rejects.
+   * Closes all sessions: tokens without leases are revoked. Calls without an answer after `limitMs` (default 2,000),
+   * logins included, are aborted. Never rejects.
    */
   async stop(limitMs = STOP_LIMIT_MS): Promise<void> {
     this.#stopped = true;

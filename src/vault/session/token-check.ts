@@ -1,10 +1,10 @@
 /**
- * Decides after a 403 whether the token is invalid (expired or revoked) or a policy forbids the call: Vault answers 403 to both.
+ * Decides after a 403 whether the token is invalid (expired or revoked) or a policy forbids the call.
  *
- * Calls that fail at the same time share one `lookup-self`, and a token that was proven valid within the last second is not looked
- * up again. If `lookup-self` is refused, the token is invalid, or its policies do not allow `lookup-self` (it lacks the policy
- * `default`). A token that could do it before is invalid. Else a login is tried: if the call works with the new token, the old one
- * was invalid. Such logins are not limited; after one that did not help there is none for a while.
+ * Calls that fail at the same time share one `lookup-self`. A token that was valid within the last second is not looked
+ * up again. A refused `lookup-self` has one of two causes: the token is invalid, or its policies lack `lookup-self` (as
+ * without the policy `default`). If `lookup-self` worked with the token before, the token is invalid. Else a new login
+ * is tried: if the call works with the new token, the old one was invalid. If not, the next such login has to wait.
  */
 import { Backoff } from '../../runtime/queue/backoff.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -14,7 +14,7 @@ import { isConfigured, type LoginContext } from './login.ts';
 import type { SessionToken } from './token.ts';
 
 const VALID_FOR_MS = 1_000;
-/** Wait after a login that did not help, ms: each costs the leases of the token. */
+/** Wait after a login that did not help, ms. Each such login gives up the old token and its leases. */
 const NOT_HELPFUL = { baseMs: 60_000, maxMs: 960_000 };
 
 export class TokenCheck {
@@ -28,10 +28,10 @@ export class TokenCheck {
     this.#context = context;
   }
 
-  /** After a 403 of `token`. @throws AbortedError */
+  /** Called after a 403 for `token`. @throws AbortedError */
   async isValid(token: SessionToken, signal: AbortSignal | undefined): Promise<boolean> {
     const { validAt, lookupSelf, limitedUses } = token;
-    // The use that was seen may have been the last one allowed.
+    // If the uses of the token are limited, the last answered call may have been the last one allowed.
     const seen = lookupSelf !== 'forbidden' && !limitedUses && validAt !== undefined;
     if (seen && this.#context.clock.monotonic() < validAt + VALID_FOR_MS) return true;
     return await this.#lookups.run(token.id, () => this.#lookUp(token), signal);
@@ -52,7 +52,7 @@ export class TokenCheck {
       token.observed(numberMember(data, 'ttl') ?? 0, now);
       return true;
     } catch (error) {
-      // Any other answer does not show whether the token is valid. The caller gets the first 403.
+      // Any other failure does not show whether the token is valid. The caller gets the first 403.
       if (!isVaultError(error, 'permissionDenied')) return true;
     }
     if (token.lookupSelf === 'works') return false;

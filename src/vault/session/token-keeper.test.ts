@@ -1,4 +1,4 @@
-/** When a token is renewed, on a manual clock. With a real Vault: test/scenarios. */
+/** When a token is renewed or replaced, on a manual clock. A real Vault is in test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -15,7 +15,7 @@ const secret = SecretBytes.fromUtf8('s');
 const CONFIGURED = { method: 'token', token: secret } as const;
 const LOGIN = { method: 'approle', roleId: secret, secretId: secret } as const;
 
-/** A keeper whose calls are answered by `answer` with the seconds of the new life. */
+/** A keeper whose renewals get `answer`, the seconds of the token's new life. */
 function setUp(random: number, answer: (calls: number) => number, given = false, renewable = true) {
   const clock = new ManualClock();
   const renewedAt: number[] = [];
@@ -54,7 +54,7 @@ const fails = (): never => {
 
 describe('a token', () => {
   for (const random of [0, 0.5, 0.999]) {
-    it(`a token is renewed at two thirds of its life or a little before, every time (${random})`, async () => {
+    it(`a token is renewed at two thirds of its life or a little before, every time (random part ${random})`, async () => {
       const { clock, renewedAt } = setUp(random, () => LIFE_S);
       await clock.advance(4 * LIFE_S * 1_000);
       assert.ok(renewedAt.length >= 5);
@@ -67,7 +67,7 @@ describe('a token', () => {
     });
   }
 
-  it('a token is renewed again several times before its end if a renewal fails', async () => {
+  it('a token whose renewal fails is tried again several times until its end, and not after it', async () => {
     const { clock, renewedAt } = setUp(0, () => fails());
     await clock.advance(LIFE_S * 1_000 + 1_000);
     assert.ok(renewedAt.length >= 5, `${renewedAt.length} attempts`);
@@ -92,7 +92,7 @@ describe('a token', () => {
     assert.deepEqual([given.renewedAt, given.replacedAt, given.clock.pendingTimers], [[], [], 0]);
   });
 
-  it('a token is not renewed after keep for another token', async () => {
+  it('a token is not renewed after the keeper has stopped', async () => {
     const { clock, keeper, renewedAt } = setUp(0, () => LIFE_S);
     keeper.stop();
     await clock.advance(LIFE_S * 1_000);

@@ -1,6 +1,7 @@
 /**
- * Renews a session's current token at two thirds of its life, and replaces it by a login where a renewal would not help (not renewable, or cut
- * by `max_ttl`). At most one timer. A failed renewal is retried until the token expires; the session's next call then logs in.
+ * Renews a session's current token at two thirds of its life. Where a renewal would not help (the token is not
+ * renewable, or `max_ttl` cuts its life), a login replaces the token. A failed renewal is retried until the token
+ * expires; the session's next call then logs in.
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';

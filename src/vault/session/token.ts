@@ -10,19 +10,19 @@ export interface TokenFacts {
   /** 0 or less: does not expire. */
   readonly ttlSeconds: number;
   readonly renewable: boolean;
-  /** Keyferry revokes it after its last use: it comes from a login of Keyferry, and is no batch token. */
+  /** Keyferry revokes the token after its last use, because it comes from a login of Keyferry and is no batch token. */
   readonly revocable: boolean;
-  /** Vault ends it after a number of calls. */
+  /** Vault ends the token after a number of calls (`num_uses`). */
   readonly limitedUses: boolean;
 }
 
 /** Whether the token may look itself up; a token without the policy `default` may not. */
 export type LookupSelf = 'unknown' | 'works' | 'forbidden';
 
-/** A renewal that gives less than this share of the first life was cut by `max_ttl`. */
+/** A renewal that gives less than this share of the token's longest life was cut by `max_ttl`. */
 const CAPPED_BELOW = 0.75;
 
-/** Its life, the calls that use it, and the leases that end with it. */
+/** A token with its life, the number of calls that use it, and the leases that end with it. */
 export class SessionToken {
   readonly token: SecretBytes;
   readonly id: string;
@@ -54,7 +54,7 @@ export class SessionToken {
     this.expiresAt = now + this.lifeMs;
   }
 
-  /** Vault renewed it. */
+  /** Records Vault's answer to a renewal. @param now monotonic ms, from before the call */
   renewed(ttlSeconds: number, renewable: boolean, now: number): void {
     this.lifeMs = ttlSeconds > 0 ? ttlSeconds * 1_000 : Infinity;
     this.expiresAt = now + this.lifeMs;
@@ -63,7 +63,7 @@ export class SessionToken {
     this.validAt = now;
   }
 
-  /** `lookup-self` was answered. @param ttlSeconds 0: does not expire */
+  /** Records Vault's answer to `lookup-self`. @param ttlSeconds 0: does not expire */
   observed(ttlSeconds: number, now: number): void {
     if (ttlSeconds > 0) this.expiresAt = now + ttlSeconds * 1_000;
     this.lookupSelf = 'works';
@@ -76,8 +76,8 @@ const REVOKE_LIMIT_MS = 2_000;
 const REMEMBERED = 100;
 
 /**
- * Tokens of a session that were replaced but may not be revoked yet, because of a running call or of leases, which Vault would
- * revoke too. A token without either is revoked at once; the others expire.
+ * Tokens of a session that were replaced but may not be revoked yet: a call still uses them, or they have leases, which
+ * Vault would revoke with them. When the last call and lease of a token has ended, the token is revoked.
  */
 export class RetiredTokens {
   readonly #context: LoginContext;
@@ -106,7 +106,7 @@ export class RetiredTokens {
     this.revokeIfDone(token);
   }
 
-  /** The token is invalid. */
+  /** Records that the token is invalid. */
   ended(token: SessionToken): void {
     this.#tokens.delete(token);
     this.#ended.add(token.id);
