@@ -1,4 +1,4 @@
-/** The watches of a controller: no rule is evaluated before they are listed. */
+/** The watches of a controller. It evaluates no rule before all of them have listed their objects. */
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
@@ -12,16 +12,16 @@ export class AwaitedWatches {
     this.#awaited.push(...awaited);
   }
 
-  /** Settles when all that were added are listed. @throws the reason of `signal` */
+  /** Settles when all added watches have listed. @throws the reason of `signal` */
   async listed(signal: AbortSignal): Promise<void> {
     await orAborted(Promise.all(this.#awaited.map(async ({ synced }) => await synced)), signal, 'waiting for lists');
   }
 }
 
 /**
- * Watches the metadata of the copies that have this value of the label of copies. A change of a copy wakes the same for all controllers: see
- * `Engine.objectChanged`.
- * @param isOptional without the permission for the watch, the process is ready, and no rule waits
+ * Watches the metadata of the copies with this value of the copy label. Its changes reach all controllers in the same
+ * way: see `Engine.objectChanged`.
+ * @param isOptional whether the process is ready, and no rule waits, where the permission for the watch is missing
  */
 export function watchCopies(
   cluster: Cluster,

@@ -1,4 +1,4 @@
-/** The parts that every controller is created from, and its entry in `controllers/list.ts`. */
+/** What each controller is created from (`ControllerContext`), and its entry in `controllers/list.ts`. */
 import type { IsRead } from '../../copy/model/observed.ts';
 import type { Config, ControllerName, ReadingConfig } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
@@ -18,17 +18,17 @@ import type { ProgramReader } from './migration.ts';
 import type { Reach } from './namespaces/reach.ts';
 import type { ControllerReader } from './snapshot/reader.ts';
 
-/** What the rule sets of a cluster are made from: the operator and the commands make the same ones. */
+/** What the rule sets of a cluster are made from. The operator and the commands make them from the same parts. */
 export interface RuleScope {
-  /** Name of the cluster of the rules. */
+  /** Name of the cluster that has the rules. */
   readonly cluster: string;
   readonly config: Omit<ReadingConfig, 'namespaces' | 'namespaceSelector' | 'controllers'>;
   readonly namespaces: Namespaces;
-  /** The only namespaces that copies can be in; `undefined`: all. */
+  /** The only namespaces that may contain copies; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;
-  /** Which namespaces rules may copy from and into. */
+  /** Decides which namespaces rules may copy from and into. */
   readonly reach: Reach;
-  /** The limits may now admit or refuse the rule: evaluate it again. */
+  /** Called when the limits may now admit or refuse the rule: evaluate it again. */
   readonly onLimitChange: (rule: RuleKey) => unknown;
 }
 
@@ -39,7 +39,7 @@ export interface ControllerContext {
   readonly cluster: Cluster;
   /** The namespace of the Pod, or of the kubeconfig's context. */
   readonly namespace: string;
-  /** The other cluster, if the configuration has one. It may not answer for any time. */
+  /** The other cluster, if the configuration has one. It may be unreachable at any time. */
   readonly management: Cluster | undefined;
   readonly vault: VaultBackend;
   readonly scope: RuleScope;
@@ -48,7 +48,7 @@ export interface ControllerContext {
   readonly clock: Clock;
   /**
    * Writes an Event and a log line.
-   * @param component the source of the Event: each controller reports under the name of its original
+   * @param component the source of the Event: each controller has the name of its original there
    * @param fields of the log line. Default: kind, namespace and name of the subject
    */
   readonly recordEvent: (component: string, event: EventInput, fields?: LogFields) => void;
@@ -56,20 +56,20 @@ export interface ControllerContext {
 
 export interface ControllerEntry {
   readonly name: ControllerName;
-  /** The kinds that it copies besides Secrets and ConfigMaps. */
+  /** The kinds that the controller copies besides Secrets and ConfigMaps. */
   readonly kinds?: readonly Kind[];
-  /** Its rules belong to tenants. */
+  /** Its rules are objects of tenants. */
   readonly hasTenants?: true;
-  /** Selects the annotations that the controller reads. They are kept at any length: see `operator/operator.ts`. */
+  /** Says which annotations the controller reads. Keyferry keeps them at any length: see `operator/operator.ts`. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
   /**
-   * The answer to `/healthz` of the program that the controller replaces, served where the controller was started alone under its own name.
-   * @param stuck the liveness checks that fail
+   * The original's answer to `/healthz`, for a process whose `--controllers` names this controller alone.
+   * @param stuck names of the liveness checks that fail
    */
   healthz?(context: Pick<ControllerContext, 'cluster' | 'config'>, stuck: readonly string[]): Reply;
-  /** For `status` and `plan`. It is loaded on demand, so that the operator does not hold its code. */
+  /** For `status` and `plan`. It is loaded on demand, so that the operator's memory does not contain its code. */
   reader?(): Promise<ControllerReader>;
-  /** For `migrate`: the programs whose objects it can go on with. Loaded on demand. */
+  /** Loads the readers for `migrate`: one for each program whose objects this controller can take over. */
   programs?(): Promise<readonly ProgramReader[]>;
 }

@@ -1,9 +1,10 @@
 /**
- * The CRD of a controller's rules: `apiInstalled` waits for it at the start, because a CRD may be installed at any time. `CrdDiagnosis` diagnoses why the rules cannot be listed later, where their CustomResourceDefinition is the cause:
+ * The CRD of a controller's rules may be installed at any time: `apiInstalled` waits for it at the start. Later, when
+ * the rules cannot be listed, `CrdDiagnosis` finds out whether the CRD is the cause:
  *
  * - It is not installed, or was deleted: the watch gets 404.
- * - It converts objects through the webhook of an original's Helm chart, which does not run any more: a list gets 500 with the webhook's
- *   error, and a watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; the answer to a GET has it.
+ * - Its conversion webhook, from an original's Helm chart, is gone. A list gets 500 with the webhook's error, and a
+ *   watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; a GET has it.
  */
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -21,7 +22,7 @@ type Cause = 'missing' | 'webhook';
 /** How the user can fix each cause. */
 export type CrdAdvice = Readonly<Record<Cause, string | undefined>>;
 
-/** The advice for a CRD that Keyferry brings. @param crd `<plural>.<group>` */
+/** The advice for a CRD that Keyferry ships. @param crd `<plural>.<group>` */
 export function crdAdvice(crd: string): Readonly<Record<Cause, string>> {
   const install = `${command('crds')} | kubectl apply --server-side -f -`;
   return {
@@ -37,20 +38,20 @@ export interface CrdDiagnosisOptions {
   /** The kind of the rules. */
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
   readonly advice: CrdAdvice;
-  /** The process is ready without the CRD. */
+  /** Without the CRD the process is ready nevertheless. */
   readonly isOptional: boolean;
-  /** The probe reads in this namespace; `undefined`: in the whole cluster. */
+  /** Namespace of the probe's request; `undefined`: it lists the whole cluster. */
   readonly namespace?: string | undefined;
-  /** No other controller runs, so the process cannot start without these rules. */
+  /** No other controller runs, so the start must wait for the list of these rules. */
   readonly isAlone: boolean;
-  /** Called at each failure for which the CRD is missing. */
+  /** Called at each failure of the watch while the CRD is missing. */
   readonly onMissing?: () => void;
 }
 
 export class CrdDiagnosis implements WatchDiagnosis {
   readonly #options: CrdDiagnosisOptions;
   readonly #found = Promise.withResolvers<void>();
-  /** Of the last failure of the watch; `undefined`: the CRD is not the cause. */
+  /** Cause of the last failure of the watch; `undefined`: the CRD is not the cause. */
   #cause: Cause | undefined;
   #isProbing = false;
 
@@ -74,14 +75,14 @@ export class CrdDiagnosis implements WatchDiagnosis {
   failed(error: unknown): boolean {
     const before = this.#cause;
     const cause = causeOf(error);
-    // A 429 without a reason does not change the cause, until the probe shows another one.
+    // A 429 without a reason keeps the known cause until the probe has found another.
     if (cause === undefined && isStorageStarting(error)) void this.#probe();
     else this.#set(cause);
     if (cause === 'missing') this.#options.onMissing?.();
     return before === 'missing' && this.#cause === 'missing';
   }
 
-  /** Reads one object: its error shows the cause. Never rejects. */
+  /** Requests one object: the error shows the cause. Never rejects. */
   async #probe(): Promise<void> {
     if (this.#isProbing) return;
     this.#isProbing = true;
@@ -110,20 +111,20 @@ function causeOf(error: unknown): Cause | undefined {
   return /conversion webhook for \S+, Kind=\S+ failed/.test(error.statusMessage) ? 'webhook' : undefined;
 }
 
-/** Between two requests while the API is not installed, ms. An installation is noticed within 5 s. */
+/** Pause between two requests while the API is not installed, ms. So an installation is noticed within 5 s. */
 const INTERVAL_MS = 4000;
-/** First wait after a request that failed, ms; it grows to the above. */
+/** First pause after a request that failed, ms. It grows up to `INTERVAL_MS`. */
 const RETRY_MS = 1000;
 
 export interface AwaitedApi {
   readonly api: KubeApi;
   /** `/apis/<group>/<version>` */
   readonly path: string;
-  /** For the log. */
+  /** Name of the controller for the log. */
   readonly controller: string;
-  /** For the log: how to install the API. */
+  /** Advice for the log: how to install the API. */
   readonly notInstalled: string;
-  /** Most clusters do not have it. */
+  /** Most clusters do not have the API, so its absence is logged as info. */
   readonly isOptional?: boolean;
   readonly log: Log;
 }

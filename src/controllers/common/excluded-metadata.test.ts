@@ -3,9 +3,9 @@ import { test } from 'node:test';
 
 import { isCopied, isMark } from './excluded-metadata.ts';
 
-/** Keys by what they would do to a copy, or by it. */
+/** Keys of labels and annotations, by the damage that they would do on a copy. */
 const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
-  'copies to other namespaces': [
+  'makes a copier copy the object': [
     'k8s-replicator/replicate-to',
     'any.prefix.example/replicate-to-namespaces',
     'replicate-to',
@@ -18,7 +18,7 @@ const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
     'field.cattle.io/projectId',
     'skupper.io/type',
   ],
-  'fills the copy with something else': [
+  'makes a controller fill the object with other content': [
     'kubernetes.io/service-account.name',
     'serviceaccount.resources.gardener.cloud/name',
     'secretgen.carvel.dev/image-pull-secret',
@@ -27,7 +27,7 @@ const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
     'cert-utils-operator.redhat-cop.io/generate-java-keystores',
     'vault.security.banzaicloud.io/vault-role',
   ],
-  'deletes or overwrites the copy, or what it names': [
+  'makes a tool delete or overwrite objects': [
     'argocd.argoproj.io/tracking-id',
     'app.kubernetes.io/instance',
     'app.kubernetes.io/managed-by',
@@ -44,7 +44,7 @@ const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
     'mirrors.kts.studio/owned-by',
     'reconcile.external-secrets.io/managed',
   ],
-  'makes others trust the copy': [
+  'makes a controller trust or use the object': [
     'argocd.argoproj.io/secret-type',
     'cert-manager.io/allow-direct-injection',
     'controller.cert-manager.io/fao',
@@ -72,7 +72,7 @@ const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
 };
 
 for (const [what, keys] of Object.entries(EXCLUDED)) {
-  test(`a key that ${what} is not copied`, () => {
+  test(`a label or annotation that ${what} is not copied`, () => {
     assert.deepEqual(
       keys.filter((key) => isCopied(key)),
       [],
@@ -80,7 +80,7 @@ for (const [what, keys] of Object.entries(EXCLUDED)) {
   });
 }
 
-test('all other keys are copied', () => {
+test('labels and annotations that no copier or controller obeys are copied', () => {
   const keys = [
     'app',
     'app.kubernetes.io/name',
@@ -105,7 +105,7 @@ test('the label of a Helm release is not copied', () => {
   );
 });
 
-test('marks of Keyferry, of copiers and of kubectl are told by the whole prefix or name', () => {
+test('isMark knows marks by their whole prefix or name: keyferry.dev/copy is one, x.keyferry.dev/copy is none', () => {
   const last = 'kubectl.kubernetes.io/last-applied-configuration';
   const marks = [
     'keyferry.dev/copy',

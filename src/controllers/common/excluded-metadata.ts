@@ -1,6 +1,7 @@
 /**
- * The labels and annotations that copies get from their source, and those that they never carry, in one list for all systems. SyncSecrets cross from a tenant to an
- * administrator, so there only keys that the administrator allows travel (`controllers/syncsecret/rules/travel.ts`), and `isMark` limits these.
+ * Which labels and annotations of a source its copies get, and which no copy ever carries: one list for all
+ * controllers. Between a tenant and an administrator, only keys travel that the administrator allows and `isMark` does
+ * not exclude (`controllers/syncsecret/rules/travel.ts`).
  */
 import type { Steps } from '../../runtime/queue/slices.ts';
 import { userCause } from '../../copy/model/cause.ts';
@@ -8,13 +9,13 @@ import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
 
 export const OWN_PREFIX = 'keyferry.dev/';
-/** Label of all copies, by which people and policies tell them. Its value is the controller. */
+/** Label of all copies, so that people and policies recognise them. Its value is the name of the controller. */
 export const COPY_LABEL = `${OWN_PREFIX}copy`;
 const MIRRORS_PREFIX = 'mirrors.kts.studio/';
 /** On the copies of a SecretMirror: `<namespace>/<name>` of the SecretMirror. Other controllers leave such an object alone. */
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;
 
-/** Marks of Keyferry, and of other copiers: an object that has one is copied by them, or looks like one of their copies. */
+/** Prefixes of marks. A copier copies an object with its mark, or takes the object for its own copy. */
 const MARK_PREFIXES = [
   OWN_PREFIX,
   MIRRORS_PREFIX,
@@ -23,13 +24,13 @@ const MARK_PREFIXES = [
   'reflector.v1.k8s.emberstack.com/',
   'kubed.appscode.com/',
   'kubelb.k8c.io/',
-  // The control plane fills a Secret with a token for the ServiceAccount that this names.
+  // The control plane writes a token into a Secret with this annotation.
   'kubernetes.io/service-account.',
 ];
 
 /**
- * Controllers that obey labels or annotations of Secrets and ConfigMaps: their domains, with all below them. What a source asks of them, or
- * says of its relation to them, must not hold for its copies.
+ * Domains of controllers that obey labels or annotations of Secrets and ConfigMaps, with their subdomains. An
+ * instruction on a source, or a statement about its relation to a controller, must not hold for its copies.
  */
 const OBEYED_DOMAINS: ReadonlySet<string> = new Set(
   [
@@ -50,7 +51,7 @@ const OBEYED_DOMAINS: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** Obeyed keys of domains that others share, and of one-word names. Grafana and its relatives load labelled objects of any namespace. */
+/** Single keys that controllers obey. Grafana and Loki load labelled objects of any namespace. */
 const OBEYED_KEYS: ReadonlySet<string> = new Set(
   [
     'app.kubernetes.io/managed-by app.kubernetes.io/instance alertmanager_config grafana_alert grafana_dashboard grafana_datasource',
@@ -60,8 +61,8 @@ const OBEYED_KEYS: ReadonlySet<string> = new Set(
 const OBEYED_PREFIXES = ['kubernetes.io/cluster-service', 'kubernetes.io/legacy-token-', 'olm.'];
 
 /**
- * The annotations of k8s-replicator without their prefix: the replicator may run in another process, whose prefix is not known here. A copy
- * that carried one would itself be replicated, or look like a copy of the replicator.
+ * The annotations of k8s-replicator without their prefix, which may be another one in each cluster. A copy with such an
+ * annotation would be replicated again, or look like a copy of the replicator.
  */
 export const REPLICATION_NAMES = {
   /** On a target: `<namespace>/<name>` or `<name>` of its source. */
@@ -80,31 +81,31 @@ export const REPLICATION_NAMES = {
   by: 'replicated-by',
   /** The resourceVersion of the copied source. Present only if the target has data. */
   version: 'replicated-from-version',
-  /** The first source of a chain of replicate-from; used to detect loops. */
+  /** The first source of a chain of `replicate-from`. Detects loops. */
   origin: 'replicated-from-origin',
-  /** The namespaces that a chain may continue to: `.*`, `-` or a list. */
+  /** The namespaces that a chain may continue into: `.*`, `-` (none) or a list. */
   inherited: 'replicated-from-allowed',
 } as const;
 
-/** The keys of `isMark` as a pattern in RE2 syntax, also for the schemas of CRDs. */
+/** The keys of `isMark` as a pattern in RE2 syntax: the schemas of CRDs use it too. */
 export const MARK_PATTERN =
   `^(${[...MARK_PREFIXES, `${LAST_APPLIED}$`, `(.*/)?(${Object.values(REPLICATION_NAMES).join('|')})$`].join('|')})`
     .replaceAll('.', '[.]')
     .replaceAll('[.]*', '.*');
 const MARK = new RegExp(MARK_PATTERN);
 
-/** Whether a copy must not carry the key, whatever an administrator allows: `last-applied-configuration` has the values. */
+/** Whether no copy may ever carry the key: a mark, or `last-applied-configuration`, which contains values. */
 export function isMark(key: string): boolean {
   return MARK.test(key);
 }
 
-/** Whether copies carry a label or annotation of their source, where nobody has chosen the keys. */
+/** Whether copies get a label or annotation of their source by default, that is, where no rule has chosen the keys. */
 export function isCopied(key: string, value = ''): boolean {
   if (isMark(key) || OBEYED_KEYS.has(key) || OBEYED_PREFIXES.some((prefix) => key.startsWith(prefix))) return false;
   return !isOfObeyedDomain(key) && !isHelmRelease(key, value);
 }
 
-/** Whether the domain of the key, or one above it, is in the list. */
+/** Whether the list contains the domain of the key, or a parent of that domain. */
 function isOfObeyedDomain(key: string): boolean {
   const slash = key.indexOf('/');
   if (slash < 0) return false;
@@ -117,12 +118,12 @@ function isOfObeyedDomain(key: string): boolean {
   }
 }
 
-/** Helm takes a Secret or ConfigMap with this label for a release: `helm uninstall` would delete what it lists, in any namespace. */
+/** The label of a Helm release. `helm uninstall` deletes the objects that a release lists, in any namespace. */
 function isHelmRelease(key: string, value: string): boolean {
   return (key === 'owner' && value === 'helm') || (key === 'OWNER' && value === 'TILLER');
 }
 
-/** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */
+/** For a copy whose stored metadata is incomplete, so that it cannot be compared with the desired state. */
 export const TOO_LARGE: DesiredState = {
   kind: 'fail',
   ...userCause(
@@ -131,7 +132,7 @@ export const TOO_LARGE: DesiredState = {
   ),
 };
 
-/** The labels or annotations that reach a copy: those that `isCopied`, except values that were too long to keep. One step for each. */
+/** The labels or annotations that a copy gets: `isCopied`, and short enough to be kept. One step for each. */
 export function* copiedMetadata(
   map: Readonly<Record<string, string>>,
   isCopied: (key: string, value: string) => boolean,

@@ -7,11 +7,11 @@ import type { KubeApi } from '../../kube/api.ts';
 import type { TargetPlace } from './snapshot/status-report.ts';
 
 /**
- * - `change`: `--apply` writes it.
- * - `manual`: somebody must decide or write something.
- * - `difference`: it goes on, but not in the same way.
- * - `leftover`: a copy whose source was looked up and is gone, or does not want it. `--delete-leftovers` deletes it.
- * - `unsupported`: Keyferry cannot do it.
+ * - `change`: `--apply` makes the change.
+ * - `manual`: a person must decide or write something.
+ * - `difference`: Keyferry does the same work, but not in the same way.
+ * - `leftover`: a copy whose source is gone or no longer wants it. `--delete-leftovers` deletes the copy.
+ * - `unsupported`: Keyferry cannot do this.
  */
 export type FindingVerdict = 'change' | 'manual' | 'difference' | 'leftover' | 'unsupported';
 
@@ -26,11 +26,11 @@ export interface Change {
   readonly object: ResourceKey;
   readonly annotations: Readonly<Record<string, string>>;
   readonly text: string;
-  /** The object is a copy of this source, and is changed only once the source is. */
+  /** The object is a copy of this source. It is changed only after the source is. */
   readonly source?: ResourceKey;
 }
 
-/** Another write of `--apply`. */
+/** A write of `--apply` that is more than annotations. */
 export interface Step {
   readonly object: TargetPlace;
   readonly text: string;
@@ -38,7 +38,7 @@ export interface Step {
   readonly write: (api: KubeApi, signal: AbortSignal | undefined) => Promise<void>;
 }
 
-/** What one program has in the cluster. */
+/** The objects of one program in the cluster. */
 export interface ProgramFindings {
   /** Objects that request copies. */
   readonly rules: number;
@@ -46,9 +46,9 @@ export interface ProgramFindings {
   readonly copies: number;
   readonly findings: readonly Finding[];
   readonly changes: readonly Change[];
-  /** What could not be read. */
+  /** Objects that could not be read, in words. */
   readonly notes?: readonly string[];
-  /** Whether an object requests copies of the program or is one, where no controller is for its objects alone. */
+  /** Whether an object is a source or a copy of the program. Default: `controller` shows it. */
   readonly concerns?: (object: ResourceKey) => boolean;
 }
 
@@ -60,23 +60,23 @@ export interface MigrationContext {
   readonly objects: ReadonlyMap<ResourceKey, Observed>;
   /** Names of namespaces. */
   readonly namespaces: readonly string[];
-  /** The rule that makes, fills or uses an object, of Keyferry or of another program. */
+  /** The rule, of Keyferry or of another program, that makes, fills or uses an object; `undefined`: none. */
   readonly heldBy: (object: ResourceKey) => string | undefined;
-  /** The rule of Keyferry that copies an object to other places. */
+  /** The rule of Keyferry that copies the object to other places; `undefined`: none. */
   readonly copiedBy: (object: ResourceKey) => string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 export interface ProgramReader {
   readonly program: MigratedProgram;
-  /** The name of its image without registry and tag. */
+  /** Matches the name of the program's image without registry and tag. */
   readonly image: RegExp;
-  /** `--apply` refuses to write while it runs: both would write the same copies. */
+  /** `--apply` refuses to write while the program runs, because both would write the same copies. */
   readonly mustBeStopped: boolean;
-  /** The controller that reads its marks, whose leftovers are then its copies. */
+  /** The controller that reads the program's marks. It finds the leftovers of the program. */
   readonly controller?: string;
   /**
-   * Writes without which its objects may not even be listed, in their order.
+   * The writes without which the program's objects may not even be listed, in the order in which to make them.
    * @throws the errors of `api.request`
    */
   readonly prepare?: (api: KubeApi, signal: AbortSignal | undefined) => Promise<readonly Step[]>;

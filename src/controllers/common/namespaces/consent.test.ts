@@ -1,11 +1,11 @@
-/** What a consent says, and one event for each mistake in it. With a real API server: test/scenarios/reach. */
+/** How a consent is parsed, and the one event for each mistake in it. With a real API server: test/scenarios/reach. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { Consents, ConsentWatch } from './consent.ts';
 
-test('a mistake in a consent is reported once, and once more if the mistake returns or the namespace is another one', () => {
+test('a mistake in a consent is reported once, and again when it returns or the namespace was recreated', () => {
   const reported: string[] = [];
   const namespaces = new Namespaces();
   let version = 0;
@@ -32,7 +32,7 @@ test('a mistake in a consent is reported once, and once more if the mistake retu
   assert.deepEqual(reported.splice(0), ['InvalidConsent u2 begun'], 'another namespace has the name');
 });
 
-test('a consent with a mistake says what is wrong', () => {
+test('a consent with an empty pattern, a wrong pattern or too many characters says which mistake it has', () => {
   const consents = new Consents();
   assert.deepEqual(consents.of(''), { patterns: [] });
   assert.deepEqual(consents.of('a,'), { problem: 'has an empty pattern beside a comma' });

@@ -1,29 +1,29 @@
 /**
- * The consent of a namespace: its annotation `keyferry.dev/accept-from` lists patterns of the namespaces whose rules may copy into it. Tenants cannot
- * edit a Namespace.
+ * The consent of a namespace. Its annotation `keyferry.dev/accept-from` lists patterns: rules of the namespaces that
+ * match may copy into it. Tenants cannot edit a Namespace, so a consent comes from an administrator.
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EventInput } from '../../../kube/event-correlator.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 
-/** One pattern with a mistake is enough: then nobody is accepted. */
+/** What the annotation says. If one pattern has a mistake, the consent accepts no namespace at all. */
 export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
 
-/** Memory for consents that were read, bytes. */
+/** Memory for parsed consents, bytes. */
 const CONSENT_BYTES = 1024 * 1024;
-/** Memory of one consent beside its text, bytes. Its patterns are in a cache of their own. */
+/** Memory of one parsed consent beside its text, bytes. Its patterns are counted in the cache of patterns. */
 const BYTES_PER_CONSENT = 500;
-/** Longest part of a consent in a message. */
+/** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;
 
-/** Reads consents, each text once. */
+/** Parses consents, and keeps the result of each text. */
 export class Consents {
-  /** Of its own, because a consent is always for whole names. */
+  /** The patterns of a consent always match whole names, so they have a cache of their own. */
   readonly #patterns = new PatternCache('full');
   readonly #read = new ByteCache<Consent>({ maxBytes: CONSENT_BYTES });
 
-  /** @param text the value of the annotation. Empty: nobody */
+  /** @param text the value of the annotation. Empty: the namespace accepts no rule of another namespace */
   of(text: string): Consent {
     let consent = this.#read.get(text);
     if (consent === undefined) {
@@ -55,7 +55,7 @@ export class ConsentWatch {
   readonly #namespaces: Namespaces;
   readonly #consents: Consents;
   readonly #record: (event: EventInput) => void;
-  /** The last report about each namespace whose consent has a mistake. */
+  /** The last report about each namespace whose consent has a mistake: the same report is not recorded twice. */
   readonly #reported = new Map<string, string>();
 
   constructor(namespaces: Namespaces, consents: Consents, record: (event: EventInput) => void) {
@@ -64,7 +64,7 @@ export class ConsentWatch {
     this.#record = record;
   }
 
-  /** Reports from now on. Call it in the process that writes. */
+  /** Reports mistakes from now on. Only the process that writes may call it, so that no mistake is reported twice. */
   start(): void {
     for (const name of this.#namespaces.names()) this.#check(name, 'found');
     this.#namespaces.onChange((name) => {

@@ -1,4 +1,4 @@
-/** The namespaces that a rule must not copy from or into, and why, in words for its author. Pure. */
+/** Says to the author of a rule from and into which namespaces it must not copy, and why. Pure. */
 import { ACCEPT_FROM_ANNOTATION } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, userCause, withReason } from '../../../copy/model/cause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
@@ -6,17 +6,18 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 
 /**
- * Why a namespace is out of reach: a limit of an administrator, or the consent of the receiving namespace. `absent`: it has no annotation.
- * `broken`: its annotation has a mistake.
+ * Why a rule must not copy. `source`, `destination`, `excluded`: by a limit of the administrator. The others: by the
+ * receiving namespace. Its annotation does not list the rule's namespace (`consent`), is missing (`absent`) or has a
+ * mistake (`broken`).
  */
 export type Refusal = 'source' | 'destination' | 'excluded' | 'consent' | 'absent' | 'broken';
 
-/** Namespaces of one refusal that are named. */
+/** Maximum number of namespaces that one cause names. */
 const NAMED = 5;
 
 /**
  * @param home namespace of the rule
- * @param places the refused namespaces, in words
+ * @param places the refused namespaces, as a text for the message. @param count their number
  */
 export function refusalCause(refusal: Refusal, home: string, places: string, count = 1): Cause {
   const limited = (how: string, flag: string): Cause =>
@@ -43,7 +44,7 @@ export function refusalCause(refusal: Refusal, home: string, places: string, cou
   }
 }
 
-/** The namespaces that a rule selects and must not copy into. Its author learns the names that the rule itself names, and the number of the others. */
+/** The namespaces that a rule selects but must not copy into. Its author learns only names that stand in the rule. */
 export class LeftOut {
   /** Namespace of the rule. */
   readonly home: string;
@@ -56,12 +57,12 @@ export class LeftOut {
   }
 
   add(refusal: Refusal, namespace: string, isNamed: boolean): void {
-    // A rule may have several targets in one namespace.
+    // A rule may have several targets in one namespace, which counts once.
     const { named, others } = getOrCreate(this.#groups, refusal, () => ({ named: new Set(), others: new Set() }));
     (isNamed ? named : others).add(namespace);
   }
 
-  /** `undefined`: none was left out. */
+  /** The refusals as one cause; `undefined`: no namespace was left out. */
   get outOfReach(): OutOfReach | undefined {
     const causes = Array.from(this.#groups, ([refusal, { named, others: all }]) => {
       const others = [...all].filter((namespace) => !named.has(namespace)).length;
@@ -73,7 +74,7 @@ export class LeftOut {
     const named = causes.find(({ isNamed }) => isNamed);
     const reason = (named ?? causes[0])?.reason;
     if (reason === undefined) return undefined;
-    // The reason stands beside the text, which does not repeat it.
+    // The condition shows the reason beside the text. So the texts of that reason come first and do not repeat it.
     const sorted = causes.toSorted((a, b) => Number(b.reason === reason) - Number(a.reason === reason));
     const texts = sorted.map((cause) => (cause.reason === reason ? cause.message : withReason(cause)));
     return { ...userCause(reason, texts.join('; ')), part: named === undefined ? 'others' : 'named' };

@@ -88,7 +88,7 @@ class Scene {
   }
 }
 
-test('the rules of a single namespace are enqueued at once, and those of a burst together, each once', async () => {
+test('the rules of the first changed namespace are enqueued at once, and those of the next 50 changes together after 250 ms', async () => {
   const scene = new Scene();
   await scene.add('ab');
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
@@ -111,7 +111,7 @@ test('the rules of a single namespace are enqueued at once, and those of a burst
   assert.deepEqual(scene.take(), []);
 });
 
-test('many rules in a cluster of many namespaces wait longer, up to a second', async () => {
+test('with many rules and namespaces, the next changes wait longer than 250 ms, up to a second', async () => {
   const scene = new Scene();
   for (const [size, waitMs] of [
     [5000, 500],
@@ -154,7 +154,7 @@ test('the rules of a namespace from a list are enqueued at once with low priorit
   assert.deepEqual(scene.take(), ['a low', 'b low', 'c low']);
 });
 
-test('of a label that flips, the first change counts at once, and the others once a second', async () => {
+test('when a label flips, the rules for the first change are found at once, and for the others once a second', async () => {
   const scene = new Scene();
   const flip = async (key = 'tier'): Promise<void> => {
     scene.changes.add('ab', true, false, new Set([key]));
@@ -181,7 +181,7 @@ test('of a label that flips, the first change counts at once, and the others onc
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
 });
 
-test('a rule is outdated while the server has another state of the namespace that decides', async () => {
+test('where labels or consent decide, a rule is outdated while the server has a newer state of the namespace than the watch', async () => {
   const refused = (part: OutOfReach['part']): OutOfReach => ({ ...userCause('NotAccepted', ''), part });
   const scene = new Scene();
   scene.outOfReach.set('test:home/named', refused('named')).set('test:home/all', refused('all'));
@@ -198,7 +198,7 @@ test('a rule is outdated while the server has another state of the namespace tha
   }
 });
 
-test('a rule that may not copy at all is outdated while its own namespace flips', async () => {
+test('a rule that may not copy at all is outdated while a label of its own namespace flips', async () => {
   const scene = new Scene();
   scene.outOfReach.set('test:home/a', { ...userCause('NotPermitted', ''), part: 'all' });
   for (let change = 0; change < 2; change += 1) scene.changes.add('home', true, false, new Set(['team']));
@@ -206,7 +206,7 @@ test('a rule that may not copy at all is outdated while its own namespace flips'
   assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
 });
 
-test('a search that fails is reported, and done again in a second with what has changed since; others do not wait', async () => {
+test('a failed search is logged, and repeated after a second with the later changes; other namespaces do not wait', async () => {
   for (const changed of ['existence', new Set(['tier'])] as const) {
     const scene = new Scene();
     scene.fails = true;
@@ -226,7 +226,7 @@ test('a search that fails is reported, and done again in a second with what has 
   }
 });
 
-test('a flip waits once: a namespace that waited until it is served again is searched for at once', async () => {
+test('a namespace that is served again after its delay is not delayed a second time', async () => {
   const scene = new Scene();
   const namespaces = new Namespaces();
   namespaces.keep(['team']);

@@ -1,18 +1,18 @@
 /**
- * Finds the rules that reach a namespace that was added or deleted, or whose labels or consent have changed, and enqueues them.
+ * Finds the rules that reach a namespace which was added or deleted, or whose labels or consent changed. Enqueues them.
  *
- * Hundreds of namespaces can be created at once, each search covers all rules, and each evaluation of a rule all namespaces that it selects. So
- * the first change is searched for at once. If it concerns rules, the next ones wait for more, and are searched for together. The search works in
- * slices, because it may try thousands of patterns.
+ * Hundreds of namespaces can appear at once. Each search looks at all rules, and each evaluation at all namespaces of a
+ * rule. So the search for the first change starts at once. If it finds rules, later changes wait and share one search.
+ * A search runs in slices, because it may try thousands of patterns.
  *
- * State: the changes that wait, while a timer or a search runs; and those that the search is about. Invariant: `isOutdated` is true
- * for the rules of a namespace from its event until they are enqueued. Until then no copy in it may be deleted as an orphan: an object that is
- * already in a new namespace (a restored backup) may be one of its copies. The watch itself may be late, above all after a new leader has started.
- * So where labels or consent decide, `isOutdated` compares them with the server.
+ * A label can flip many times a second. So after a change of labels or consent, further such changes of the same
+ * namespace wait for a second and share one search. A namespace that is added or deleted never waits for that second:
+ * where a label selects the served namespaces, it has waited already (`kube/watch/served-namespaces.ts`).
  *
- * A label can flip many times a second. So after a change of its labels or consent, further such changes of the namespace wait for a second, and
- * cost one search together. Meanwhile only the copies in this namespace are pending. A namespace that comes or goes never waits so long: where a
- * label selects the served namespaces, it has waited before (`kube/watch/served-namespaces.ts`).
+ * State: the waiting changes, and the changes of the running search. Invariant: from the event of a namespace until its
+ * rules are enqueued, `isOutdated` is true, so no copy in the namespace is deleted as an orphan. Reason: a new
+ * namespace may contain a copy already (a restored backup). The watch itself may be late, above all after a change of
+ * the leader. So where labels or consent decide, `isOutdated` compares them with the server.
  */
 import type { Claims } from '../../../copy/book/claims.ts';
 import type { NamespaceReads } from '../../../copy/cluster/watch/namespace-reads.ts';
@@ -26,14 +26,14 @@ import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
 
-/** How long changes wait for further ones, ms. The wait is longer for many rules and namespaces, so that one evaluation of a rule serves many changes. */
+/** How long changes wait for further ones, ms. Evaluations of many rules are long, so there the wait is longer. */
 const BATCH_MS = { least: 250, most: 1000 };
-/** For each rule and namespace: five times the evaluation of both, which takes 2 to 10 µs. */
+/** Added for each pair of rule and namespace, ms: five times the evaluation of the pair (2 to 10 µs). */
 const BATCH_MS_EACH = 0.05;
-/** How long further changes of the same namespace wait, ms. */
+/** How long further changes of labels or consent of the same namespace wait, ms. */
 const FLIP_MS = 1000;
 
-/** The part of a `ControllerContext` that is needed. */
+/** The part of a `ControllerContext` that this file needs. */
 export interface NamespaceChangesContext {
   readonly engine: Pick<Engine, 'enqueueRule' | 'slices'> & { readonly claims: Pick<Claims, 'findingsOf'> };
   readonly cluster: {
@@ -44,32 +44,32 @@ export interface NamespaceChangesContext {
   readonly log: Pick<Log, 'error'>;
 }
 
-/** The part of a rule set that is needed. */
+/** The part of a rule set that this file needs. */
 export interface RulesInNamespaces {
   /** The rules that changes of namespaces concern. */
   readonly rulesFor: (changes: Changes) => Steps<readonly RuleKey[]>;
   /** The labels that a rule selects by. */
   readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
-  /** They depend on the number of namespaces. */
+  /** The limits depend on the number of namespaces, so they are checked again after each search. */
   readonly limits: { readonly recount: () => void };
 }
 
 interface Change {
   readonly changed: NamespaceChange;
-  /** It comes from a list. */
+  /** The change comes from a list. */
   readonly initial: boolean;
 }
 
-/** Namespaces of a failed search that are named in the log. */
+/** Maximum number of namespaces that the log names after a failed search. */
 const NAMED = 5;
 
 export class NamespaceChanges {
   readonly #context: NamespaceChangesContext;
   readonly #affected: RulesInNamespaces;
   #waiting = new Map<string, Change>();
-  /** `undefined`: no search is under way. */
+  /** The changes of the running search; `undefined`: no search runs. */
   #searched: ReadonlyMap<string, Change> | undefined;
-  /** The namespaces whose labels or consent changed lately: the next change, if there is one. Also a change whose search has failed. */
+  /** The namespaces whose labels or consent changed in the last second, with the delayed change if there is one. */
   readonly #flipping = new Map<string, Change | undefined>();
   #timer: Timer | undefined;
   #flipTimer: Timer | undefined;
@@ -81,14 +81,14 @@ export class NamespaceChanges {
   }
 
   /**
-   * Whether the rule may reach a namespace that it was not evaluated for as it is now.
+   * Whether the last evaluation of the rule may be older than the present state of a namespace.
    * @param namespace of a copy that the rule does not claim
    * @throws the errors of `api.request`
    */
   readonly isOutdated = async (rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> => {
     const { engine, cluster } = this.#context;
     const { outOfReach } = engine.claims.findingsOf(rule);
-    // The labels of its own namespace can forbid the rule to copy at all.
+    // A limit of sources reads the labels of the rule's own namespace, and can forbid all its copies.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
     const isByFacts = outOfReach !== undefined || this.#affected.labelsOf?.(rule) !== undefined;
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
@@ -113,12 +113,12 @@ export class NamespaceChanges {
     if (change.changed !== 'existence') this.#delay(namespace, isFlip ? change : undefined);
     if (isFlip) return;
     this.#waiting.set(namespace, merged(this.#waiting.get(namespace), change));
-    // The namespaces of a list come together.
+    // All namespaces of a list arrive in the same turn, so their search need not wait for more.
     if (change.initial) this.#endWait();
     if (this.#timer === undefined) void this.#search();
   }
 
-  /** Makes further changes of labels or consent wait for a second. @param change waits, too, and is merged with one that waits already */
+  /** Delays further changes of labels or consent for a second. @param change is delayed and merged, too */
   #delay(namespace: string, change?: Change): void {
     this.#flipping.set(namespace, change && merged(this.#flipping.get(namespace), change));
     this.#flipTimer ??= this.#context.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
@@ -136,7 +136,7 @@ export class NamespaceChanges {
     this.#timer = undefined;
   }
 
-  /** Searches for what waits, together with what comes in the same turn. */
+  /** Searches the rules for all waiting changes, also for those that arrive in the same turn of the event loop. */
   async #search(): Promise<void> {
     if (this.#searched !== undefined) return;
     const { engine, log } = this.#context;
@@ -174,7 +174,7 @@ export class NamespaceChanges {
   }
 }
 
-/** Both changes of a namespace, as one. */
+/** Two changes of one namespace as one change. */
 function merged(before: Change | undefined, after: Change): Change {
   if (before === undefined) return after;
   const isExistence = before.changed === 'existence' || after.changed === 'existence';

@@ -1,7 +1,7 @@
 /**
- * The engine with the real rules, over any history of labels, consent, exclusions, limits and rules, with watches that are late, and a process
- * that is killed, after which a standby goes on, whose watches are late as well. The copies at the end are those that the settings at the end allow. And no copy that was allowed all the time was deleted in
- * between, nor was one of a suspended rule touched.
+ * Runs the engine with the real rules through random histories: labels, consent, limits and rules change, watches are
+ * late, and a leader is killed after which a standby goes on. At the end the copies are those that the last settings
+ * allow. In between, no copy that was always allowed was deleted, and no copy of a suspended rule was touched.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '..
 const HOMES = ['home', 'other'];
 const NAMESPACES = [...HOMES, 't-a', 't-b', 'x'];
 const PUSHES = ['other/p0', 'home/p1'];
-/** The last one retains its copies. */
+/** The last mirror retains its copies. */
 const MIRRORS = ['home/m0', 'home/m1', 'other/m2'];
 const RETAINING = 'other/m2';
 
@@ -35,9 +35,9 @@ class History {
   readonly cluster = new ReachCluster();
   readonly rules = new Map<string, Rule>();
   limits: LimitsState = {};
-  /** Copies that were there, and allowed, since everything was settled. */
+  /** Copies that have existed and were allowed ever since the last `settle`. */
   readonly #steady = new Set<ObjectKey>();
-  /** Suspended rules since everything was settled. */
+  /** Rules that have been suspended ever since the last `settle`. */
   readonly #frozen = new Set<string>();
   readonly #problems: string[] = [];
   #leader: ReachProcess | undefined;
@@ -56,7 +56,7 @@ class History {
     await this.takeOver();
   }
 
-  /** The leader is killed, and the standby goes on with what its watches have brought so far. */
+  /** Kills the leader. The standby goes on with the state that its watches have brought so far. */
   async takeOver(): Promise<void> {
     await this.#leader?.kill();
     this.#leader = this.standby;
@@ -105,7 +105,7 @@ class History {
     return [...this.cluster.objects].filter(([, { annotations }]) => ownerIn(annotations) === path).map(([key]) => key);
   }
 
-  /** After each change of the cluster. */
+  /** Call it after each change of the cluster. */
   changed(): void {
     const allowed = new Set([...this.rules.keys()].flatMap((path) => this.allowed(path)));
     for (const key of this.#steady) if (!allowed.has(key) || !this.cluster.objects.has(key)) this.#steady.delete(key);
@@ -114,7 +114,7 @@ class History {
 
   async settle(): Promise<void> {
     await this.process.settle();
-    // The process that writes must know all rules. Its namespaces may be out of date.
+    // A standby that takes over must know all rules. Its namespaces may be out of date.
     for (const watch of ['mirrors', 'objects'] as const) this.standby.deliver(watch);
     this.check();
     for (const [path, { isSuspended }] of this.rules) {
@@ -215,7 +215,7 @@ const change = fc.oneof(
   { weight: 1, arbitrary: fc.record({ deleted: fc.nat({ max: 5 }) }) },
 );
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
-/** A user changes something; then some watches bring what is late, and time passes. */
+/** A user changes something. Then some watches bring their late events, and time passes. */
 const step = fc.oneof(
   {
     weight: 12,
@@ -282,7 +282,7 @@ async function replay(history: History, steps: readonly Step[]): Promise<void> {
   await history.settle();
 }
 
-test('the copies are those that the settings at the end allow, and none that was always allowed was deleted', async () => {
+test('after any history, the copies are those that the last settings allow, and no copy that was always allowed was deleted', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 50, size: 'max' }), async (steps) => {
       const history = new History();
@@ -296,7 +296,7 @@ test('the copies are those that the settings at the end allow, and none that was
   );
 });
 
-test('a copy stays whose rule moves to another label of its namespace, while the watch of namespaces is late', async () => {
+test('a copy stays when its rule selects by another label that the late watch of namespaces has not brought yet', async () => {
   const history = new History();
   const label = (labels: Record<string, string>): void => history.change('x', () => ({ labels }));
   const select = (path: string, key: string): void =>
@@ -319,11 +319,16 @@ test('a copy stays whose rule moves to another label of its namespace, while the
 });
 
 for (const [title, limits, before, after] of [
-  ['its consent', {}, { acceptFrom: '' }, { acceptFrom: 'home' }],
-  ['its label, which a limit of destinations reads', { destinationsWith: 'team' }, {}, { team: 'a' }],
-  ['the label of their own namespace, which a limit of sources reads', { sourcesWith: 'team' }, {}, { team: 'a' }],
+  ['the consent of their namespace', {}, { acceptFrom: '' }, { acceptFrom: 'home' }],
+  [
+    'the label of their namespace, which a limit of destinations reads',
+    { destinationsWith: 'team' },
+    {},
+    { team: 'a' },
+  ],
+  ["the label of the rule's namespace, which a limit of sources reads", { sourcesWith: 'team' }, {}, { team: 'a' }],
 ] as const) {
-  test(`copies stay in a namespace when a process takes over that does not know ${title} yet`, async () => {
+  test(`copies stay when the new leader does not know ${title} yet`, async () => {
     const history = new History();
     const put = ({ acceptFrom, team }: { readonly acceptFrom?: string; readonly team?: string }): void => {
       const labels = { tier: 'prod', ...(team === undefined ? {} : { team }) };

@@ -21,7 +21,7 @@ const NAMESPACES = 10_000;
 /** Mirrors that select by the label which changes, and others with a key of their own each. */
 const SELECTING = 20;
 const IDLE = 480;
-/** Rules wait so long for more namespaces at most, ms. */
+/** Longest wait of a search for more changed namespaces, ms. */
 const BATCH_MS = 1000;
 
 class Scene {
@@ -67,7 +67,7 @@ class Scene {
     this.namespaces.sink.upsert(namespaceObject(name, labels, String(this.#version)), false);
   }
 
-  /** Lets the search end, which works in slices. */
+  /** Waits until no search enqueues another rule. */
   async searched(): Promise<void> {
     for (let seen = -1; seen !== this.#total; await this.clock.advance(BATCH_MS)) seen = this.#total;
   }
@@ -78,7 +78,7 @@ class Scene {
     return sum;
   }
 
-  /** The rules that were enqueued, by the first part of their names, and how often at most. */
+  /** The largest number of times that a rule was enqueued, for each first part of the names: `selecting 2`. */
   get result(): string[] {
     const most = new Map<string, number>();
     for (const [rule, count] of this.enqueued) {
@@ -93,7 +93,7 @@ function namespaceObject(name: string, labels: Record<string, string>, resourceV
   return { metadata: { name, uid: name, resourceVersion, creationTimestamp: '', labels } };
 }
 
-test('of 10,000 namespaces that change a label at once, only the rules that select by it hear, once for the first and once for the others', async () => {
+test('when 10,000 namespaces change a label, only the rules that select by it are enqueued: once for the first, once for the others', async () => {
   const scene = new Scene();
   scene.label('n-0', { tier: 'prod' });
   await scene.clock.advance(0);
@@ -104,7 +104,7 @@ test('of 10,000 namespaces that change a label at once, only the rules that sele
   assert.equal(scene.enqueued.size, SELECTING);
 });
 
-test('a change of consent, or of a label that a limit reads, concerns all rules', async () => {
+test('a changed label that a limit reads enqueues all rules', async () => {
   const scene = new Scene('zone');
   scene.namespaces.keep(['zone']);
   scene.label('n-0', { zone: 'a' });
@@ -112,7 +112,7 @@ test('a change of consent, or of a label that a limit reads, concerns all rules'
   assert.equal(scene.enqueued.size, SELECTING + IDLE);
 });
 
-test('for a label that flips 50 times a second, a rule is enqueued once a second at most', async () => {
+test('while a label flips 50 times a second, a rule is enqueued at most once a second', async () => {
   const scene = new Scene();
   const seconds = 5;
   for (let flip = 0; flip < 50 * seconds; flip += 1) {
@@ -123,7 +123,7 @@ test('for a label that flips 50 times a second, a rule is enqueued once a second
   assert.match(scene.result.join(), new RegExp(`^selecting [2-${seconds + 1}]$`));
 });
 
-test('a namespace with labels takes at most half a kilobyte more than one without, also to be found by them', () => {
+test('a namespace with labels takes at most half a kilobyte more than one without, including its index by label', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const used = (): number => {

@@ -40,19 +40,26 @@ describe('reach', () => {
     const accepts = (acceptFrom: string): NamespaceFacts => ({ labels: {}, acceptFrom });
     const prod: NamespaceFacts = { labels: { tier: 'prod' } };
     const table: [string, Partial<LimitsConfig>, string, string, NamespaceFacts | undefined, string | undefined][] = [
-      ['a literal name consents', {}, 'team-a', 'x', accepts('team-a'), undefined],
-      ['a list consents', {}, 'infra-7', 'x', accepts('team-a, infra-.*'), undefined],
-      ['a pattern is for the whole name', {}, 'evil-infra-7', 'x', accepts('infra-.*'), 'NotAccepted'],
+      ['the consent lists the name', {}, 'team-a', 'x', accepts('team-a'), undefined],
+      ['one item of the consent matches', {}, 'infra-7', 'x', accepts('team-a, infra-.*'), undefined],
+      ['a pattern matches only whole names', {}, 'evil-infra-7', 'x', accepts('infra-.*'), 'NotAccepted'],
       ['an empty annotation accepts nobody', {}, 'team-a', 'x', accepts(''), 'NotAccepted'],
       ['blanks accept nobody', {}, 'team-a', 'x', accepts('  '), 'NotAccepted'],
       ['one broken pattern accepts nobody', {}, 'team-a', 'x', accepts('team-a,('), 'NotAccepted'],
       ['an empty item accepts nobody', {}, 'team-a', 'x', accepts('team-a,,b'), 'NotAccepted'],
-      ['the own namespace needs no consent', { requireConsent: true }, 'x', 'x', accepts(''), undefined],
+      ['a rule needs no consent for its own namespace', { requireConsent: true }, 'x', 'x', accepts(''), undefined],
       ['required consent is missing', { requireConsent: true }, 'team-a', 'x', none, 'NotAccepted'],
       ['nothing is known of the namespace', { requireConsent: true }, 'team-a', 'x', undefined, 'NotAccepted'],
       ['required consent is there', { requireConsent: true }, 'team-a', 'x', accepts('.*'), undefined],
       ['an excluded name', { excludedNamespaces: names('kube-.*') }, 'a', 'kube-x', none, 'NotPermitted'],
-      ['exclusion holds at home', { excludedNamespaces: names('a') }, 'a', 'a', none, 'NotPermitted'],
+      [
+        "an exclusion holds for the rule's own namespace, too",
+        { excludedNamespaces: names('a') },
+        'a',
+        'a',
+        none,
+        'NotPermitted',
+      ],
       ['not a destination', { destinationNamespaces: names('b') }, 'a', 'c', none, 'NotPermitted'],
       ['a destination', { destinationNamespaces: names('b') }, 'a', 'b', none, undefined],
       ['a destination by label', { destinationNamespaces: byLabel('tier=prod') }, 'a', 'b', prod, undefined],
@@ -63,7 +70,7 @@ describe('reach', () => {
     }
   });
 
-  it('a namespace that must not be copied from is refused with the name of the flag', () => {
+  it('a source namespace that --source-namespaces lacks is refused, and the message names the flag', () => {
     const reach = reachWith({ sourceNamespaces: names('platform') });
     assert.equal(reach.fromRefusal('platform', undefined), undefined);
     const refusal = reach.fromRefusal('team-a', undefined);
@@ -71,11 +78,11 @@ describe('reach', () => {
     assert.match(refusal?.message ?? '', /--source-namespaces/);
   });
 
-  it('a reach knows the labels that its limits read', () => {
+  it('labelKeys of a reach are the keys in the selectors of its limits', () => {
     assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
   });
 
-  it('the author learns the names of left out namespaces that the rule names, and the number of the others', () => {
+  it('of the refused namespaces, the message names those that stand in the rule, and counts the others', () => {
     const reach = reachWith({ excludedNamespaces: names('kube-.*') });
     const there = ['a', 'closed', 'hidden-1', 'hidden-2', 'home', 'kube-system'];
     const facts = new Map(['closed', 'hidden-1', 'hidden-2'].map((name) => [name, { labels: {}, acceptFrom: '' }]));
@@ -107,7 +114,7 @@ describe('reach', () => {
     assert.equal(new LeftOut('home').outOfReach, undefined);
   });
 
-  it('changes of namespaces concern the rules that each of them concerns', () => {
+  it('concernedBy finds the rules that select a changed namespace by name, and read one of its changed labels', () => {
     const NAMES = ['home', 't-a', 't-b'];
     const patterns = new PatternCache('full');
     const selection = fc

@@ -1,13 +1,15 @@
 /**
- * May a rule in one namespace copy into another one? The one answer for all controllers and commands, from two things: the limits that an
- * administrator has set, and the consent of the receiving namespace. What the rule itself selects is its own matter (`selection.ts`).
+ * May a rule in one namespace copy into another one? The one answer for all controllers and commands. Which namespaces
+ * a rule selects: `selection.ts`.
  *
- * - An administrator limits the namespaces that rules copy from, and copy into, and excludes some for everybody (`ReachLimits`).
- * - A namespace accepts rules of some namespaces by a consent (`consent.ts`). Without one it accepts all, or none with `--require-consent`.
- * - A rule always reaches its own namespace, as far as consent is concerned: the author of the rule is at home there.
+ * - An administrator limits the namespaces that rules copy from and into, and excludes some for all rules
+ *   (`ReachLimits`).
+ * - A consent (`consent.ts`) names the namespaces whose rules are accepted. Without one, all are accepted, or none with
+ *   `--require-consent`.
+ * - A rule needs no consent for its own namespace.
  *
- * A target that is not allowed has no claim, so a limit or a consent that is taken back acts as a narrowed list: the copies go or stay by
- * the rule's own policy.
+ * A target out of reach has no claim. So when a limit or a consent changes, copies go or stay by the policy of the
+ * rule, as if its author had narrowed its list.
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
@@ -39,20 +41,20 @@ export interface ReachLimits {
   readonly destinations?: NamespaceFilter | undefined;
   /** Namespaces that no rule copies into. */
   readonly excluded?: NamespaceFilter | undefined;
-  /** Namespaces without the annotation accept nobody. */
+  /** Namespaces without the annotation `keyferry.dev/accept-from` accept no rule of other namespaces. */
   readonly requireConsent?: boolean | undefined;
 }
 
 /** Changes of namespaces, by their names. */
 export type Changes = ReadonlyMap<string, { readonly changed: NamespaceChange }>;
 
-/** Not the key of a label: a change that any rule may read. */
+/** Stands for a change that concerns every rule which selects the namespace by name. No label has this key. */
 const ANYTHING = '';
 
 export class Reach {
   readonly #limits: ReachLimits;
   readonly consents = new Consents();
-  /** The labels of namespaces that the limits read. */
+  /** Keys of the labels that the limits read. */
   readonly labelKeys: readonly string[];
 
   constructor(limits: ReachLimits = {}) {
@@ -62,8 +64,9 @@ export class Reach {
   }
 
   /**
-   * The rules that changes of namespaces concern: those that select the name of one, and a label that has changed there. Existence, consent and
-   * what limits read concern all that select the name. One step for each rule and namespace.
+   * The rules that changes of namespaces concern. A changed label: the rules that select the namespace's name and read
+   * the label. Existence, consent, or a label that a limit reads: all rules that select the name. One step for each
+   * rule and namespace.
    */
   *concernedBy(changes: Changes, rules: Iterable<readonly [RuleKey, NamespaceSelection]>): Steps<readonly RuleKey[]> {
     const namespaces = new SetMap<string, string>();
@@ -86,7 +89,7 @@ export class Reach {
     selection: NamespaceSelection,
     namespaces: Pick<SetMap<string, string>, 'get'>,
   ): Steps<boolean> {
-    // The labels of its own namespace decide whether the rule may copy at all.
+    // A limit of sources may read the labels of the rule's own namespace: they decide whether it may copy at all.
     const home = this.labelKeys.length > 0 ? namespaceOf(rule) : undefined;
     for (const what of [ANYTHING, ...(selection.labels?.keys ?? [])]) {
       for (const namespace of namespaces.get(what)) {
@@ -97,7 +100,7 @@ export class Reach {
     return false;
   }
 
-  /** Why no rule may copy from a namespace; `undefined`: it may. */
+  /** Why no rule may copy from a namespace; `undefined`: rules may. */
   fromRefusal(namespace: string, facts: NamespaceFacts | undefined): Cause | undefined {
     const { sources } = this.#limits;
     if (sources === undefined || sources.has(namespace, facts?.labels ?? {})) return undefined;
@@ -107,7 +110,7 @@ export class Reach {
   /**
    * Why a rule may not copy into a namespace; `undefined`: it may.
    * @param home namespace of the rule
-   * @param facts of `namespace`; `undefined`: it has no labels and no consent
+   * @param facts of `namespace`; `undefined`: as if it had no labels and no consent
    */
   toRefusal(home: string, namespace: string, facts: NamespaceFacts | undefined): Cause | undefined {
     const refusal = this.#refusalTo(home, namespace, facts);
@@ -116,8 +119,8 @@ export class Reach {
 
   /**
    * The existing namespaces that a rule selects and may copy into. One step for each.
-   * @param leftOut gets the others
-   * @param own a namespace that is no destination, because the source is the object there
+   * @param leftOut gets the selected namespaces that the rule may not copy into
+   * @param own the namespace of the source, where a copy would have the place of the source: it is skipped
    */
   *reachedBy(selection: NamespaceSelection, there: There, leftOut: LeftOut, own?: string): Steps<readonly string[]> {
     const reached: string[] = [];
@@ -145,7 +148,7 @@ export class Reach {
   }
 }
 
-/** The reach of all rules with these settings. */
+/** The reach of all rules under this configuration. */
 export function reachOf({
   sourceNamespaces,
   destinationNamespaces,
@@ -165,7 +168,7 @@ function filterOf(limit: NamespaceLimit | undefined): NamespaceFilter | undefine
   return 'selector' in limit ? filterByLabels(limit.selector) : filterByName(limit.patterns);
 }
 
-/** Names whose match is remembered. */
+/** Maximum number of names whose match is remembered. */
 const MAX_KNOWN = 32_768;
 
 function filterByName(sources: readonly string[]): NamespaceFilter {

@@ -25,7 +25,7 @@ test('a glob that matches no namespace is reported with the regular expression t
   assert.match(messages('^prod*$').join(), /to match as a glob, write \^prod\.\*\$$/);
 });
 
-test('a list in one pattern is reported', () => {
+test('a pattern that is a list with commas or spaces is reported', () => {
   for (const text of ['team-a,team-b', 'team-a, team-b', 'team-a team-b'])
     assert.match(messages(text).join(), /comma/, text);
 });
@@ -53,14 +53,14 @@ test('patterns that match, and regular expressions that match no namespace yet, 
   }
 });
 
-test('many or long patterns are reported in part', () => {
+test('of six long patterns that match nothing, three are reported, clipped, and the others are counted', () => {
   const many = messages(...Array.from({ length: 6 }, (_, index) => `${'x'.repeat(1000)}${index}-*`));
   assert.equal(many.length, 4);
   assert.match(many[3] ?? '', /^3 more/);
   assert.ok(many.join('; ').length < 2000);
 });
 
-test('only some of very many patterns are matched', () => {
+test('of 1,000 patterns that look like globs, only 20 are matched against the namespaces', () => {
   const [suspect] = suspects('team-*');
   assert.ok(suspect);
   let tried = 0;

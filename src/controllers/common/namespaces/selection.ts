@@ -1,10 +1,11 @@
 /**
- * Which namespaces a rule selects. Copying, deletion, `plan` and `explain` know that from the claims of an evaluation (`selectedIn`), and the
- * search for the rules that a changed namespace concerns from `Reach.concernedBy`. Both ask `selects`, so they cannot differ. Whether a rule may
- * copy into what it selects is a question for `reach.ts`. Pure.
+ * Which namespaces a rule selects. An evaluation finds them with `selectedIn`, and the search for the rules of a
+ * changed namespace with `Reach.concernedBy`. Both use `selects`, so they agree. `reach.ts` decides whether the rule
+ * may copy into them. Pure.
  *
- * A pattern that is a glob (`team-*`) or a list (`a,b`) instead of a regular expression matches no namespace. Such patterns are still regular
- * expressions, as in the originals; conditions and events report them (`misreadPatterns`).
+ * A user may write a glob (`team-*`) or a list (`a,b`) instead of a regular expression. It is read as a regular
+ * expression, as in the originals, and usually matches no namespace. `misreadPatterns` finds such patterns for
+ * conditions and events.
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -17,13 +18,13 @@ import type { NamePattern } from '../../../runtime/text/name-patterns.ts';
 export interface NamespaceSelection {
   readonly names: ReadonlySet<string>;
   readonly patterns: readonly NamePattern[];
-  /** Never selected, whatever else is said. */
+  /** Namespaces that match are never selected, not even by `names`. */
   readonly excluded?: readonly NamePattern[] | undefined;
   /** Only namespaces with these labels are selected. */
   readonly labels?: LabelMatcher | undefined;
 }
 
-/** Patterns that are plain names become names, which need only a lookup. */
+/** Makes names of the patterns that are plain names: a name needs only a lookup. */
 export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelection {
   return {
     names: new Set(patterns.flatMap(({ literal }) => literal ?? [])),
@@ -31,7 +32,7 @@ export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelectio
   };
 }
 
-/** The namespaces of any of these selections. */
+/** Selects a namespace that any of these selects. The selections must have neither `excluded` nor `labels`. */
 export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSelection {
   return {
     names: new Set(selections.flatMap(({ names }) => [...names])),
@@ -39,7 +40,7 @@ export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSel
   };
 }
 
-/** Whether the selection has the namespace, apart from the labels of the namespace. */
+/** Whether names and patterns select the namespace. Its labels are not checked. */
 export function selects({ names, patterns, excluded }: NamespaceSelection, namespace: string): boolean {
   const isFound = names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
   return isFound && excluded?.some((pattern) => pattern.matches(namespace)) !== true;
@@ -48,18 +49,18 @@ export function selects({ names, patterns, excluded }: NamespaceSelection, names
 /** What is known of the namespaces of a cluster. */
 export type There = Pick<Namespaces, 'has' | 'names' | 'factsOf'>;
 
-/** Whether a rule with this selection selects a namespace as it is now. */
+/** Whether a rule with this selection selects a namespace: it exists, and its present labels match. */
 export function selectsNow(selection: NamespaceSelection, namespace: string, there: There): boolean {
   if (!there.has(namespace) || !selects(selection, namespace)) return false;
   return selection.labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false;
 }
 
-/** Namespaces in one step, if no pattern has to be matched: a tenth of a millisecond. */
+/** Namespaces of one step where each needs at most one simple match: a step takes a tenth of a millisecond. */
 const STEP = 32;
 
 /**
- * The existing namespaces of the selection, in steps, because there may be thousands. For one that changes between two steps the answer may be
- * wrong; its change starts another evaluation.
+ * The existing namespaces of the selection, in steps, because there may be thousands. A namespace may change between
+ * two steps, which makes the answer wrong. But this change starts another evaluation.
  */
 export function* selectedIn(selection: NamespaceSelection, there: There): Steps<ReadonlySet<string>> {
   const { names, patterns, excluded = [], labels } = selection;
@@ -75,31 +76,31 @@ export function* selectedIn(selection: NamespaceSelection, there: There): Steps<
   return selected;
 }
 
-/** Whether a name or pattern of the selection occurs in the name of the namespace, which was enough for the original mirrors operator. */
+/** Whether a name or pattern matches a part of the namespace's name: the test of the original mirrors operator. */
 export function occursIn({ names, patterns }: NamespaceSelection, namespace: string): boolean {
   return [...names].some((name) => namespace.includes(name)) || patterns.some((one) => one.occursIn(namespace));
 }
 
 /** A pattern that looks like a glob or a list. */
 export interface SuspectPattern {
-  /** Path of the field or name of the annotation, pattern and advice. */
+  /** The path of the field or the name of the annotation, then the pattern and the advice. */
   readonly message: string;
   readonly pattern: NamePattern;
 }
 
 /** Maximum number of reported patterns of one rule. */
 const MAX_REPORTED = 3;
-/** Maximum number of suspects to match: there may be 1,000 of them, and 5,000 namespaces. */
+/** Maximum number of such patterns to match. A rule may have 1,000 of them, and a cluster 5,000 namespaces. */
 const MAX_TRIED = 20;
 /** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;
 
-/** Escapes, classes and counts, in which commas and stars are no sign of a list or a glob. */
+/** Escapes, character classes and counts: a comma or star inside them is no sign of a list or a glob. */
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
-/** A `*` or `?` after a character of a name: unusual in a regular expression. */
+/** A `*` or `?` after a character of a name: usual in a glob, and unusual in a regular expression. */
 const GLOB = /(?<=[a-z0-9-])[*?]/g;
 
-/** @returns `undefined` if the text looks like a regular expression */
+/** The report on a pattern that looks like a glob or a list; `undefined`: it looks like a regular expression. */
 export function suspectPattern(field: string, text: string, pattern: NamePattern): SuspectPattern | undefined {
   const literal = text.replaceAll(NOT_LITERAL, '!');
   const shown = clipped(text, MAX_SHOWN);
@@ -111,7 +112,7 @@ export function suspectPattern(field: string, text: string, pattern: NamePattern
 /** The namespaces that Keyferry serves, where it does not serve all. */
 export type Served = Pick<ServedNamespaces, 'flag' | 'selector' | 'has'>;
 
-/** @returns `undefined` if the pattern is no name, or a name in the list of those that are served */
+/** The report on a plain name that Keyferry does not serve; `undefined`: the pattern is served, or is no plain name. */
 export function unservedNamespace(
   field: string,
   pattern: NamePattern,
@@ -136,7 +137,7 @@ function adviceFor(literal: string, shown: string): string | undefined {
   return `it is a regular expression: * repeats the preceding character, and ? makes it optional; to match as a glob, write ${meant}`;
 }
 
-/** The messages for suspects that match none of the namespaces. */
+/** The messages of the suspects that match none of the namespaces. */
 export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces: Iterable<string>): string[] {
   if (suspects.length === 0) return [];
   const names = [...namespaces];

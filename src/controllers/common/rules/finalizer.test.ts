@@ -72,14 +72,14 @@ test('after the time limit, a rule waits as long as one of its targets must not 
   assert.deepEqual(step([REMAINING]), { isDone: true, isTimedOut: true, remainingMs: 0 });
 });
 
-test('another object of the same name waits anew', () => {
+test('a recreated rule of the same name waits for the whole time limit again', () => {
   const scene = new Scene();
   scene.step();
   scene.now += LIMIT_MS;
   assert.equal(scene.step({ uid: 'other' }).remainingMs, LIMIT_MS);
 });
 
-test('an object that is released without being deleted waits without a limit', () => {
+test('an active rule that releases its copies waits without a time limit', () => {
   const scene = new Scene();
   for (let round = 0; round < 3; round += 1) {
     assert.deepEqual(scene.release(), { isDone: false, isTimedOut: false, remainingMs: LIMIT_MS });

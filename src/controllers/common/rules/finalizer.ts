@@ -1,21 +1,23 @@
 /**
- * The finalizer of a rule. The next step is a function of two facts about the object, as in kube-rs:
+ * The finalizer of a rule. Two facts about the object decide on the next step, as in kube-rs:
  *
- *                  without the finalizer    with it
- *   active         add                      apply: copies may be made
- *   being deleted  none: it has no copies   cleanup: release the copies, then remove it
+ *                   without the finalizer    with the finalizer
+ *    active         add                      apply: copies may be made
+ *    being deleted  none: it has no copies   cleanup: release the copies, then remove the finalizer
  *
- * Guarantee: a rule whose copies Keyferry has to release is never gone before they are. No copy is made in the state `add`, and only the end of
- * `cleanup`, or its time limit, removes the finalizer. After the limit the remaining targets are orphans, and are deleted as soon as that is possible.
+ * Guarantee: a rule is never gone before its copies are released. No copy is made in the state `add`. Only the end of
+ * `cleanup`, or its time limit, removes the finalizer. Targets that remain after the limit are orphans, and are deleted
+ * as soon as possible.
  *
- * The limit counts from the moment in which this process saw the deletion, on its monotonic clock. The time in the object is that of the server's
- * clock, which may be minutes off. So a restart begins the wait anew, once for each process: it has not tried the deletion yet.
+ * The limit counts on the monotonic clock of this process, from the moment when it saw the deletion: the server's clock
+ * may be minutes off. After a restart it counts anew, because the new process has not tried the deletion yet.
  */
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 
+/** See the table above. */
 export type FinalizerStep = 'add' | 'apply' | 'cleanup' | 'none';
 
 export function finalizerStep(
@@ -30,9 +32,9 @@ export function finalizerStep(
 export interface DeletionStep {
   /** The finalizer can be removed. */
   readonly isDone: boolean;
-  /** It can be removed although some targets remain. */
+  /** The finalizer can be removed although some targets remain, because the time limit is over. */
   readonly isTimedOut: boolean;
-  /** Until the time limit, ms. */
+  /** Time until the limit, ms. */
   readonly remainingMs: number;
 }
 
@@ -41,7 +43,7 @@ export class Deletions {
   readonly #limitMs: number;
   readonly #seen = new Map<RuleKey, { readonly uid: string; readonly at: number }>();
 
-  /** @param limitMs longest wait, ms. An object that is released without being deleted waits without a limit */
+  /** @param limitMs longest wait, ms. A rule that releases its copies while active waits without a limit */
   constructor(clock: Pick<Clock, 'monotonic'>, limitMs: number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
@@ -49,7 +51,7 @@ export class Deletions {
 
   /**
    * @param remaining claims whose targets are not released
-   * @param mayBecomeOrphan whether the rule need not wait any longer for a target
+   * @param mayBecomeOrphan whether the rule may go, after the time limit, while this target remains
    */
   step(
     rule: RuleKey,
@@ -59,7 +61,7 @@ export class Deletions {
   ): DeletionStep {
     const now = this.#clock.monotonic();
     const known = this.#seen.get(rule);
-    // Another object of the name may have been deleted before.
+    // The time of a deleted object does not count for a new object of the same name.
     const at = known?.uid === uid ? known.at : now;
     if (deletionTimestamp === undefined) this.#seen.delete(rule);
     else this.#seen.set(rule, { uid, at });
@@ -68,7 +70,7 @@ export class Deletions {
     return { isDone: remaining.length === 0 || isTimedOut, isTimedOut, remainingMs };
   }
 
-  /** The rule is gone, or is active again. */
+  /** Call it when the rule is gone, or is active again. */
   forget(rule: RuleKey): void {
     this.#seen.delete(rule);
   }

@@ -84,13 +84,13 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to change');
   });
 
-  it('a finalizer is added in place of others', async () => {
+  it('a finalizer replaces the given ones, and keeps those of other clients', async () => {
     const rule = await createRule(['example.com/old', 'example.com/other']);
     await client.addFinalizer(rule, 'example.com/a', { replaces: ['example.com/old'] }, signal);
     assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
   });
 
-  it('a finalizer is not added to an object that has changed: that of another client would be lost', async () => {
+  it('no finalizer is added to or removed from an object that has changed, so that none of another client is lost', async () => {
     const rule = await createRule();
     await plane.api.patch(`${COLLECTION}/x`, { metadata: { finalizers: ['example.com/other'] } });
     await assert.rejects(client.addFinalizer(rule, 'example.com/a', {}, signal), isConflict);
@@ -101,7 +101,7 @@ describe('a finalizer', () => {
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
   });
 
-  it('a finalizer is removed with others in one request, while those of other clients stay', async () => {
+  it('several finalizers are removed in one request, and those of other clients stay', async () => {
     const rule = await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
     const names = ['example.com/a', 'example.com/b', 'example.com/c'];
     await client.removeFinalizers(rule, names, {}, signal);
@@ -111,7 +111,7 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to remove');
   });
 
-  it('after its last finalizer a deleted object is gone, and a second removal is no error', async () => {
+  it('without its last finalizer a deleted object is gone, and a second removal is no error', async () => {
     await createRule(['example.com/a']);
     await plane.api.delete(`${COLLECTION}/x`);
     store.put(await onServer());
@@ -124,7 +124,7 @@ describe('a finalizer', () => {
   });
 });
 
-it('a status is written to its object as a whole, and not to another object of the same name', async () => {
+it('a status replaces the whole earlier one, and is refused for a recreated object of the same name', async () => {
   const earlier = await createRule();
   const rule = await createRule();
   await client.writeStatus(rule, { phase: 'Pending', observedGeneration: 1 }, signal);
@@ -178,7 +178,7 @@ describe('the status of a rule', () => {
     assert.deepEqual(statuses.latest(KEY, stored()), {}, 'another object of the same name');
   });
 
-  /** Somebody else writes a status, and the watch reports it. @returns whether it is taken for that */
+  /** Another client writes a status, and the watch reports it. @returns whether the change counts as foreign */
   async function forged(status: Status | null): Promise<boolean> {
     const before = stored() as Rule;
     await plane.api.patch(`${COLLECTION}/x/status`, { status });
@@ -186,7 +186,7 @@ describe('the status of a rule', () => {
     return statuses.reported(KEY, before, stored());
   }
 
-  it('a status of somebody else is replaced, also where it was removed', async () => {
+  it('a status that another client has changed or removed is written again', async () => {
     await createRule();
     await write({ phase: 'Failed' });
     for (const other of [{ phase: 'Synced' }, null]) {
@@ -199,7 +199,7 @@ describe('the status of a rule', () => {
     assert.equal(await forged({ phase: 'Failed' }), false, 'the same status is no change');
   });
 
-  it('a status is not written again because the watch reports it in the form that the server gave it', async () => {
+  it('a status that the server stores in another form is not written again', async () => {
     await createRule();
     await write({ phase: 'Synced', unknown: 'dropped' });
     const before = requests.length;

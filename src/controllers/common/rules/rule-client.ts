@@ -1,4 +1,4 @@
-/** Reads and patches the rule objects of one kind on the API server. `liveRules` reads them before a copy is deleted as an orphan. */
+/** Reads and patches rule objects on the API server. `liveRules` reads a rule before its orphans are deleted. */
 import type { RuleReconciler } from '../../../copy/engine/controller.ts';
 import { namespaceOf, parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
@@ -13,15 +13,15 @@ import type { RuleStore } from './rule-store.ts';
 export interface RuleClientOptions {
   readonly api: KubeApi;
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
-  /** Takes the responses. */
+  /** Stores the objects in the answers to patches. */
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
-  /** Requests only the metadata of objects. A status that was written is passed on with them. */
+  /** Requests only metadata of objects. `writeStatus` then adds the status that it wrote. */
   readonly metadataOnly?: boolean;
-  /** Takes the whole object when it has got its finalizer, because the values are needed next. */
+  /** Gets the whole object in the answer to `addFinalizer`, because its values are needed next. */
   readonly onPrepared?: (object: KubeObject) => void;
   /**
-   * Another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a copy that it wrote
-   * itself and that are no longer desired.
+   * Default: `FIELD_MANAGER`. Objects that Keyferry also copies need another: a copy's write removes the labels and
+   * annotations that its own field manager wrote and the copy no longer needs.
    */
   readonly fieldManager?: string;
 }
@@ -46,8 +46,8 @@ export class RuleClient {
   }
 
   /**
-   * Sends a merge patch, of the status if the patch has one, and stores the response.
-   * @param patch has the uid or resourceVersion that must still be that of the object
+   * Sends a merge patch and stores the answer. With a status it patches only the status.
+   * @param patch has the uid or resourceVersion that the object must still have
    * @throws ApiError, ConnectionError
    */
   async patch(
@@ -59,10 +59,10 @@ export class RuleClient {
     this.#options.store?.storeResponse(await this.#patch(rule, subresource, patch, signal));
   }
 
-  /** Replaces the whole status, and stores the response. A deleted object is no error. @throws ApiError, ConnectionError */
+  /** Replaces the whole status, and stores the answer. A deleted object is no error. @throws ApiError */
   async writeStatus(rule: KubeObject, status: object, signal: AbortSignal): Promise<void> {
     const { uid, name } = rule.metadata;
-    // A merge patch does not check the uid: it would write to another object of the same name.
+    // A merge patch does not test the uid: it could change a new object of the same name.
     const patch = [
       { op: 'test', path: '/metadata/uid', value: uid },
       { op: 'add', path: '/status', value: status },
@@ -77,8 +77,8 @@ export class RuleClient {
   }
 
   /**
-   * Adds a finalizer, and makes the other changes in the same request. Sends nothing if there is nothing to change.
-   * @param changes `replaces`: finalizers that are removed if this one is added
+   * Adds a finalizer and makes the other changes in the same request. Sends nothing if nothing changes.
+   * @param changes `replaces`: finalizers that are removed when this one is added
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
   async addFinalizer(
@@ -100,8 +100,8 @@ export class RuleClient {
   }
 
   /**
-   * Removes the finalizers that the object has of these, and makes the other changes in the same request. Sends nothing if there is nothing
-   * to change; a deleted object is no error.
+   * Removes those of the named finalizers that the object has, and makes the other changes in the same request. Sends
+   * nothing if nothing changes. A deleted object is no error.
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
   async removeFinalizers(
@@ -116,7 +116,7 @@ export class RuleClient {
     try {
       const patch = { metadata: { uid, resourceVersion, finalizers: rest, annotations } };
       const object = await this.#patch(rule, '', patch, signal);
-      // A deleted object without a finalizer is gone, and the watch reports that.
+      // Without finalizers a deleted object is gone, and the watch reports its end.
       if (rest.length > 0 || deletionTimestamp === undefined) this.#options.store?.storeResponse(object);
     } catch (error) {
       if (!isObjectGone(error, name)) throw error;
@@ -157,12 +157,13 @@ export class RuleClient {
   }
 }
 
-/** Differs from the version of every evaluation. */
+/** Equals the version of no evaluation, so an orphan stays until the rule is evaluated again. */
 const NOT_EVALUATED = '';
 
 /**
- * @param readVersion the version of the rule on the server; `undefined`: the object is not a rule any more. @throws ApiError
- * @param isOutdated the rule is not evaluated yet for its namespaces as they are now. @param namespace of a copy. Default: no rule depends on namespaces
+ * Makes `RuleReconciler.getLive`. Simultaneous reads of a rule share one request.
+ * @param readVersion the rule's version on the server; `undefined`: it is no rule any more. @throws ApiError
+ * @param isOutdated see `NamespaceChanges.isOutdated`. Default: no rule depends on namespaces
  */
 export function liveRules(
   readVersion: (rule: RuleKey, signal: AbortSignal) => Promise<string | undefined>,

@@ -6,7 +6,7 @@ import { MAX_TARGETS, RuleLimits } from './rule-limits.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { asKey, asKeys } from '../../../../test/support/keys.ts';
 
-/** Repeats the request of every changed rule, as the engine does. */
+/** Evaluates every rule again that `onChange` names, as the engine does. */
 class World {
   readonly wanted = new Map<RuleKey, { namespace: string; rank: string; count: number }>();
   readonly admitted = new Set<RuleKey>();
@@ -61,7 +61,7 @@ function expected({ wanted, size: namespaces }: World): Set<string> {
   return admitted;
 }
 
-test('after any history the same rules are admitted as with requests in the order of age', () => {
+test('after any history, the admitted rules are those that fit in the order of age', () => {
   const wanted = fc.record({
     namespace: fc.constantFrom('a', 'b'),
     rank: fc.constantFrom('1', '2', '3', '4'),
@@ -91,7 +91,7 @@ test('after any history the same rules are admitted as with requests in the orde
   );
 });
 
-test('50 sources can have targets in all of 5,000 namespaces', () => {
+test('in a cluster of 5,000 namespaces, 50 of 60 rules of one namespace may copy into all', () => {
   const world = new World();
   world.size = 5000;
   for (let index = 0; index < 60; index += 1)
@@ -99,7 +99,7 @@ test('50 sources can have targets in all of 5,000 namespaces', () => {
   assert.equal(world.admitted.size, 50);
 });
 
-test('of rules that are evaluated at the same time, those that do not fit together are evaluated again', () => {
+test('of two rules evaluated at the same time that do not fit together, the younger is evaluated again', () => {
   const changed: RuleKey[] = [];
   const limits = new RuleLimits({ size: 1 }, (rule) => changed.push(rule));
   const [older, younger] = [asKey<RuleKey>('older'), asKey<RuleKey>('younger')];

@@ -1,13 +1,14 @@
 /**
- * Limits the number of targets of one rule, and of all rules in one namespace. A user of one namespace can create as many rules as fit
- * in etcd, and every target costs memory and a watch event for each change.
+ * Limits the number of targets of one rule, and of all rules in one namespace. Reason: a user of one namespace can
+ * create as many rules as fit in etcd, and every target costs memory and watch events.
  *
- * Measured with the shipped V8 flags: a claim takes 0.5 KB and its copy 1.5 KB, so 10,000 targets take about 20 MB. The limit of a rule
- * is twice the number of namespaces in a very large cluster. The limit of a namespace is the same or, in larger clusters, 50
- * targets for each namespace: 50 rules that copy to all namespaces.
+ * Measured with the shipped V8 flags: a claim takes 0.5 KB and its copy 1.5 KB, so 10,000 targets take about 20 MB. The
+ * limit of one rule is twice the number of namespaces in a very large cluster. All rules in one namespace may have as
+ * many together, or 50 for each namespace of the cluster.
  *
- * State: the demands of each namespace, ordered by age. Older rules take precedence, so a restart refuses the same rules.
- * Invariant: `onChange` was called for every rule whose demand would have another answer now than the one that was recorded.
+ * State: the demands of the rules in each namespace, oldest first. Older rules have precedence, so a restart refuses
+ * the same rules. Invariant: `onChange` was called for each rule whose recorded answer (admitted or refused) is not the
+ * present one.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { Demand } from '../../../copy/model/rule-set.ts';
@@ -15,14 +16,14 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 
 /** Maximum number of targets of one rule. */
 export const MAX_TARGETS = 10_000;
-/** Factor of the limit for all rules in one namespace: this many for each namespace of the cluster, at least `MAX_TARGETS`. */
+/** Targets that all rules in one namespace may have, for each namespace of the cluster; at least `MAX_TARGETS`. */
 const TARGETS_PER_NAMESPACE = 50;
 
 interface Account {
   total: number;
   /** Oldest first. */
   readonly requests: Request[];
-  /** A request does not fit, or did not when it was recorded. */
+  /** At the last check or record, some request did not fit. */
   isCrowded: boolean;
 }
 
@@ -37,8 +38,8 @@ export class RuleLimits {
   readonly #requests = new Map<RuleKey, Request>();
 
   /**
-   * @param namespaces of the cluster
-   * @param onChange the rule may now be admitted or refused: it has to be evaluated again
+   * @param namespaces those of the cluster
+   * @param onChange the limits may now admit or refuse the rule: evaluate it again
    */
   constructor(namespaces: { readonly size: number }, onChange: (rule: RuleKey) => unknown) {
     this.#namespaces = namespaces;
@@ -50,7 +51,7 @@ export class RuleLimits {
     return Math.max(MAX_TARGETS, TARGETS_PER_NAMESPACE * this.#namespaces.size);
   }
 
-  /** A demand for `count` targets, and whether the limit allows them. It counts when it is recorded. */
+  /** Makes a demand for `count` targets, which says whether the limit allows them. It counts only after `record`. */
   demand(rule: RuleKey, namespace: string, rank: string, count: number): Demand {
     const { limit } = this;
     const { total = 0, requests = [] } = this.#accounts.get(namespace) ?? {};
@@ -65,12 +66,12 @@ export class RuleLimits {
     return { namespace, rank, count, isAdmitted: older + count <= limit };
   }
 
-  /** The recorded demand of a rule. */
+  /** The recorded demand of a rule; `undefined`: it has none. */
   demandOf(rule: RuleKey): Demand | undefined {
     return this.#requests.get(rule);
   }
 
-  /** Records the demand of an evaluation. It replaces the earlier one. @param demand `undefined`: nothing */
+  /** Records the demand of an evaluation in place of the last one. @param demand `undefined`: no targets */
   record(rule: RuleKey, demand: Demand | undefined): void {
     const before = this.#requests.get(rule);
     if (before === undefined && demand === undefined) return;
@@ -81,7 +82,7 @@ export class RuleLimits {
     }
   }
 
-  /** The number of namespaces has changed, and the limit with it. */
+  /** Call it when the number of namespaces has changed, because the limit depends on it. */
   recount(): void {
     for (const account of this.#accounts.values()) this.#check(account);
   }
@@ -125,7 +126,7 @@ export class RuleLimits {
 
 type Ranked = Pick<Request, 'rule' | 'rank'>;
 
-/** By age, and rules of the same age by their keys. */
+/** Orders rules by age, and rules of the same age by their keys. */
 function isBefore(a: Ranked, b: Ranked): boolean {
   return a.rank < b.rank || (a.rank === b.rank && a.rule < b.rule);
 }

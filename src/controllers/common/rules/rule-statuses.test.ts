@@ -16,7 +16,7 @@ test('a condition keeps the time of its last transition until its status changes
   assert.deepEqual(nextCondition(undefined, other, undefined, NOW), { ...other, ...time });
 });
 
-test('a message is clipped, and never to half a character, which the server would replace', () => {
+test('a long message is clipped, and a character that is cut in half becomes U+FFFD', () => {
   const messageOf = (message: string, max?: number): string =>
     nextCondition(undefined, { ...BEFORE, message }, 1, NOW, max).message;
   assert.equal(messageOf('abcd', 4), 'abcd');

@@ -1,6 +1,7 @@
 /**
- * The conditions in the status of a rule, and the writes of a status: `RuleStatuses` writes it where it changes, and records their events once. A status that somebody else has written is replaced: the first times
- * at once, and then at growing intervals, because the other may be a program that does the same.
+ * The conditions and the status of rules. `RuleStatuses` writes a status only where it changes, and records its events
+ * once. If another client changes a status, Keyferry writes its own again: first at once, then at growing intervals, in
+ * case the other does the same.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -20,7 +21,7 @@ type WithStatus<Status> = KubeObject & { readonly status?: Status };
 export interface RuleStatusesOptions<Rule extends WithStatus<Status>, Status extends object> {
   readonly client: RuleClient;
   readonly store: Pick<RuleStore<Rule>, 'get'>;
-  /** Whether a status need not be written in place of another. */
+  /** Whether the two statuses are equal for users, so that no write is needed. */
   readonly isSame: (a: Status, b: Status) => boolean;
   readonly recordEvent: (rule: Rule, event: RuleEvent) => void;
   /** Wall clock, ms. */
@@ -30,29 +31,29 @@ export interface RuleStatusesOptions<Rule extends WithStatus<Status>, Status ext
 export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object> {
   readonly #options: RuleStatusesOptions<Rule, Status>;
   /**
-   * The last written status of rules that the server stored in another form: a CRD without one of its fields drops that field. This must
-   * not cause a write each time.
+   * For rules whose status the server stores in another form: the last written status, and the stored form. A CRD
+   * without a field of the status, for example, drops that field. The difference must not cause a new write each time.
    */
   readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: Status; readonly stored: Status }>();
-  /** Rules whose status somebody else has changed since the last write. */
+  /** Rules whose status another client has changed since the last write. */
   readonly #changed = new Set<RuleKey>();
-  /** How often each such status was replaced. */
+  /** How often Keyferry has replaced each status that another client changed. */
   readonly #repairs = new Map<RuleKey, Repairs>();
-  /** Events since the last status. */
+  /** The events since the last write of a status, as JSON: a retry does not record them again. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: RuleStatusesOptions<Rule, Status>) {
     this.#options = options;
   }
 
-  /** The status that was last written, as long as the server stores its own form of that status. Otherwise the status that the server has. */
+  /** The last written status, if the server stores its own form of that status. Otherwise the stored status. */
   latest(key: RuleKey, { metadata: { uid }, status = {} as Status }: Rule): Status {
     const written = this.#written.get(key);
-    // Another object of the same name may have been created since the last status.
+    // A new object of the same name may exist since the last write.
     return written?.uid === uid && this.#options.isSame(written.stored, status) ? written.status : status;
   }
 
-  /** The watch reports the status of a rule. @returns whether somebody else has changed it */
+  /** Call it when the watch reports a rule. @returns whether another client has changed the status */
   reported(key: RuleKey, before: Rule, after: Rule): boolean {
     const { uid, resourceVersion } = after.metadata;
     const { status = {} as Status } = before;
@@ -67,8 +68,8 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
   }
 
   /**
-   * Records the events, and writes the status unless it is the latest.
-   * @returns when to try again, if the status is replaced too often
+   * Records the events, and writes the status if it differs from the latest.
+   * @returns when to try again, if another client changes the status too often
    * @throws ApiError, ConnectionError
    */
   async write(
@@ -87,7 +88,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
       if (pauseMs > 0) return { requeueAfterMs: pauseMs };
       this.#repairs.set(key, countRepair(repairs, now()));
     }
-    // Before the status is written, because that may be refused.
+    // Events come before the write of the status: the server may refuse the write.
     this.record(key, rule, events);
     if (!isLatest) {
       this.#changed.delete(key);
@@ -100,7 +101,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     return undefined;
   }
 
-  /** Records events, and only once for all retries. */
+  /** Records events once: a retry with the same events records nothing. */
   record(key: RuleKey, rule: Rule, events: readonly RuleEvent[]): void {
     if (events.length === 0) return;
     const text = JSON.stringify([rule.metadata.uid, events]);
@@ -109,7 +110,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     for (const event of events) this.#options.recordEvent(rule, event);
   }
 
-  /** The rule is gone. */
+  /** Call it when the rule is gone. */
   forget(key: RuleKey): void {
     this.#written.delete(key);
     this.#recorded.delete(key);
@@ -133,10 +134,9 @@ export interface Condition {
 const MAX_MESSAGE = 32_768;
 
 /**
- * The next state of a condition. It keeps the time of the last transition while its status is the same.
+ * The next state of a condition. `lastTransitionTime` changes only together with the status.
  * @param before the present state
- * @param generation that of the object as it was evaluated
- * @param now wall clock, ms
+ * @param generation that of the evaluated object. @param now wall clock, ms
  */
 export function nextCondition(
   before: Condition | undefined,

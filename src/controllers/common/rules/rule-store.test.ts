@@ -55,7 +55,7 @@ describe('a store of rules', () => {
     assert.equal(store.size, 0);
   });
 
-  it('a store takes the answer to a write of the object that it has, unless the watch was faster', () => {
+  it('a store takes the answer to a write, unless the watch has already brought that version', () => {
     const { store } = storeWithChanges();
     const status = (): unknown => store.get(KEY);
     store.put(object(1));
@@ -68,13 +68,13 @@ describe('a store of rules', () => {
     assert.equal(status(), known);
   });
 
-  it('a store keeps only the part of an object that is read', () => {
+  it('a store keeps only the part of an object that toRule returns', () => {
     const { store } = storeWithChanges();
     store.put(object(1, { annotations: { long: 'text' } }));
     assert.equal(store.get(KEY)?.metadata.annotations, undefined);
   });
 
-  it('a store drops an object that is no rule any more, and takes it again', () => {
+  it('a store drops an object that is no rule any more, and takes it when it is a rule again', () => {
     const { store, changes } = storeWithChanges();
     assert.equal(store.sink.upsert(object(1, OTHER), true), false);
     assert.deepEqual(changes(), []);
@@ -87,7 +87,7 @@ describe('a store of rules', () => {
     assert.equal(store.versionOf(object(5)), ruleVersion(object(4)));
   });
 
-  it('a store does not return to an older version', () => {
+  it('a store ignores an older version of an object', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(10, { generation: 2 }));
     assert.equal(store.sink.upsert(object(9), false), true);
@@ -96,7 +96,7 @@ describe('a store of rules', () => {
     assert.deepEqual(changes(), [`${KEY}: none → 2`]);
   });
 
-  it('a store takes the response to a write only while it has the same object', () => {
+  it('a store takes the answer to a write only while it has an object with the same uid', () => {
     const { store, changes } = storeWithChanges();
     store.storeResponse(object(1));
     assert.equal(store.get(KEY), undefined);
@@ -120,7 +120,7 @@ describe('a store of rules', () => {
     );
   });
 
-  it('a store keeps the objects of other namespaces where only one was listed', () => {
+  it('after the list of one namespace, a store keeps the objects of the other namespaces', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(1));
     store.sink.prune(new Set(), '2', 'other');

@@ -1,9 +1,9 @@
-/** The rule objects of one controller in one cluster, from the watch and from the responses to our own writes. */
+/** Stores the rule objects of one controller in one cluster, from the watch and from the answers to own writes. */
 import { namespaceOf, ruleKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
 import { type KubeObject, isOlder } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 
-/** For a custom resource: changes with its spec, its finalizers and its deletion, and not with its status, labels or annotations. */
+/** The version of a custom resource as a rule: spec, finalizers and deletion change it, a status or label does not. */
 export function ruleVersion({ metadata }: KubeObject): string {
   const deleting = metadata.deletionTimestamp === undefined ? '' : ' deleting';
   return `${metadata.uid} ${metadata.generation ?? 0} ${(metadata.finalizers ?? []).join(',')}${deleting}`;
@@ -13,20 +13,20 @@ export interface RuleStoreOptions<Rule extends KubeObject> {
   /** First part of the rule keys. */
   readonly controller: string;
   /**
-   * The part of an object that is stored, without fields that are long and not used. `undefined`: the object is not a rule. Called for
-   * each event of the watch, so it must be cheap.
+   * The part of an object that is stored, without long fields that nobody reads. `undefined`: the object is no rule.
+   * Called for each event of the watch, so it must be fast.
    */
   readonly toRule: (object: KubeObject) => Rule | undefined;
-  /** Changes whenever the claims of a rule may change, and not with its status. */
+  /** The version changes when the claims of the rule may change, and does not change with its status. */
   readonly versionOf: (rule: Rule) => string;
   /**
-   * A rule was added, deleted or changed to another version; an object that is no rule any more counts as deleted.
-   * @param initial it is part of a list, not a change
+   * A rule was added, deleted or changed to another version. An object that is no rule any more counts as deleted.
+   * @param initial the object is part of a list
    */
   readonly onChange?:
     | ((key: RuleKey, initial: boolean, before: Rule | undefined, after: Rule | undefined) => void)
     | undefined;
-  /** The watch reports a rule in the stored version. Its status may be another one, also in the same resourceVersion: see `storeResponse`. */
+  /** The watch reports a rule in the stored version. Its status may differ all the same: see `storeResponse`. */
   readonly onSameVersion?: ((key: RuleKey, before: Rule, after: Rule) => void) | undefined;
 }
 
@@ -55,7 +55,7 @@ export class RuleStore<Rule extends KubeObject> {
     return this.#rules;
   }
 
-  /** The version that an object from the server has as a rule. `undefined`: the object is not a rule. */
+  /** The version of an object as a rule; `undefined`: the object is no rule. */
   versionOf(object: KubeObject): string | undefined {
     const { toRule, versionOf } = this.#options;
     const rule = toRule(object);
@@ -63,8 +63,8 @@ export class RuleStore<Rule extends KubeObject> {
   }
 
   /**
-   * Stores the response to our own write, unless the object was deleted or replaced meanwhile. If the watch has brought the same version
-   * already, that one stays: its status is the one that the server stored, and a response may have the status as it was sent.
+   * Stores the answer to an own write, if the store still has the object (the same uid). If the watch was faster, its
+   * object stays: it has the status as the server stored it, and an answer may have the status as it was sent.
    */
   storeResponse(object: KubeObject): void {
     const { uid, resourceVersion } = this.#rules.get(this.#keyOf(object))?.metadata ?? {};
@@ -84,7 +84,7 @@ export class RuleStore<Rule extends KubeObject> {
     },
   };
 
-  /** Stores an object unless the stored one is newer. @returns whether the store has a rule of this name now */
+  /** Stores an object, if the stored one is not newer. @returns whether the store has a rule of this name now */
   put(object: KubeObject, initial = false): boolean {
     return this.#put(object, initial, this.#options.onSameVersion);
   }
