@@ -41,7 +41,7 @@ test('sleep ends after its time or with its signal, and leaves no listener or ti
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('orAborted returns the outcome, or stops waiting', async () => {
+test('orAborted gives the outcome of the promise, or AbortedError once the signal is aborted', async () => {
   const controller = new AbortController();
   assert.equal(await orAborted(Promise.resolve(1), controller.signal, 'x'), 1);
   await assert.rejects(orAborted(Promise.reject(new Error('no')), controller.signal, 'x'), /no/);
@@ -66,7 +66,7 @@ test('anySignal follows the first signal and removes its listeners from all', ()
   assert.equal(already.signal.reason, reason);
 });
 
-test('withTimeout: result, limit, and work that ignores its signal', async () => {
+test('withTimeout returns the result, and ends at the limit even if the work ignores its signal', async () => {
   const clock = new ManualClock();
   assert.equal(await withTimeout(async () => 7, { what: 'counting', limitMs: 10, clock }), 7);
   assert.equal(clock.pendingTimers, 0);
@@ -89,7 +89,7 @@ test('withTimeout: result, limit, and work that ignores its signal', async () =>
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('the system clock: timers fire, are cancelled, and accept longer waits than Node', async () => {
+test('the system clock runs and cancels timers, and accepts longer waits than Node', async () => {
   const before = systemClock.monotonic();
   await sleep(5);
   assert.ok(systemClock.monotonic() > before);

@@ -1,7 +1,6 @@
 /**
- * Waits that a signal or a time limit can end, with errors that name the work.
- *
- * Every listener that is added to a signal here is removed when the wait is over: the signals of an operator live for weeks.
+ * Waits that a signal or a time limit can end, with errors that name the work. Each wait removes its listeners when it
+ * is over, because the signals of an operator live for weeks.
  */
 import { type Clock, systemClock } from './clock.ts';
 
@@ -30,7 +29,7 @@ export function throwIfAborted(signal: AbortSignal | undefined, what: string): v
   if (signal?.aborted === true) throw new AbortedError(what, signal.reason);
 }
 
-/** The promise, or `AbortedError` as soon as the signal is aborted. The work goes on, and a later rejection of it is ignored. */
+/** The promise, or `AbortedError` as soon as the signal is aborted. Then the outcome of the promise is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, what: string): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
@@ -68,8 +67,8 @@ export interface LinkedSignal extends Disposable {
 }
 
 /**
- * A signal that is aborted with the first of the given ones, with the same reason. Use it with `using`: unlike
- * `AbortSignal.any` it leaves nothing behind on signals that live longer.
+ * A signal that is aborted with the first of the given ones, with the same reason. Use it with `using`, which removes
+ * its listeners from the given signals; `AbortSignal.any` would leave them there.
  */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
   const controller = new AbortController();
@@ -91,7 +90,7 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Lin
 }
 
 export interface TimeLimit {
-  /** What is done, for the error: `renewing the lease keyferry/leader`. */
+  /** Names the work in the error: `renewing the lease keyferry/leader`. */
   readonly what: string;
   readonly limitMs: number;
   readonly clock?: Clock;

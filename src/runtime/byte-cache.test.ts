@@ -10,14 +10,14 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), key }) },
 );
 
-test('property: never above the limit; the least recently used entries are evicted, and only as many as needed', () => {
+test('property: a byte cache never exceeds its limit, and evicts the least recently used entries, no more than needed', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 100, size: 'max' }),
       fc.integer({ min: 0, max: 100 }),
       (steps, maxBytes) => {
         const cache = new ByteCache<number>({ maxBytes });
-        /** Least recently used first. */
+        /** The entries that the cache must have, least recently used first. */
         let model: { key: string; bytes: number }[] = [];
         for (const step of steps) {
           const known = model.find((entry) => entry.key === step.key);

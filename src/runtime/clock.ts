@@ -1,11 +1,9 @@
 /**
- * Time as a dependency, so that everything that waits or measures can be tested without waiting.
- *
- * `now` is the wall clock, for statuses and Leases; it jumps when the machine's clock is set. `monotonic` is for durations; it
- * never goes back.
+ * Time as a dependency, so that tests of code that waits or measures need not wait. `now` is the wall clock, for
+ * statuses and Leases; it jumps when the machine's clock is set. `monotonic` is for durations; it never goes back.
  */
 
-/** A pending call. Cancelling it twice, or after it ran, does nothing. */
+/** A call that is due later. Cancelling it twice, or after it ran, does nothing. */
 export interface Timer extends Disposable {
   cancel(): void;
 }
@@ -24,7 +22,7 @@ export interface Clock {
   setTimeout(run: () => void, ms: number, options?: TimerOptions): Timer;
 }
 
-/** Node reads a longer delay as 1 ms (with a warning), so longer waits are made of several timers. */
+/** Longest delay of Node's timers. Node takes a longer one for 1 ms, so longer waits are made of several timers. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 function startTimer(run: () => void, ms: number, { unref = false }: TimerOptions = {}): Timer {

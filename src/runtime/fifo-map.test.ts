@@ -14,7 +14,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('clear' as const) }) },
 );
 
-test('property: behaves as a Map of which the first entry is taken', () => {
+test('property: a FifoMap behaves as a Map whose shift takes the oldest entry', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: 'max' }), (steps) => {
       const fifo = new FifoMap<number>();
@@ -40,7 +40,7 @@ test('property: behaves as a Map of which the first entry is taken', () => {
   );
 });
 
-test('deleted values are not kept alive by the iterator of an earlier table', async () => {
+test('a FifoMap whose entries were deleted after a shift lets their values be garbage-collected', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const fifo = new FifoMap<object>();
@@ -52,7 +52,7 @@ test('deleted values are not kept alive by the iterator of an earlier table', as
   }
   fifo.shift();
   for (let n = 1; n < 999; n += 1) fifo.delete(`k${n}`);
-  // A WeakRef keeps its value until the end of the turn that made it.
+  // A new WeakRef keeps its value alive until the current turn of the event loop ends.
   await setImmediate();
   collect();
   assert.equal(refs.filter((ref) => ref.deref() !== undefined).length, 1);

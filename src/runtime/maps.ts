@@ -1,4 +1,4 @@
-/** Maps for special uses, and a cache. */
+/** Maps to sets, a map with a first-in-first-out order, and a cache bounded by bytes. */
 
 interface MapLike<K, V> {
   get(key: K): V | undefined;
@@ -13,8 +13,8 @@ export function getOrCreate<K, V>(map: MapLike<K, V>, key: K, make: () => V): V 
 }
 
 /**
- * A map from keys to sets of values, which are not Sets themselves. A key without values does not exist. Most keys have one value, which
- * needs no Set: that would take 200 bytes.
+ * A map from keys to sets of values. A key without values is removed. Most keys have one value, which is kept without a
+ * Set, because a Set takes 200 bytes. So a value must not be a Set itself.
  */
 export class SetMap<K, V> {
   readonly #sets = new Map<K, V | Set<V>>();
@@ -29,7 +29,7 @@ export class SetMap<K, V> {
     return values === undefined ? [] : [values];
   }
 
-  /** Whether the key has the value; without one, whether the key has any. */
+  /** Whether the key has the value; without `value`, whether the key has any value. */
   has(key: K, value?: V): boolean {
     const values = this.#sets.get(key);
     if (value === undefined) return values !== undefined;
@@ -68,14 +68,12 @@ export class SetMap<K, V> {
 }
 
 /**
- * A map whose oldest entry can be taken in constant time.
+ * A map whose oldest entry can be taken in constant time, by the iterator `#front`, which is kept between calls.
  *
- * Invariant: every live entry lies ahead of `#front`, because an entry that `#front` has passed was deleted at once.
- * A fresh iterator for each `shift` would be simpler, but it walks over all deleted slots at the head of the hash table
- * again and again: quadratic when a long queue drains.
- *
- * An iterator keeps alive the table that it was made on, with all values that were in it, also after the map has moved to a smaller one. So it is dropped
- * when half of the entries are gone.
+ * Invariant: all entries are ahead of `#front`, because each entry that it passes is deleted. A new iterator for each
+ * `shift` would walk over all deleted slots of V8's hash table each time: quadratic time when a long queue drains.
+ * An iterator keeps the hash table alive that it was made on, with all its values, even after the map has moved to a
+ * smaller table. So it is dropped when half of the entries are gone.
  */
 export class FifoMap<V, K extends string = string> extends Map<K, V> {
   #front: MapIterator<[K, V]> | undefined;
@@ -87,7 +85,7 @@ export class FifoMap<V, K extends string = string> extends Map<K, V> {
     if (this.size === 0) return undefined;
     let next = (this.#front ?? this.#newFront()).next();
     if (next.done === true) {
-      // An iterator that has reached the end stays there, even if entries were added since.
+      // An iterator that has reached the end stays there, even if entries are added afterwards.
       next = this.#newFront().next();
     }
     if (next.done === true) return undefined;

@@ -25,7 +25,7 @@ function sink(): { stream: Writable; text: () => string } {
 }
 
 describe('SecretBytes', () => {
-  it('prints only its length, in every way to print it', () => {
+  it('SecretBytes print only their length: String(), JSON, util.inspect, console, pino', () => {
     const secret = SecretBytes.fromUtf8(VALUE);
     const base64 = Buffer.from(VALUE).toString('base64');
     const console = sink();
@@ -54,7 +54,7 @@ describe('SecretBytes', () => {
     assert.ok(!shown.message.includes('horse'));
   });
 
-  it('returns any bytes unchanged', () => {
+  it('SecretBytes return any bytes unchanged, also through base64', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const secret = SecretBytes.fromBytes(bytes);
@@ -64,7 +64,7 @@ describe('SecretBytes', () => {
     );
   });
 
-  it('returns any well-formed text unchanged, a byte order mark included', () => {
+  it('SecretBytes return any well-formed text unchanged, a byte order mark included', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         assert.equal(SecretBytes.fromUtf8(text).utf8(), text);
@@ -73,12 +73,12 @@ describe('SecretBytes', () => {
     );
   });
 
-  it('refuses bytes that are not UTF-8, without quoting them', () => {
+  it('SecretBytes throw NotUtf8Error for bytes that are not UTF-8 and for a lone surrogate', () => {
     assert.throws(() => SecretBytes.fromBytes(Uint8Array.of(0x61, 0xff)).utf8(), NotUtf8Error);
     assert.throws(() => SecretBytes.fromUtf8('half \uD83D'), NotUtf8Error);
   });
 
-  it('takes canonical standard base64 only', () => {
+  it('SecretBytes accept only padded standard base64 without white space', () => {
     assert.equal(SecretBytes.fromBase64('aGk=').utf8(), 'hi');
     assert.equal(SecretBytes.fromBase64('').length, 0);
     for (const bad of ['aGk', 'aGk=\n', ' aGk=', 'aGl=', 'a', '-_8=', 'aGk==', 'aGk=aGk=', 'hellothere']) {
@@ -86,7 +86,7 @@ describe('SecretBytes', () => {
     }
   });
 
-  it('does not share its bytes with callers', () => {
+  it('SecretBytes copy the bytes that they get and return', () => {
     const given = Buffer.from('abc');
     const secret = SecretBytes.fromBytes(given);
     given.fill(0);

@@ -2,8 +2,8 @@
  * The bytes of one secret value, in an object that cannot be printed.
  *
  * The bytes are in a private field, and every way in which JavaScript turns an object into text (`String()`, templates,
- * `JSON.stringify`, `util.inspect`, `console`, structured loggers) gives only their number. Only `utf8`, `base64` and `bytes`
- * return the value.
+ * `JSON.stringify`, `util.inspect`, `console`, structured loggers) gives only their number. Only `utf8`, `base64` and
+ * `bytes` return the value.
  */
 import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';
@@ -36,7 +36,7 @@ export class SecretBytes {
   /** @throws NotUtf8Error if the string has a lone surrogate, which has no UTF-8 form */
   static fromUtf8(text: string): SecretBytes {
     if (!text.isWellFormed()) throw new NotUtf8Error();
-    // Not from Buffer's shared pool: there one small value keeps 8 KiB alive.
+    // Not from Buffer's shared pool, in which one small value keeps 8 KiB alive.
     const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
     bytes.write(text);
     return new SecretBytes(bytes);
@@ -45,12 +45,12 @@ export class SecretBytes {
   /** @throws NotBase64Error unless `text` is exactly what an encoder would have written */
   static fromBase64(text: string): SecretBytes {
     const bytes = Buffer.from(text, 'base64');
-    // Node's decoder skips unknown characters; encoding again shows whether it did.
+    // Node's decoder skips unknown characters. If it did, encoding the bytes again gives another text.
     if (bytes.toString('base64') !== text) throw new NotBase64Error();
     return SecretBytes.fromBytes(bytes);
   }
 
-  /** Takes a copy. */
+  /** Copies the bytes. */
   static fromBytes(source: Uint8Array): SecretBytes {
     const bytes = Buffer.allocUnsafeSlow(source.byteLength);
     bytes.set(source);
@@ -73,7 +73,7 @@ export class SecretBytes {
     return this.#bytes.toString('base64');
   }
 
-  /** A copy. */
+  /** A copy of the bytes. */
   bytes(): Buffer {
     return Buffer.from(this.#bytes);
   }

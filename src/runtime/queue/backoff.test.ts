@@ -6,7 +6,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts';
 
 const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-test('property: every wait is within its bounds, and not below the floor', () => {
+test('property: every wait of a back-off is within its limits, and not shorter than a Retry-After', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 5000 }),
@@ -32,7 +32,7 @@ test('property: every wait is within its bounds, and not below the floor', () =>
   );
 });
 
-test('waits before reconnects grow until the stream was stable', async () => {
+test('waits before reconnects grow until a stream was open for stableMs', async () => {
   const clock = new ManualClock();
   const backoff = new Backoff({ ...RECONNECT, clock, random: () => 0 });
   assert.equal(backoff.next(), 400);

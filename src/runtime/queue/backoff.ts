@@ -1,27 +1,28 @@
 /**
- * How long to wait before the next try: exponential, with jitter, never shorter than a Retry-After.
+ * The wait before the next try: exponential, with jitter, never shorter than a Retry-After.
  *
- * `Backoff` is for one row of tries, or one stream that is opened repeatedly (a watch). It resets only after the stream was open for
- * `stableMs`, so that the wait keeps growing while a server accepts connections and drops them at once.
+ * A `Backoff` counts the tries of one piece of work, or of one stream that is opened repeatedly (a watch). A stream
+ * resets it only after it was open for `stableMs`. So the wait keeps growing if a server accepts connections and drops
+ * them at once.
  */
 import { type Clock, systemClock } from '../clock.ts';
 
 export interface BackoffOptions {
-  /** Ceiling of the first wait, ms. */
+  /** Longest first wait, ms. */
   readonly baseMs: number;
-  /** Ceiling of every wait, ms (a Retry-After may exceed it). */
+  /** Longest wait of all, ms, except for a longer Retry-After. */
   readonly maxMs: number;
   /** 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
-/** A Retry-After would send all clients back at one instant; up to this share of it is added at random to spread them. */
+/** Random share that is added to a Retry-After: without it, all clients would come back at one instant. */
 const FLOOR_SPREAD = 0.1;
 
-/** The wait after a number of failures in a row, ms; at least `floorMs` (a Retry-After). @param mostMs ceiling, where it is lower than `maxMs` */
+/** Ms to wait after `failures` in a row, at least `floorMs` (a Retry-After). @param mostMs a limit below `maxMs` */
 export type WaitAfter = (failures: number, floorMs: number, mostMs?: number) => number;
 
-/** From half the ceiling to the ceiling, which doubles with each failure. */
+/** The wait is random, from half a ceiling to the ceiling, which doubles with each failure. */
 export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOptions): WaitAfter {
   return (failures, floorMs, mostMs = maxMs) => {
     const ceiling = Math.min(maxMs, mostMs, baseMs * 2 ** (failures - 1));
@@ -32,12 +33,12 @@ export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOption
 }
 
 export interface ReconnectOptions extends BackoffOptions {
-  /** A stream that was open this long, ms, ends a row of failures. Default: none does. */
+  /** A stream that was open this long, ms, resets the wait. Default: no stream does. */
   readonly stableMs?: number;
   readonly clock?: Clock;
 }
 
-/** The waits of client-go's reflector (0.8 s → 30 s); a stream that lasted 10 s is taken for a good one. */
+/** The waits of client-go's reflector (0.8 s → 30 s). A stream that was open for 10 s resets them. */
 export const RECONNECT = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
 
 export class Backoff {
@@ -53,12 +54,12 @@ export class Backoff {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** The stream is open now. */
+  /** Records that the stream is open now. */
   opened(): void {
     this.#openedAt = this.#clock.monotonic();
   }
 
-  /** The try failed or the stream ended: ms to wait before the next try, at least `floorMs`. */
+  /** Records that the try failed or the stream ended. @returns ms to wait before the next try, at least `floorMs` */
   next(floorMs = 0): number {
     if (this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= this.#stableMs) this.reset();
     this.#openedAt = undefined;
@@ -72,9 +73,8 @@ export class Backoff {
 }
 
 /**
- * Keys that must not be used before a time: the earliest start of a key's next run, or of the next try of a path.
- *
- * Expired entries have no effect. They are swept together from time to time, so that a hold costs one map entry and no timer.
+ * Keys on hold: each must not be used before a time (a key of a queue must not run, a path must not be tried). Expired
+ * holds have no effect. They are removed together from time to time, so that a hold needs no timer.
  */
 export class Holds {
   readonly #until = new Map<string, number>();
@@ -85,12 +85,12 @@ export class Holds {
     this.#sweepEveryMs = sweepEveryMs;
   }
 
-  /** 0 if nothing holds the key. */
+  /** The end of the key's hold, monotonic ms; 0 if it has none. */
   until(key: string): number {
     return this.#until.get(key) ?? 0;
   }
 
-  /** The later of two holds wins. */
+  /** Sets a hold; of two holds of a key the later end counts. */
   extend(key: string, until: number): void {
     if (until > this.until(key)) this.#until.set(key, until);
   }

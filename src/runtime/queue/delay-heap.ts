@@ -1,6 +1,6 @@
 /**
- * Keys with a due time, earliest first: a binary heap in which every entry stores its index, so that a key can be moved
- * or removed at once.
+ * Keys with a due time, earliest first: a binary heap in which each entry stores its index, so that a key is moved or
+ * removed without a search.
  *
  * Invariants: a key is in the heap at most once; `#heap[e.place] === e` for every entry; a parent is never due after
  * its children; keys of equal time come out in the order they went in.
@@ -8,7 +8,7 @@
 
 interface Entry<K> {
   readonly key: K;
-  /** The key has low priority once it is due. Normal wins over low. */
+  /** The key gets low priority when it is due. A `put` with normal priority ends this. */
   low: boolean;
   at: number;
   order: number;

@@ -24,7 +24,7 @@ class Work {
   }
 }
 
-/** All callbacks of promises that are settled have run. */
+/** Waits until all callbacks of settled promises have run. */
 const settled = async (): Promise<void> => await new Promise((resolve) => void setImmediate(resolve));
 
 test('work for one key runs in order, and work for another key does not wait for it', async () => {
@@ -41,7 +41,7 @@ test('work for one key runs in order, and work for another key does not wait for
   assert.deepEqual(await Promise.all(runs), ['1', '2', '3']);
 });
 
-test('work that fails lets the next one start, and its error reaches its caller only', async () => {
+test('work that fails lets the next work of its key start, and its error reaches only its caller', async () => {
   const lock = new KeyedLock();
   const [first, second] = [new Work(), new Work()];
   const failed = assert.rejects(lock.run('a', first.run, NEVER), /broken/);
@@ -52,7 +52,7 @@ test('work that fails lets the next one start, and its error reaches its caller 
   assert.equal(await next, 'done');
 });
 
-test('work that gives up waiting never runs, and lets nobody start beside the work before it', async () => {
+test('work that is aborted while it waits never runs, and the next work still waits for the work before it', async () => {
   const lock = new KeyedLock();
   const [first, second, third] = [new Work(), new Work(), new Work()];
   const stop = new AbortController();
@@ -69,7 +69,7 @@ test('work that gives up waiting never runs, and lets nobody start beside the wo
   assert.deepEqual([second.started, third.started], [false, true]);
 });
 
-test('never two at once for one key, in any order of calls, ends and aborts', async () => {
+test('property: a lock never runs two works of one key at once, in any order of calls, ends and aborts', async () => {
   const step = fc.record({ key: fc.constantFrom('a', 'b'), turns: fc.nat(3), abort: fc.boolean(), wait: fc.nat(2) });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {

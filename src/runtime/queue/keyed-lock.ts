@@ -1,18 +1,18 @@
-/** Work that must not run twice at the same time for one key. Waiting work runs in the order of its calls. */
+/** Runs work for one key one after another, in the order of the calls; work for other keys runs beside it. */
 import { orAborted } from '../abort.ts';
 
 export class KeyedLock {
-  /** The end of all work of each key, until it is there. Never rejects. */
+  /** For each key with work: a promise that resolves when all of it has ended. Never rejects. */
   readonly #last = new Map<string, Promise<void>>();
 
   /** @throws the error of the work; AbortedError if the signal is aborted while it waits */
   async run<T>(key: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const before = this.#last.get(key);
     const { promise, resolve } = Promise.withResolvers<void>();
-    // Work that gives up waiting must still not let the next one start early.
+    // If this work is aborted while it waits, the next one must still wait for the work before it.
     const own = (before ?? Promise.resolve()).then(async () => await promise);
     this.#last.set(key, own);
-    // Not when this work ends: if it gives up waiting, the work before it still runs.
+    // Not when this call ends: if it is aborted while it waits, the work before it still runs.
     void own.finally(() => {
       if (this.#last.get(key) === own) this.#last.delete(key);
     });

@@ -6,16 +6,16 @@ import type { GroupOf } from './turns.ts';
 export type Priority = 'normal' | 'low';
 
 export interface AddOptions {
-  /** Not before this many ms from now. Default 0. */
+  /** The run starts this many ms from now at the earliest. Default 0. */
   readonly delayMs?: number;
   /** Default `normal`. */
   readonly priority?: Priority;
 }
 
 /**
- * Reconciles the key. A rejection is a failure and is repeated with back-off; `requeueAfterMs` schedules one more run. The
- * worker should end soon after the signal is aborted.
- * @param since when the run was requested, monotonic ms; after failures, when the first of the failed runs was
+ * Reconciles the key. If it rejects, the run has failed and is repeated with back-off; `requeueAfterMs` schedules one
+ * more run. The worker should end soon after the signal is aborted.
+ * @param since when the run was requested, monotonic ms; after failures, when the first failed run was requested
  */
 export type Worker<K extends string = string> = (
   key: K,
@@ -40,28 +40,28 @@ export type OnError<K extends string = string> = (
 ) => void;
 
 export interface KeyedQueueOptions<K extends string = string> {
-  /** For errors, logs and metrics: `targets`. */
+  /** Names the queue in errors, logs and metrics: `targets`. */
   readonly name: string;
   /** Must not throw. */
   readonly onError: OnError<K>;
-  /** Retry-After of a worker's error, ms. */
+  /** The Retry-After of a worker's error, ms; the key is not retried earlier. */
   readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** First back-off step, ms. Default 100. */
   readonly retryBaseMs?: number;
   /** Longest back-off, ms. Default 60,000. */
   readonly retryMaxMs?: number;
-  /** Ceiling of the back-off after this error, ms, where it is lower than `retryMaxMs`: for errors that end without an action of a user. */
+  /** Longest back-off after this error, ms, if below `retryMaxMs`: for errors that may end without a user's action. */
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;
   /**
-   * Groups of keys (of one user) take turns and share the workers (`turns.ts`), so that neither many keys nor long runs of one group
-   * hold up another. Default: all are one.
+   * The group of a key, such as its namespace. Groups take turns and share the workers (`turns.ts`), so neither many
+   * keys nor long runs of one group delay another. Default: one group.
    */
   readonly groupOf?: GroupOf<K> | undefined;
-  /** `groupOf` may give another group later. A key that waits stays in its group; this costs memory for each key. */
+  /** `groupOf` may change its answer. A waiting key then stays in its first group, which costs memory for each key. */
   readonly groupsChange?: boolean;
-  /** A group for which it is false misses its turns. Call `KeyedQueue.resume` when it may be true again. Default: no group does. */
+  /** A group for which it is false misses its turns. Call `KeyedQueue.resume` when it may be true again. */
   readonly mayRun?: ((group: string) => boolean) | undefined;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter of the back-off. */
@@ -71,17 +71,17 @@ export interface KeyedQueueOptions<K extends string = string> {
 export interface StopOptions {
   /** How long running workers may go on, ms. Default 0. */
   readonly drainMs?: number;
-  /** How long they may take to notice the abort after that, ms. Default 1000. */
+  /** How long aborted workers may take to end, ms. Default 1000. */
   readonly graceMs?: number;
 }
 
 export interface QueueMetrics {
   /** Keys waiting for a worker now. */
   readonly depth: number;
-  /** Keys waiting for their time. */
+  /** Keys that wait until their delay or back-off is over. */
   readonly delayed: number;
   readonly running: number;
-  /** Since the start. */
+  /** Failed runs since the start that were queued again. */
   readonly retries: number;
   readonly oldestWaitingMs: number;
   readonly longestRunningMs: number;

@@ -37,7 +37,7 @@ const steps = fc.array(
   { maxLength: 60, size: 'max' },
 );
 
-test('property: never twice at once, never more than allowed, never lost', async () => {
+test('property: a queue never runs a key twice at once, exceeds its concurrency, or loses a key', async () => {
   await fc.assert(
     fc.asyncProperty(
       steps,
@@ -46,7 +46,7 @@ test('property: never twice at once, never more than allowed, never lost', async
       async (history, concurrency, minIntervalMs) => {
         const { clock, queue } = makeQueue({ onError: () => undefined, minIntervalMs });
         const stage = new ManualWorker();
-        /** Keys with an add, failure or requeue that no later run has started for. */
+        /** Keys that must still run: after their last add, failure or requeue no run has started. */
         const owed = new Set<string>();
         const starts = new Map<string, number>();
         queue.start(
@@ -71,7 +71,7 @@ test('property: never twice at once, never more than allowed, never lost', async
           forgotten.delete(key);
           await clock.advance(0);
         };
-        /** Running keys whose outcome no longer matters. */
+        /** Running keys for which `forget` was called: their outcome is ignored. */
         const forgotten = new Set<string>();
         for (const step of history as Step[]) {
           if (step.do === 'add') {
@@ -80,7 +80,7 @@ test('property: never twice at once, never more than allowed, never lost', async
             forgotten.delete(step.key);
           } else if (step.do === 'forget') {
             queue.forget(step.key);
-            // A forgotten hold may let the next run come sooner than the interval.
+            // `forget` also drops the hold of the key, so the next run may come before the interval is over.
             starts.delete(step.key);
             owed.delete(step.key);
             if (stage.open.has(step.key)) forgotten.add(step.key);
@@ -107,7 +107,7 @@ test('property: never twice at once, never more than allowed, never lost', async
   );
 });
 
-test('property: waiting keys run normal before low, each in the order of the first add', async () => {
+test('property: waiting keys run in the order of their first add, all normal ones before the low ones', async () => {
   const wishes = fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), low: fc.boolean() }), {
     maxLength: 30,
     size: 'max',

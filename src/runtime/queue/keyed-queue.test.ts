@@ -34,7 +34,7 @@ test('a key that is added while it runs, runs again afterwards', async () => {
   await queue.stop();
 });
 
-test('a group alone takes all workers, and the runs beyond its share keep no other group waiting', async () => {
+test('a group alone takes all workers, and its runs beyond its share delay no other group', async () => {
   const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), onError: () => undefined });
   const stage = new ManualWorker();
   queue.start(stage.worker, { concurrency: 6 });
@@ -43,7 +43,7 @@ test('a group alone takes all workers, and the runs beyond its share keep no oth
   assert.deepEqual(stage.ran.splice(0), ['a0', 'a1', 'a2', 'a3', 'a4', 'a5']);
   for (const key of ['b0', 'b1', 'b2', 'c0', 'c1', 'c2']) queue.add(key, { priority: 'low' });
   await clock.advance(0);
-  // The share is 2, and the four other runs of `a` leave four.
+  // The share of a group is 2. The four runs of `a` beyond it count as extra, so four more runs may start.
   assert.deepEqual(stage.ran.splice(0), ['b0', 'c0', 'b1', 'c1']);
   for (const key of ['a0', 'a1', 'a2', 'a3']) stage.end(key);
   await clock.advance(0);
@@ -61,7 +61,7 @@ test('a group alone takes all workers, and the runs beyond its share keep no oth
   await queue.stop();
 });
 
-test('a group that may not run misses its turns until the queue is resumed, and keeps no other group waiting', async () => {
+test('a group that may not run misses its turns until the queue is resumed, and delays no other group', async () => {
   const held = new Set(['a']);
   const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), mayRun: (group) => !held.has(group) });
   const stage = new ManualWorker();
@@ -122,7 +122,7 @@ test('property: a group below its share never waits for the runs of another grou
   );
 });
 
-test('normal goes before low, and adding as normal promotes a key', async () => {
+test('keys of normal priority run before low ones, and adding a low key as normal promotes it', async () => {
   const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['l1', 'l2', 'l3']) queue.add(key, { priority: 'low' });
@@ -137,7 +137,7 @@ test('normal goes before low, and adding as normal promotes a key', async () => 
   await queue.stop();
 });
 
-test('of several delays the earliest wins, and an add without delay ends the wait', async () => {
+test('of several delays of a key the earliest wins, and an add without a delay ends the wait', async () => {
   const { clock, queue } = makeQueue();
   const ran: [string, number][] = [];
   queue.start(async (key) => {
@@ -161,7 +161,7 @@ test('of several delays the earliest wins, and an add without delay ends the wai
   await queue.stop();
 });
 
-test('requeueAfterMs runs again later; an add in between replaces it', async () => {
+test('a key with requeueAfterMs runs again later, and an add in between replaces this run', async () => {
   const { clock, queue } = makeQueue();
   const ran: number[] = [];
   queue.start(async () => {
@@ -176,7 +176,7 @@ test('requeueAfterMs runs again later; an add in between replaces it', async () 
   await queue.stop();
 });
 
-test('a failing key is retried with growing waits; a success resets them', async () => {
+test('a failing key is retried after growing waits, and a success resets them', async () => {
   const failures: [number | undefined, number][] = [];
   const { clock, queue } = makeQueue({
     onError: (_key, _error, retryInMs, attempt) => failures.push([retryInMs, attempt]),
@@ -233,7 +233,7 @@ test('keys do not share failures, and a success of one resets only its own', asy
   await queue.stop();
 });
 
-test('a Retry-After is the floor of the wait, for adds too', async () => {
+test('a key that failed with a Retry-After does not run earlier, not even after an add', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined, retryAfterMs: () => 3000 });
   const ran: number[] = [];
   queue.start(async () => {
@@ -248,7 +248,7 @@ test('a Retry-After is the floor of the wait, for adds too', async () => {
   await queue.stop();
 });
 
-test('an add ends a long back-off, but a run that adds its own key cannot spin', async () => {
+test('an add ends a long back-off, but a failing run that adds its own key waits for the first step', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const ran: number[] = [];
   queue.start(async (key) => {
@@ -266,7 +266,7 @@ test('an add ends a long back-off, but a run that adds its own key cannot spin',
   await queue.stop();
 });
 
-test('minIntervalMs: the first add runs at once, later ones share one run', async () => {
+test('with minIntervalMs the first add runs at once, and later adds share one run', async () => {
   const { clock, queue } = makeQueue({ minIntervalMs: 1000 });
   const seen: [number, string][] = [];
   let state = '';
@@ -294,7 +294,7 @@ test('minIntervalMs: the first add runs at once, later ones share one run', asyn
   await queue.stop();
 });
 
-test('keys wait for the start; the metrics name the longest wait and the longest run', async () => {
+test('keys wait until the queue is started, and metrics tell the longest wait and the longest run', async () => {
   const { clock, queue } = makeQueue();
   const stage = new ManualWorker();
   queue.add('a');
@@ -313,7 +313,7 @@ test('keys wait for the start; the metrics name the longest wait and the longest
   await queue.stop();
 });
 
-test('forget drops pending runs and failures, and a running key is not repeated', async () => {
+test('forget drops the pending runs and failures of a key, and does not repeat its running one', async () => {
   const retries: (number | undefined)[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => retries.push(retryInMs) });
   const stage = new ManualWorker();
@@ -341,7 +341,7 @@ test('forget drops pending runs and failures, and a running key is not repeated'
   await queue.stop();
 });
 
-test('stop waits for running keys, then aborts them, then returns those that ignore the signal', async () => {
+test('stop waits for running keys, then aborts them, then returns the keys that ignore the signal', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const aborted: [string, number][] = [];
   let endQuick = (): void => undefined;
@@ -373,7 +373,7 @@ test('stop waits for running keys, then aborts them, then returns those that ign
   await queue.idle();
 });
 
-test('stop ends at once when nothing runs', async () => {
+test('stop ends at once if no key runs', async () => {
   const { clock, queue } = makeQueue();
   queue.add('a');
   queue.add('b', { delayMs: 10 });
@@ -381,7 +381,7 @@ test('stop ends at once when nothing runs', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('bad delays are named, and so is a second start', async () => {
+test('a negative delay, a NaN requeueAfterMs and a second start are errors that name them', async () => {
   const errors: unknown[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, error) => errors.push(error) });
   queue.start(async () => ({ requeueAfterMs: Number.NaN }));
@@ -393,7 +393,7 @@ test('bad delays are named, and so is a second start', async () => {
   await queue.stop();
 });
 
-test('aborting idle does not affect the queue', async () => {
+test('aborting a wait for idle does not affect the queue', async () => {
   const { queue } = makeQueue();
   queue.add('a');
   await assert.rejects(queue.idle(AbortSignal.abort()), /aborted while waiting for queue test to be idle/);
@@ -402,7 +402,7 @@ test('aborting idle does not affect the queue', async () => {
   await queue.stop();
 });
 
-test('a run is told when it was requested, and after failures when the first of them was', async () => {
+test('a worker gets the time of the request, and after failures that of the first failed run', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const told: [string, number][] = [];
   let fails = 2;

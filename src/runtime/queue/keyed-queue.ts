@@ -6,18 +6,18 @@
  *   absent ──add──▶ waiting ──worker free──▶ running ──done──▶ absent
  *      └──add later──▶ delayed ──due──▶ waiting
  *
- * - **waiting**: in one of two lists, `normal` before `low`. In a list groups take turns, and each group is first in, first
- *   out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end of its group in
- *   `normal`. A group with many runs leaves workers to the others (`turns.ts`).
+ * - **waiting**: in one of two lists, `normal` before `low`. In a list groups take turns, and each group is first in,
+ *   first out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end of its
+ *   group in `normal`. A group with many runs leaves workers to the others (`turns.ts`).
  * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
  *   wait: the run that follows decides again whether to requeue.
  * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
  *   delayed at the same time (a later run was requested).
  *
- * A run that fails is repeated after the key's back-off. An add ends that wait early, but not before the first back-off step
- * and a Retry-After are over: the key is on *hold*, so that a run whose failure causes an add cannot spin. The same hold
- * spaces the runs of a key by `minIntervalMs`: the first add runs at once, and later ones share one run, as a rate-limited
- * status writer needs.
+ * A run that fails is repeated after the key's back-off. An add ends that wait early, but not before the first back-off
+ * step and a Retry-After are over: the key is on *hold*, so that a run whose failure causes an add cannot spin. The
+ * same hold spaces the runs of a key by `minIntervalMs`: the first add runs at once, and later ones share one run, as a
+ * rate-limited status writer needs.
  */
 import { orAborted } from '../abort.ts';
 import { Holds, type WaitAfter, waitAfter } from './backoff.ts';
@@ -38,9 +38,9 @@ interface Run {
   readonly since: number;
   readonly low: boolean;
   readonly group: string;
-  /** Added while it ran: as `normal`, or only as `low`. */
+  /** Whether the key was added while it ran, and with which priority. */
   dirty: 'no' | 'low' | 'normal';
-  /** The key was forgotten: the run's outcome is ignored. */
+  /** `forget` was called for the key: the outcome of the run is ignored. */
   forgotten: boolean;
 }
 
@@ -57,7 +57,7 @@ export class KeyedQueue<K extends string = string> {
   readonly #delayed = new DelayHeap<K>();
   readonly #running = new Map<K, Run>();
   readonly #holds: Holds;
-  /** Of the keys that have not succeeded since: the failed runs in a row, and `Run.since` of the first of them. */
+  /** For each key whose last run failed: the failed runs in a row, and `Run.since` of the first of them. */
   readonly #failures = new Map<K, { readonly count: number; readonly since: number }>();
   #worker: Worker<K> | undefined;
   #concurrency = 1;
@@ -106,7 +106,7 @@ export class KeyedQueue<K extends string = string> {
     this.#schedulePump();
   }
 
-  /** Keys that wait may run now. @see KeyedQueueOptions.mayRun */
+  /** Tries the waiting keys again, after the answer of `KeyedQueueOptions.mayRun` may have changed. */
   resume(): void {
     this.#schedulePump();
   }
@@ -157,7 +157,7 @@ export class KeyedQueue<K extends string = string> {
   /**
    * Ends the queue: waiting and delayed keys are dropped, running ones may finish within `drainMs` (default 0), then
    * their signal is aborted and they get `graceMs` (default 1000) to notice. Never rejects; safe to call again.
-   * @returns the keys whose runs were still going on after all that
+   * @returns the keys whose runs had not ended after `graceMs`
    */
   stop(options: StopOptions = {}): Promise<readonly K[]> {
     this.#stopped ??= this.#stop(options);
@@ -187,7 +187,7 @@ export class KeyedQueue<K extends string = string> {
     timer.cancel();
   }
 
-  /** Makes the key waiting, dirty or delayed, as its hold allows. */
+  /** Makes the key waiting, dirty or delayed: not before `at` and the end of its hold. */
   #enqueue(key: K, at: number, low: boolean, now: number): void {
     const start = Math.max(at, this.#holds.until(key));
     const run = this.#running.get(key);
@@ -205,7 +205,7 @@ export class KeyedQueue<K extends string = string> {
     }
   }
 
-  /** One timer for all delayed keys, set to the first; if the first key moved later, the timer is set again when it fires. */
+  /** Sets the one timer for all delayed keys to the first due time. It may fire too early, and is then set again. */
   #armTimer(now: number): void {
     const at = this.#delayed.nextAt;
     if (at === undefined || at >= this.#timerAt) return;
@@ -223,7 +223,7 @@ export class KeyedQueue<K extends string = string> {
     this.#armTimer(now);
   }
 
-  /** Through the event loop, never inside `add`: a handler that adds a thousand keys is not interrupted by work. */
+  /** Starts runs in the next turn of the event loop, never inside `add`, so that no run interrupts an event handler. */
   #schedulePump(): void {
     if (this.#pump !== undefined || this.#worker === undefined) return;
     if (this.#running.size >= this.#concurrency + this.#groupRuns.extra || this.#waiting.size === 0) return;
@@ -248,7 +248,7 @@ export class KeyedQueue<K extends string = string> {
     }
   }
 
-  /** The key to run now: of a group below its share, else of any group while a worker is free. */
+  /** The key to run now: one of a group below its share, else of any group if a worker is free. */
   #next(): ReturnType<WaitingKeys<K>['shift']> {
     const free = this.#concurrency - this.#running.size;
     const { extra, isBelowShare } = this.#groupRuns;

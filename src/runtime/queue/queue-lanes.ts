@@ -1,13 +1,12 @@
 /**
- * Queues of one kind of work, one per lane (a server): a slow lane does not delay another.
- *
- * A lane is created for its first key. Unused lanes are removed when there are many: users name the servers, and new ones come.
+ * Several queues for one kind of work, one for each lane, such as a server: a slow lane does not delay another. A lane
+ * is created for its first key. If there are many, unused ones are removed, because users may name ever more servers.
  */
 import { KeyedQueue } from './keyed-queue.ts';
 import type { KeyedQueueOptions, StopOptions, Worker } from './keyed-queue-options.ts';
 
 export interface QueueLanesOptions<K extends string = string> extends KeyedQueueOptions<K> {
-  /** Runs at once in each lane. Default 1. */
+  /** Most runs at a time in each lane. Default 1. */
   readonly concurrency?: number;
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SingleFlight } from './single-flight.ts';
 
-test('concurrent callers of one key share a run; callers of another key, and later ones, do not', async () => {
+test('concurrent callers of one key share a run, but not with callers of another key or later ones', async () => {
   const flights = new SingleFlight<number>();
   let runs = 0;
   const gate = Promise.withResolvers<void>();
@@ -17,7 +17,7 @@ test('concurrent callers of one key share a run; callers of another key, and lat
   assert.equal(await flights.run('a', work), 3);
 });
 
-test('a failure reaches every caller and is not kept', async () => {
+test('a failure of shared work reaches every caller, and the next call starts new work', async () => {
   const flights = new SingleFlight<number>();
   const fail = (): Promise<number> => {
     throw new Error('sealed');
@@ -30,7 +30,7 @@ test('a failure reaches every caller and is not kept', async () => {
   assert.equal(await flights.run('a', async () => 1), 1);
 });
 
-test('a caller that aborts does not affect the others; the last one aborts the work', async () => {
+test('a caller that aborts does not affect the others, and the abort of the last one aborts the shared work', async () => {
   const flights = new SingleFlight<string>();
   const seen: AbortSignal[] = [];
   const gates: PromiseWithResolvers<string>[] = [];
@@ -49,7 +49,7 @@ test('a caller that aborts does not affect the others; the last one aborts the w
   second.abort();
   await assert.rejects(two, { name: 'AbortError' });
   assert.equal(seen[0]?.aborted, true);
-  // A new caller does not join the flight that is going down, and its end does not disturb the new one.
+  // A new caller does not join the aborted flight, whose end does not affect the new flight.
   const three = flights.run('a', work);
   await Promise.resolve();
   gates[0]?.reject(new Error('aborted'));
@@ -58,7 +58,7 @@ test('a caller that aborts does not affect the others; the last one aborts the w
   assert.equal(seen.length, 2);
 });
 
-test('an aborted signal starts nothing', async () => {
+test('a call with an aborted signal starts no work', async () => {
   const flights = new SingleFlight<number>();
   await assert.rejects(
     flights.run('a', () => assert.fail('started'), AbortSignal.abort()),

@@ -1,8 +1,8 @@
 /**
- * One run of the work for all callers that request the same key at the same time.
+ * Runs work once for all callers that request the same key at the same time. Such a run is a flight.
  *
- * A flight lasts from the first call until its work settles or its last caller aborts. A caller that aborts does not affect
- * the others. When the last one aborts, the work's signal is aborted, and the next call starts a new flight.
+ * A flight lasts from the first call until its work settles or its last caller aborts. A caller that aborts does not
+ * affect the others. When the last one aborts, the work's signal is aborted, and the next call starts a new flight.
  */
 import { orAborted, throwIfAborted } from '../abort.ts';
 
@@ -16,7 +16,7 @@ export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
   /**
-   * The outcome of the work that runs for `key`, or of `work`, started now.
+   * The outcome of the flight of `key`. If there is none, `work` starts one.
    * @param signal ends this caller's wait only
    * @throws what the work throws, or AbortedError
    */
@@ -41,7 +41,7 @@ export class SingleFlight<T> {
     const landed = (): void => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
-    // Started in a promise, so that work that throws synchronously rejects as well.
+    // Called inside a promise, so that work that throws synchronously rejects as well.
     const promise = Promise.resolve(controller.signal).then(work);
     const flight: Flight<T> = { promise, controller, callers: 0 };
     this.#flights.set(key, flight);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { finish, Slices, type Steps, TooLongError } from './slices.ts';
 
-/** A clock that work moves by itself. */
+/** A clock that moves only when the work of a test spends time. */
 function workClock(): { monotonic(): number; spend(ms: number): void } {
   let now = 0;
   return { monotonic: () => now, spend: (ms) => (now += ms) };
@@ -29,11 +29,11 @@ test('eight tasks at once block the event loop no longer than one slice and one 
   }
   assert.deepEqual(new Set(results), new Set(['done']));
   assert.equal(clock.monotonic(), 8 * 20 * 4);
-  // What is seen as one turn here may have the end of one slice and all of the next.
+  // One turn, as this loop sees it, may have the end of one slice and the whole next one.
   assert.ok(Math.max(...turns) <= 2 * (10 + 4), `${Math.max(...turns)} ms in one turn`);
 });
 
-test('a signal ends the work at a pause, and errors of the work are passed on', async () => {
+test('a signal ends sliced work at a pause, and errors of the work reach the caller', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   const stop = new AbortController();
@@ -45,7 +45,7 @@ test('a signal ends the work at a pause, and errors of the work are passed on', 
     }
   }
   await assert.rejects(slices.run(endless(), stop.signal), /enough/u);
-  // oxlint-disable-next-line require-yield -- it fails before
+  // oxlint-disable-next-line require-yield -- it throws before it could yield
   function* failing(): Steps<never> {
     throw new Error('no');
   }
@@ -53,7 +53,7 @@ test('a signal ends the work at a pause, and errors of the work are passed on', 
   assert.throws(() => finish(failing()), /no/u);
 });
 
-test('work above its time limit is stopped; the time of other work does not count', async () => {
+test('sliced work that exceeds its time limit is stopped, and the time of other work does not count', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   function* work(steps: number): Steps<number> {
@@ -69,7 +69,7 @@ test('work above its time limit is stopped; the time of other work does not coun
   assert.equal(await long, 1000);
 });
 
-test('short work runs beside long work', async () => {
+test('short work gets slices although long work never ends', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   const stop = new AbortController();

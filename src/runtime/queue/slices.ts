@@ -1,7 +1,7 @@
 /**
- * Long work in short slices, so that no user's object blocks the event loop: probes, watches and other work run in between.
- *
- * All work of one `Slices` shares one slice in each turn of the event loop: so eight workers together block it for at most one slice.
+ * Runs long work in short slices, so that no user's object blocks the event loop: probes, watches and other work run
+ * between the slices. All work of one `Slices` shares one slice in each turn of the event loop. So eight workers
+ * together block it for one slice at most.
  */
 import type { Clock } from '../clock.ts';
 
@@ -20,7 +20,7 @@ export class Slices {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** When the work of this turn began. */
   #since: number | undefined;
-  /** First in, first out: else one long work would take every slice. */
+  /** Work that waits for a slice: first in, first out, so that no long work takes every slice. */
   readonly #waiting: (() => void)[] = [];
   #isArmed = false;
 
@@ -29,7 +29,7 @@ export class Slices {
   }
 
   /**
-   * Does the work. When the slice is used up, it goes on after a turn of the event loop.
+   * Does the work. When the slice is used up, the work goes on after a turn of the event loop.
    * @param limitMs how long the work itself may take, ms
    * @throws what the work throws, the signal's reason, or TooLongError
    */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Turns } from './turns.ts';
 
-test('beside a group with thousands of keys each other group gets every second turn', () => {
+test('groups take turns, even if one of them has a thousand keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
   for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, 2000);
@@ -45,7 +45,7 @@ test('a key whose group changes while it waits stays in its place, and is neithe
   assert.equal(turns.size, 0);
 });
 
-test('no key is lost or returned twice, and each group is first in, first out', () => {
+test('property: Turns loses no key, returns none twice, and keeps the order of each group', () => {
   const key = fc.constantFrom('a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1');
   const step = fc.oneof(fc.record({ add: key }), fc.record({ delete: key }), fc.constant({ shift: true } as const));
   fc.assert(

@@ -1,6 +1,6 @@
 /**
- * The keys of a queue that wait, in groups (of one user): groups take turns (`Turns`), normal keys come before low ones (`WaitingKeys`), and
- * groups share the workers (`GroupRuns`).
+ * Decides which waiting key of a queue runs next, in groups of keys, such as those of a namespace: groups take turns
+ * (`Turns`), normal keys come before low ones (`WaitingKeys`), and groups share the workers (`GroupRuns`).
  */
 import { getOrCreate, FifoMap } from '../maps.ts';
 
@@ -8,21 +8,20 @@ import { getOrCreate, FifoMap } from '../maps.ts';
 export type GroupOf<K extends string = string> = (key: K) => string;
 
 /**
- * A first-in, first-out list in which groups take turns: however many keys one group has, the next key of another group waits
- * for one of them at most.
- *
- * Invariants: each group stands in the order of its next turn, and has a key. A key stays in the group that it was added to.
+ * A first-in, first-out list in which groups take turns: however many keys one group has, the next key of another group
+ * waits for only one of them. Invariants: groups are in the order of their next turns, and each has a key. A key stays
+ * in the group that it was added to.
  */
 export class Turns<K extends string = string> {
   readonly #groupOf: GroupOf<K>;
-  /** The group of each key, where `groupOf` may give another one later. */
+  /** The group of each key, kept only if `groupOf` may change its answer. */
   readonly #remembered: Map<K, string> | undefined;
   readonly #groups = new FifoMap<FifoMap<number, K>>();
   #size = 0;
 
   /**
    * @param groupOf default: one group for all, first in, first out
-   * @param groupsChange `groupOf` may give another group later. This costs memory for each key
+   * @param groupsChange `groupOf` may change its answer, which costs memory for each key
    */
   constructor(groupOf: GroupOf<K> = () => '', groupsChange = false) {
     this.#groupOf = groupOf;
@@ -38,7 +37,7 @@ export class Turns<K extends string = string> {
     return group === undefined ? undefined : this.#groups.get(group)?.get(key);
   }
 
-  /** Adds at the end of its group. The key must not be there. */
+  /** Adds the key at the end of its group. The list must not have it yet. */
   add(key: K, value: number): void {
     const group = this.#groupOf(key);
     this.#remembered?.set(key, group);
@@ -100,14 +99,14 @@ export class Turns<K extends string = string> {
   }
 }
 
-/** A third: two groups with long runs leave workers to all others. */
+/** Share of one group in the workers: two groups with long runs leave a third of the workers to all others. */
 const SHARE = 1 / 3;
 
 /**
  * Counts the runs of each group of keys, so that long runs of one group leave workers to the others.
  *
- * Each group has a share of the workers. It may use more while workers are free; those runs take no worker from a group below its share,
- * which then runs beside them. So a queue has at most `2 * concurrency - share` runs.
+ * Each group has a share of the workers. It may use more while workers are free. Such extra runs take no worker from a
+ * group below its share, whose runs then start beside them. So a queue has at most `2 * concurrency - share` runs.
  */
 export class GroupRuns {
   readonly #share: number;
@@ -139,10 +138,9 @@ export class GroupRuns {
 }
 
 /**
- * Keys that wait for a worker: all of `normal` before any of `low`. Each list is first in, first out, with groups that take turns.
- *
- * Invariant: a key is in at most one list. The value of a key is when it began to wait, in whole ms (a small integer costs no
- * memory beside the map entry).
+ * Keys that wait for a worker: all of the list `normal` come before any of `low`. In each list groups take turns.
+ * Invariant: a key is in at most one list. The value of a key is the time when it began to wait, in whole ms, because a
+ * small integer needs no memory besides the map entry.
  */
 export class WaitingKeys<K extends string = string> {
   readonly #normal: Turns<K>;
@@ -162,7 +160,7 @@ export class WaitingKeys<K extends string = string> {
     return this.#normal.get(key) !== undefined || this.#low.get(key) !== undefined;
   }
 
-  /** A key that waits already keeps its place, unless it moves from `low` to `normal`. */
+  /** Adds the key. A key that waits already keeps its place, or moves from `low` to `normal`. */
   add(key: K, low: boolean, now: number): void {
     const since = this.#low.get(key);
     if (since !== undefined && !low) {
@@ -195,7 +193,7 @@ export class WaitingKeys<K extends string = string> {
     this.#low.clear();
   }
 
-  /** When the oldest key began to wait. For metrics: a key that moved from `low` keeps its time and may be older. */
+  /** When the oldest key began to wait, ms. Only for metrics: a key that moved from `low` may be older. */
   oldestSince(): number | undefined {
     const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
     return normal === undefined || (low !== undefined && low < normal) ? low : normal;

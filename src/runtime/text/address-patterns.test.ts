@@ -6,7 +6,7 @@ import { parseAddressPattern } from './address-patterns.ts';
 const matches = (pattern: string, url: string): boolean => parseAddressPattern(pattern).matches(new URL(url));
 
 describe('a pattern of servers', () => {
-  it('matches the parts that it names: scheme, host, port', () => {
+  it('an address pattern matches the parts that it names: scheme, host, port', () => {
     for (const [pattern, url, expected] of [
       ['https://vault.example:8200', 'https://vault.example:8200/', true],
       ['https://vault.example:8200', 'http://vault.example:8200/', false],
@@ -29,7 +29,7 @@ describe('a pattern of servers', () => {
     }
   });
 
-  it('that is malformed is refused', () => {
+  it('an address pattern with a path, a user, a bad scheme or a port above 65535 is refused', () => {
     for (const bad of ['', 'ftp://x', 'https://', 'https://u:p@x', 'https://x/path', 'a b', 'x:99999999', '[::1']) {
       assert.throws(() => parseAddressPattern(bad), RangeError, bad);
     }

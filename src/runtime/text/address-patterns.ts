@@ -1,8 +1,7 @@
 /**
- * Patterns that name servers: `https://vault.example:8200`, `vault.example`, `*.vault.svc`.
- *
- * `[scheme://]host[:port]`. Without a scheme both http and https are meant, without a port all ports. `*` in a host or as a port stands
- * for any characters of that part, dots included.
+ * Patterns that name servers, as `[scheme://]host[:port]`: `https://vault.example:8200`, `vault.example`,
+ * `*.vault.svc`. Without a scheme, http and https match; without a port, all ports. `*` in a host or as a port stands
+ * for any characters of this part, dots included.
  */
 
 const PATTERN = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[-\w.*]+)(?::(\d{1,5}|\*))?\/?$/i;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { command } from './command.ts';
 
-test('a command begins with npx only if that has started this process', (context) => {
+test('a command in a message begins with npx only if npx started this process', (context) => {
   const before = process.env['npm_command'];
   context.after(() => {
     if (before === undefined) delete process.env['npm_command'];

@@ -1,4 +1,4 @@
-/** A command of Keyferry in a message, as the reader can type it: with `npx` where that has started this process. @param words `crds` */
+/** A command of Keyferry for a message, as its reader can type it: with `npx`, if npx started this process. */
 export function command(words: string): string {
   return `${process.env['npm_command'] === 'exec' ? 'npx ' : ''}keyferry ${words}`;
 }

@@ -1,4 +1,4 @@
-/** Names and keys that Kubernetes accepts: DNS names (RFC 1123) of objects and namespaces, keys and values of labels, keys of data. */
+/** Which names Kubernetes accepts for objects and namespaces (DNS names, RFC 1123), labels and keys of data. */
 
 const LABEL = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
 const ONE_LABEL = new RegExp(`^${LABEL}$`);
@@ -24,14 +24,14 @@ export function isLabelValue(text: string): boolean {
 const DATA_KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 
 /**
- * Whether a text can be a key in the data of a Secret or ConfigMap: 1–253 letters, digits, `-`, `_` and `.`, not `.`, and not beginning with `..`
- * (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation).
+ * Whether a text can be a key in the data of a Secret or ConfigMap: 1–253 letters, digits, `-`, `_` and `.`, but not
+ * `.`, and without `..` at the beginning (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation).
  */
 export function isDataKey(text: string): boolean {
   return DATA_KEY.test(text) && text !== '.' && !text.startsWith('..');
 }
 
-/** @returns the problems of an object name in this field, which may become part of a request path */
+/** The problems of a name in this field. A name is checked because it becomes part of a request path. */
 export function nameProblems(field: string, name: string | undefined): string[] {
   if (name === undefined) return [`${field}: must be specified`];
   if (isSubdomain(name)) return [];

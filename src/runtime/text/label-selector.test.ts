@@ -7,7 +7,7 @@ import { type LabelSelector, parseSelector, readSelector } from './label-selecto
 const read = (selector: LabelSelector): ReturnType<typeof readSelector> => readSelector(selector, 'field', []);
 
 describe('label selector', () => {
-  it('matches labels as the API server does', () => {
+  it('a label selector matches labels as the API server does', () => {
     const table: [LabelSelector, Record<string, string>, boolean][] = [
       [{}, {}, true],
       [{ matchLabels: { tier: 'prod' } }, { tier: 'prod', other: 'x' }, true],
@@ -28,7 +28,7 @@ describe('label selector', () => {
     }
   });
 
-  it('names the field of each mistake', () => {
+  it('a label selector with a mistake gives a problem that names the field', () => {
     const table: [LabelSelector, RegExp][] = [
       [{ matchLabels: { 'a b': 'x' } }, /^field\.matchLabels: "a b" is not a key/],
       [{ matchLabels: { a: 'x y' } }, /^field\.matchLabels\["a"\]: "x y" is not a value/],
@@ -52,7 +52,7 @@ describe('label selector', () => {
     assert.equal(read({ matchExpressions: many }), undefined);
   });
 
-  it('reads the texts that kubectl accepts', () => {
+  it('a label selector as text is read as kubectl -l reads it', () => {
     const labels = { tier: 'prod', 'example.com/team': 'a', empty: '' };
     const table: [string, boolean][] = [
       ['', true],
@@ -72,14 +72,14 @@ describe('label selector', () => {
     for (const [text, expected] of table) assert.equal(parseSelector(text).matches(labels), expected, text);
   });
 
-  it('refuses other texts and quotes them', () => {
+  it('a label selector as text with a syntax error is refused, and the error quotes the part', () => {
     for (const text of ['a=b=c', 'a>1', 'a in b', 'a in ()x', ',', 'a,', 'a b', '(a)', 'in (a)', 'a=b c']) {
       assert.throws(() => parseSelector(text), RangeError, text);
     }
     assert.throws(() => parseSelector('tier=prod,a>1'), /"a>1" is not a requirement/);
   });
 
-  it('knows the keys that it reads: labels of other keys never change the answer', () => {
+  it('property: labels whose keys a label selector does not name never change its answer', () => {
     const key = fc.constantFrom('a', 'b', 'c', 'd');
     const value = fc.constantFrom('', '1', '2');
     const requirement = fc.oneof(

@@ -1,6 +1,6 @@
 /**
- * Label selectors: as an object of the Kubernetes API (`metav1.LabelSelector`), and as text (`kubectl get -l`), with the rules of
- * the API server for keys, values and operators.
+ * Reads and matches label selectors: objects of the Kubernetes API (`metav1.LabelSelector`) and texts (`kubectl get
+ * -l`), with the API server's rules for keys, values and operators.
  */
 import { isLabelValue, isMetadataKey } from './dns-names.ts';
 
@@ -14,12 +14,12 @@ export interface LabelSelector {
 
 export interface LabelRequirement {
   readonly key: string;
-  /** `In`, `NotIn`, `Exists` or `DoesNotExist`. Objects that are older than the schema may have any text. */
+  /** `In`, `NotIn`, `Exists` or `DoesNotExist`; any text in an object that was stored before the CRD had its schema. */
   readonly operator: string;
   readonly values?: readonly string[];
 }
 
-/** A key, with the values that count. */
+/** A label that a selector reads: its key, and the values that match. */
 export interface LabelRead {
   readonly key: string;
   /** `undefined`: any value. */
@@ -27,7 +27,7 @@ export interface LabelRead {
 }
 
 interface Requirement extends LabelRead {
-  /** The label must not be there, or not with one of the values. */
+  /** The label must be absent, or have none of the values. */
   readonly isNegated: boolean;
 }
 
@@ -36,7 +36,7 @@ export class LabelMatcher {
   readonly #requirements: readonly Requirement[];
   /** The keys of the labels that it reads. */
   readonly keys: readonly string[];
-  /** What matches has all of these labels. */
+  /** Labels that every match has. */
   readonly needed: readonly LabelRead[];
 
   constructor(requirements: readonly Requirement[]) {
@@ -54,10 +54,11 @@ export class LabelMatcher {
   }
 }
 
-/** Requirements of one selector. Each namespace costs their number. */
+/** Most requirements of one selector: each is checked for each namespace. */
 const MAX_REQUIREMENTS = 100;
 
 /**
+ * Checks a selector object.
  * @param field path of the selector: `spec.destination.namespaceSelector`
  * @param problems gets one text for each mistake, which begins with the path of its field
  * @returns `undefined` if there is a mistake
@@ -93,7 +94,7 @@ export function readSelector(
   return problems.length === before ? new LabelMatcher(requirements) : undefined;
 }
 
-/** One requirement of a selector as text: `tier=prod`, `tier!=dev`, `tier in (a, b)`, `tier notin (a)`, `tier`, `!tier`. */
+/** A requirement of a selector as text: `tier=prod`, `tier!=dev`, `tier in (a, b)`, `tier notin (a)`, `tier`, `!tier`. */
 const REQUIREMENT =
   /^\s*(?:(!)?\s*([^\s=!(),<>]+)|([^\s=!(),<>]+)\s*(==?|!=)\s*([^\s=!(),]*)|([^\s=!(),<>]+)\s+(in|notin)\s*\(([^()]*)\))\s*$/;
 
@@ -106,7 +107,7 @@ export function parseSelector(text: string): LabelMatcher {
 }
 
 /**
- * The same selector for a field of an object.
+ * A selector as text, as an object for a field of the Kubernetes API.
  * @throws RangeError that says what is wrong
  */
 export function selectorObject(text: string): LabelSelector {

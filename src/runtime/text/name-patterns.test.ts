@@ -7,12 +7,12 @@ import { PatternCache } from './name-patterns.ts';
 function matches(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
   const compiled = new PatternCache(mode).get(pattern);
   assert.ok('matches' in compiled, `${pattern} does not compile`);
-  // Asked twice: the second answer comes from memory.
+  // Called twice: the second result comes from the cache.
   assert.equal(compiled.matches(namespace), compiled.matches(namespace));
   return compiled.matches(namespace);
 }
 
-test('a pattern matches the whole name; with regex mode search any part of it', () => {
+test('a pattern matches the whole name, or in the mode search any part of it', () => {
   const cases: readonly [pattern: string, namespace: string, full: boolean, search: boolean][] = [
     ['project-a-.+', 'project-a-x', true, true],
     ['project-a-.+', 'evil-project-a-x', false, true],
@@ -37,7 +37,7 @@ test('a pattern matches the whole name; with regex mode search any part of it', 
   }
 });
 
-test('whole names and parts of names can be matched in any mode', () => {
+test('matchesWhole matches whole names and occursIn parts of names, in any mode', () => {
   for (const mode of ['full', 'search'] as const) {
     for (const source of ['team', 'team|x', 't[e]am']) {
       const pattern = new PatternCache(mode).get(source);
@@ -61,12 +61,12 @@ test('a pattern that is not valid in RE2 is an error, not an exception', () => {
   }
 });
 
-test('patterns with catastrophic backtracking in other engines are fast', () => {
+test('patterns that make a backtracking engine take exponential time are fast', () => {
   assert.equal(matches('full', '(a+)+', `${'a'.repeat(62)}!`), false);
   assert.equal(matches('search', '(a|a)*$', 'a'.repeat(63)), true);
 });
 
-test('a pattern that is not complex is not rejected', () => {
+test('patterns of ordinary complexity are not rejected as too complex', () => {
   const cache = new PatternCache('full');
   const names = Array.from({ length: 800 }, (_, index) => `team-${index}`).join('|');
   for (const pattern of [
@@ -97,7 +97,7 @@ test('the caches of patterns and of match results are bounded', () => {
     assert.equal(pattern.matches(namespaces[index] ?? ''), true);
   }
   assert.ok(cache.matchBytes > 0 && cache.matchBytes <= 1024 * 1024, `${cache.matchBytes} bytes for 1000 × 1000`);
-  // More than fit in the cache: old results are evicted, and computed again with the same result.
+  // More patterns than the cache has room for: old results are evicted, and computed again with the same result.
   for (let index = 0; index < 30_000; index += 1) {
     const pattern = cache.get(`other-${index}-[a-z]*`);
     assert.ok('matches' in pattern && pattern.matches(`other-${index}-a`));
@@ -109,13 +109,13 @@ test('the caches of patterns and of match results are bounded', () => {
   }
 });
 
-test('the cached match results stay right when the cache has dropped the namespaces that it had', () => {
+test('match results stay right after the cache was full and has dropped its namespaces', () => {
   const cache = new PatternCache('full');
   const [odd, short] = [cache.get('ns-[0-9]*[13579]'), cache.get('ns-[0-9]{1,2}')];
   assert.ok('matches' in odd && 'matches' in short);
   for (let round = 0; round < 2; round += 1) {
     for (let index = 0; index < 50_000; index += 1) {
-      // Some namespaces are asked about at any time.
+      // Some namespaces are matched again and again, so that their results come from the cache.
       for (const number of index % 7 === 0 ? [index, index % 100] : [index]) {
         if (odd.matches(`ns-${number}`) !== (number % 2 === 1)) assert.fail(`odd ns-${number}`);
         if (short.matches(`ns-${number}`) !== number < 100) assert.fail(`short ns-${number}`);
@@ -139,7 +139,7 @@ test('the cache of compiled programs is bounded, and an evicted program gives th
   }
 });
 
-test('the comparison of the prefix never changes the result of a pattern', () => {
+test('property: a pattern gives the same results as RE2 without the comparison of the prefix', () => {
   const pieces = fc.constantFrom(
     'a',
     'b',

@@ -1,8 +1,7 @@
 /**
- * Patterns of names in RE2 syntax, as in the originals: of namespaces, and of the keys of labels. RE2 matches in linear time.
- *
- * `full`: a pattern must match the whole name. `search`: it may match any part, as in the original mirrors operator, where `project-a-.+`
- * matches `evil-project-a-x`.
+ * Patterns that users write for names of namespaces and keys of labels, in RE2 syntax as in the originals. RE2 matches
+ * in linear time. In the mode `full` a pattern must match the whole name. In the mode `search` it may match any part,
+ * as in the original mirrors operator: there `project-a-.+` matches `evil-project-a-x`.
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../maps.ts';
@@ -16,7 +15,7 @@ export interface NamePattern {
   readonly size: number;
   /** The only name that matches, if the pattern is a plain name. */
   readonly literal: string | undefined;
-  /** Whether a namespace matches in the regex mode. The result is cached, so it is only for names of existing namespaces. */
+  /** Whether a namespace matches in the cache's mode. The result is cached, so use it only for existing namespaces. */
   matches(namespace: string): boolean;
   /** Whether the pattern matches the whole name, in any mode. Not cached. */
   matchesWhole(name: string): boolean;
@@ -27,18 +26,18 @@ export interface NamePattern {
 export type Pattern = NamePattern | { readonly error: string };
 
 /**
- * Maximum number of instructions of all patterns of one rule. RE2 is linear in the product of name and pattern, and repetitions
- * multiply: `(a|b){1,50}` three hundred times is 60,000 instructions in 3,600 characters, and takes 0.2 s to compile. A list of
- * 800 names has 250.
+ * Maximum number of instructions of all patterns of one rule. The time of RE2 grows with their number, and repetitions
+ * multiply it: `(a|b){1,50}` three hundred times is 60,000 instructions in 3,600 characters, and takes 0.2 s to
+ * compile. A list of 800 names has 250.
  */
 const MAX_PATTERN_SIZE = 20_000;
 
 /**
- * Estimates the number of instructions of a pattern from its text, never much too low: compiling nested repetitions takes seconds,
- * so patterns that are too large must be rejected before. An invalid pattern has a size, too.
+ * Estimates the number of instructions of a pattern from its text, never much too low. Compiling nested repetitions
+ * takes seconds, so patterns that are too large must be rejected before that. An invalid pattern gets a size, too.
  */
 function roughSize(source: string): number {
-  /** Sizes of the open groups. */
+  /** For each open group: the size of the pattern before it. */
   const groups: number[] = [];
   let size = 0;
   let last = 0;
@@ -62,13 +61,13 @@ function roughSize(source: string): number {
   return groups.reduce((sum, open) => sum + open, size);
 }
 
-/** Repetitions with a count, escapes, classes, and single characters. */
+/** Parts of a pattern: repetitions with a count, escapes, classes, and single characters. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
-/** Minimum size of a pattern that is not a plain name. It limits one rule to 1,000 patterns, the limit in the CRD of SecretMirrors. */
+/** Smallest size that a pattern counts with, except a plain name. So a rule has at most 1,000, as in the CRD. */
 const MIN_PATTERN_SIZE = 20;
 
-/** Compiles the patterns of one rule, up to a size of all together. */
+/** Compiles the patterns of one rule, up to a limit of their total size. */
 export class RulePatterns {
   readonly #cache: PatternCache;
   readonly #maxSize: number;
@@ -80,7 +79,7 @@ export class RulePatterns {
     this.#maxSize = maxSize;
   }
 
-  /** The patterns so far are too large together. */
+  /** The patterns that were added are too large together. */
   get isFull(): boolean {
     return this.#size > this.#maxSize;
   }
@@ -93,29 +92,29 @@ export class RulePatterns {
   }
 }
 
-/** Size of the pattern cache without programs, bytes. */
+/** Size of the cache of patterns without their compiled programs, bytes. */
 const PATTERNS_BYTES = 4 * 1024 * 1024;
-/** Maximum overhead of a pattern besides its text, measured. */
+/** Most memory of a pattern besides its text, measured. */
 const BYTES_PER_PATTERN = 600;
 
 /**
- * Size of the cache of compiled programs, bytes. The programs of one rule can take 10 MiB, and any user can write rules. An evicted
- * program is compiled again for the next namespace that has the prefix of the pattern and no cached result.
+ * Size of the cache of compiled programs, bytes: the programs of one rule can take 10 MiB, and any user can write
+ * rules. An evicted program is compiled again when a namespace has the prefix of its pattern and no cached result.
  */
 const PROGRAMS_BYTES = 12 * 1024 * 1024;
-/** Maximum, measured. */
+/** Most memory of an instruction of a compiled program, measured. */
 const BYTES_PER_INSTRUCTION = 400;
 const BYTES_PER_PROGRAM = 2048;
 
-/** Most patterns in practice are plain names. They need no regular expression. */
+/** A plain name, as most patterns are. It needs no regular expression. */
 const LITERAL = /^[a-z0-9-]+$/;
 
 /** Patterns that match every name, because no name is empty. */
 const MATCH_ALL: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
 
 /**
- * A prefix of every name that matches the pattern as a whole. Most patterns begin with literal characters, so a comparison of the
- * prefix saves most matches.
+ * A prefix of every name that matches the whole pattern. Most patterns begin with literal characters, so a comparison
+ * of this prefix rules out most names before the regular expression runs.
  */
 function prefixOf(source: string): string {
   if (source.includes('|')) return '';
@@ -128,20 +127,22 @@ function always(): boolean {
   return true;
 }
 
-/** Size of the cache of match results, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 patterns with 1,000 namespaces. */
+/** Size of the cache of match results, bytes: enough for 3,000 patterns and 5,000 namespaces, or 10,000 and 1,000. */
 const MATCHES_BYTES = 4 * 1024 * 1024;
-/** Overhead of an array besides its bits, bytes, measured. */
+/** Memory of an array besides its bits, bytes, measured. */
 const ARRAY_BYTES = 200;
-/** Six times the namespaces of a very large cluster. So many names take 3 MB. */
+/** Most namespaces in the cache: six times those of a very large cluster. Their names take 3 MB. */
 const MAX_SLOTS = 32_768;
 const MAX_ARRAY_BYTES = MAX_SLOTS / 4 + ARRAY_BYTES;
 
 /**
- * Match results of patterns and namespaces, with two bits for each pair (is the result known, does the namespace match), because there may be
- * thousands of both. A result never becomes wrong, because it depends on two texts alone. So deleted namespaces stay until the cache is full.
+ * Caches which patterns match which namespaces. There may be thousands of both, so each pair takes two bits: is the
+ * result known, and does the namespace match. A result depends on two texts alone and never becomes wrong, so deleted
+ * namespaces stay until the cache is full.
  *
- * State: each namespace has a slot, and each pattern an array of bits by slot. Invariant: a slot belongs to one namespace as long as an array has
- * bits for that slot. So slots and arrays are dropped together, and never between the look-up of a slot and its use.
+ * Each namespace has a slot, and each pattern an array of bits by slot. Invariant: a slot belongs to one namespace as
+ * long as an array has bits for it. So slots and arrays are dropped together, and never between the look-up of a slot
+ * and its use.
  */
 class MatchCache {
   readonly #slots = new Map<string, number>();
@@ -152,7 +153,7 @@ class MatchCache {
     return this.#bytes;
   }
 
-  /** The cached result, else that of `match`. */
+  /** The cached result. If there is none, `match` gives it. */
   of(pattern: string, namespace: string, match: (namespace: string) => boolean): boolean {
     if (this.#slots.size >= MAX_SLOTS || this.#bytes > MATCHES_BYTES - MAX_ARRAY_BYTES) this.#clear();
     let slot = this.#slots.get(namespace);
@@ -167,7 +168,7 @@ class MatchCache {
     return isMatch;
   }
 
-  /** Gives the array of a pattern room for the byte `at`. */
+  /** Makes the array of a pattern long enough for the byte `at`. */
   #grow(pattern: string, bits: Uint8Array | undefined, at: number): Uint8Array {
     let length = Math.max(16, bits?.length ?? 0);
     while (length <= at) length *= 2;
@@ -205,7 +206,7 @@ export class PatternCache {
     return pattern;
   }
 
-  /** Compiles the patterns of a rule in steps. The rule is refused if it has more than are compiled here. */
+  /** Compiles the patterns of a rule in steps, but at most one more than a rule may have: with more it is refused. */
   *warmUp(sources: readonly string[]): Steps<void> {
     for (const source of sources.slice(0, MAX_PATTERN_SIZE / MIN_PATTERN_SIZE + 1)) {
       this.get(source);
@@ -257,7 +258,7 @@ export class PatternCache {
       const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);
       const remembered = (name: string, match: (name: string) => boolean) => this.#matches.of(source, name, match);
-      // The prefix comes first: most pairs end there, and need no memory for a result.
+      // The prefix is compared first: it decides most pairs, which then need no memory for a result.
       const matches =
         this.#mode === 'full'
           ? (name: string) => name.startsWith(prefix) && remembered(name, matchesWhole)

@@ -9,7 +9,7 @@ import { withinCpu } from '../../../test/support/yardstick.ts';
 const PEM = `-----BEGIN KEY-----\n${'QUJD'.repeat(16)}\nshort\nc2VjcmV0\n-----END KEY-----\n`;
 
 describe('redact', () => {
-  it('removes the part of a value that is cut at its beginning or end', () => {
+  it('redact removes a value whose beginning or end is missing in the message', () => {
     const value = Array.from({ length: 3000 }, (_, n) => String.fromCharCode(97 + ((n * n + 7 * n) % 26))).join('');
     for (const form of [value, Buffer.from(value).toString('base64')]) {
       assert.equal(redact(`denied: ${form.slice(0, 1000)}…`, [value]), 'denied: [redacted]…');
@@ -17,14 +17,14 @@ describe('redact', () => {
     }
   });
 
-  it('removes single lines and quoted strings of a value', () => {
+  it('redact removes single lines and quoted strings of a value', () => {
     assert.equal(redact('the line c2VjcmV0 is bad', [PEM]), 'the line [redacted] is bad');
     const docker = JSON.stringify({ auths: { 'r.example.com': { username: 'me', password: 'hunter22' } } });
     assert.equal(redact('hunter22 is too weak, me', [docker]), '[redacted] is too weak, me');
     assert.equal(redact(Buffer.from('hunter22').toString('base64'), [docker]), '[redacted]');
   });
 
-  it('removes several values that begin alike', () => {
+  it('redact removes each of several values that begin alike', () => {
     const [one, two, three] = ['1', '23', 'quite another'].map((end) => `postgres://user:password-of-${end}`);
     const values = [one ?? '', two ?? '', three ?? ''];
     for (const value of values) {
@@ -38,7 +38,7 @@ describe('redact', () => {
     );
   });
 
-  it('cuts long texts, without splitting a value', () => {
+  it('redact cuts a long message without leaving a part of a value', () => {
     const value = Array.from({ length: 40 }, (_, n) => String.fromCharCode(65 + ((n * n + 7 * n) % 50))).join('');
     for (let length = 8140; length < 8200; length += 1) {
       const result = redact(`${'.'.repeat(length)}${value} and more`.padEnd(9000, '.'), [value]);
@@ -47,7 +47,7 @@ describe('redact', () => {
     }
   });
 
-  it('removes the beginning of a value at the end of a text that was cut', () => {
+  it('redact removes four or more letters of a value at the end of a cut message', () => {
     for (const end of ['', '…', '...']) {
       assert.equal(redact(`denied: hunt${end}`, ['hunter22']), `denied: [redacted]${end}`);
       assert.equal(redact(`denied: hunter2${end}`, ['hunter22', 'hunting-season']), `denied: [redacted]${end}`);
@@ -55,19 +55,19 @@ describe('redact', () => {
     assert.equal(redact('denied: hun…', ['hunter22']), 'denied: hun…');
   });
 
-  it('is fast, however alike value and text are', () => {
+  it('redact is fast for long values that repeat the letters of the message', () => {
     withinCpu(3000, 'all forms', () => {
       assert.equal(redact('a'.repeat(8000), ['a'.repeat(1_000_000), 'a'.repeat(5000)]), '[redacted]');
       redact(`denied: ${'ab'.repeat(2000)}`, ['ab'.repeat(500_000), `${'ab'.repeat(1000)}c`.repeat(500)]);
     });
   });
 
-  it('keeps text that has little in common with a value', () => {
+  it('redact keeps a message that shares only short words with a value', () => {
     const words = 'secrets "x" is forbidden: a short word such as KEY or BEGIN says nothing';
     assert.equal(redact(words, [PEM]), words);
   });
 
-  it('removes the same as a slow search', () => {
+  it('property: markCommonPieces marks the same characters as a slow search', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 120 });
     fc.assert(
       fc.property(letters, fc.array(letters, { maxLength: 3 }), (text, forms) => {
@@ -83,14 +83,14 @@ describe('redact', () => {
     );
   });
 
-  it('never keeps 16 characters of a value', () => {
+  it('property: redact never keeps 16 characters in a row of a value', () => {
     const text = fc.string({ minLength: 16, maxLength: 200, unit: 'binary-ascii' });
     fc.assert(
       fc.property(text, fc.nat(), fc.nat({ max: 30 }), fc.string(), (value, start, more, around) => {
         const from = start % (value.length - 15);
         const piece = value.slice(from, from + 16 + more);
         const result = redact(`${around}${piece}${around}`, [value]);
-        // What is put in its place may itself be a piece of the value.
+        // The text "[redacted]" may itself hold a piece of the value.
         fc.pre(!value.includes('[redacted]'.slice(0, 4)));
         assert.ok(!result.includes(piece), result);
       }),

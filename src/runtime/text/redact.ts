@@ -1,29 +1,27 @@
 /**
- * Removes secret values from server messages, before these go into a log, an event or a status: servers quote requests, whole
- * or cut, as text or encoded.
- *
- * Removed are: a value in each of its forms (`formsOf`), each of its lines or quoted strings from a certain length on, and any
- * longer piece of it.
+ * Removes secret values from server messages, before a message goes into a log, an event or a status. Servers quote
+ * requests, whole or cut, as text or encoded. So these are removed: a value in each of its forms (`formsOf`), each of
+ * its lines and quoted strings from `SHORTEST_PART` characters on, and any piece of it from `SHORTEST_PIECE` on.
  */
 
 export const REDACTED = '[redacted]';
 
-/** Shorter values are in ordinary words, so they are removed only where they stand alone. */
+/** A shorter value may be a part of ordinary words, so it is removed only if it stands alone. */
 const SHORT = 4;
-/** Shortest line or quoted string of a value that is removed by itself: shorter ones are in ordinary words. */
+/** Shortest line or quoted string of a value that is removed by itself: a shorter one may be an ordinary word. */
 const SHORTEST_PART = 8;
 /** Shortest piece of a value that is removed, wherever it begins and ends. */
 const SHORTEST_PIECE = 16;
-/** The end of a text that was cut. */
+/** Ends a text that its server has cut. */
 const CUT = /(?:\u2026|\.\.\.)$/;
-/** Longer messages are cut. */
+/** Longest message; a longer one is cut. */
 const LONGEST_TEXT = 8192;
 
-/** @param secrets the values; of those that are no text, their base64 */
+/** The message without the secrets. @param secrets the values; for bytes that are no text, their base64 */
 export function redact(words: string, secrets: readonly string[]): string {
   const text = words.length > LONGEST_TEXT ? `${words.slice(0, LONGEST_TEXT)}…` : words;
   const forms = new Set(secrets.flatMap((secret) => [secret, ...partsOf(secret)]).flatMap(formsOf));
-  // All are searched in the original text: of two values that begin alike one must not hide the rest of the other.
+  // Each form is searched in the original text: if two values begin alike, removing one must not hide the other.
   const taken = new Uint8Array(text.length);
   for (const form of forms) {
     takeWhole(text, form, taken);
@@ -40,7 +38,7 @@ function partsOf(secret: string): readonly string[] {
     .filter((part) => part.length >= SHORTEST_PART);
 }
 
-/** The forms of a value in a message: unchanged, as in JSON or Go's `%q`, in base64, in a URL. */
+/** The forms that a value may have in a message: unchanged, escaped (JSON, Go's `%q`), in base64, in a URL. */
 function formsOf(secret: string): readonly string[] {
   if (secret === '') return [];
   const escaped = JSON.stringify(secret).slice(1, -1);
@@ -60,7 +58,7 @@ function takeWhole(text: string, form: string, taken: Uint8Array): void {
   }
 }
 
-/** A text that was cut may end within a value, before `SHORTEST_PIECE` characters of it. */
+/** Marks the beginning of a value at the end of a text, which may have been cut within the value. */
 function takeBeginning(text: string, form: string, taken: Uint8Array): void {
   const end = text.length - (CUT.exec(text)?.[0].length ?? 0);
   for (let length = Math.min(form.length, SHORTEST_PIECE) - 1; length >= SHORT; length -= 1) {
@@ -85,14 +83,14 @@ function withoutTaken(text: string, taken: Uint8Array): string {
 }
 
 /**
- * Marks every character of `text` that belongs to a piece of `length` characters which is also in one of `forms`. Reads each form
- * once, so that a value of a million equal letters does not take long.
- *
- * @param length length of the shortest piece that counts, even
- * @param marks one byte for each character of `text`; the characters found are set to 1, the others are left as they are
+ * Marks every character of `text` that belongs to a piece of `length` characters which one of `forms` has, too. Reads
+ * each form once, so that a value of a million equal letters does not take long.
+ * @param length length of the shortest piece that counts; an even number
+ * @param marks one byte for each character of `text`; those of marked characters are set to 1
  */
 export function markCommonPieces(text: string, forms: Iterable<string>, length: number, marks: Uint8Array): void {
-  // Any piece of a form holds a gram that begins at a multiple of half its length, so only these places of a form are looked at.
+  // A gram is half as long as a piece. Each piece holds a gram that begins at a multiple of this length in its form, so
+  // only these places of a form are searched.
   const step = length / 2;
   const grams = new Set<string>();
   for (let at = 0; at + step <= text.length; at += 1) grams.add(text.slice(at, at + step));
@@ -109,7 +107,7 @@ export function markCommonPieces(text: string, forms: Iterable<string>, length: 
       for (let start = Math.max(0, gram - step + 1); start <= gram; start += 1) {
         const piece = form.slice(start, start + length);
         for (const at of places.get(piece) ?? []) marks.fill(1, at, at + length);
-        // All its places are marked now.
+        // All places of this piece are marked now.
         places.delete(piece);
       }
     }

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 
 import { isWithinEdits, someOf } from './texts.ts';
 
-test('a list names the first, and counts the others', () => {
+test('someOf names the first names of a list and counts the others', () => {
   assert.equal(someOf([], 2), '');
   assert.equal(someOf(['a', 'b'], 2), 'a, b');
   assert.equal(someOf(['a', 'b', 'c', 'd'], 2), 'a, b and 2 more');
   assert.equal(someOf(['a', 'b', 'c'], 2, ' → '), 'a → b and 1 more');
 });
 
-test('one text is within some edits of another if so many letters are missing, too many or wrong', () => {
+test('isWithinEdits counts the letters that are missing, too many or wrong', () => {
   for (const [a, b, edits] of [
     ['', '', 0],
     ['abc', 'abc', 0],

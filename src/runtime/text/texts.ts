@@ -1,11 +1,11 @@
 /** Small functions that make texts. */
 
-/** A text of at most `max` characters; the last one is `…` if something is missing. Half a character at the end is replaced. */
+/** The text, cut to `max` UTF-16 units with a final `…`. Half a surrogate pair at the cut is replaced. */
 export function clipped(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1).toWellFormed()}…`;
 }
 
-/** The first `most` names, and how many there are besides: `a, b and 3 more`. Users choose the number of names, so a message cannot have all. */
+/** The first names and the number of the others: `a, b and 3 more`. Users may write more than a message can hold. */
 export function someOf(names: readonly string[], most: number, separator = ', '): string {
   const rest = names.length - most;
   const named = names.slice(0, most).join(separator);
@@ -13,19 +13,19 @@ export function someOf(names: readonly string[], most: number, separator = ', ')
 }
 
 /**
- * Joins texts to one that is kept. V8 makes a template literal a tree of its parts, and keeps a part of the tree with the text: 32 bytes more for
- * each of the strings that are kept for every object.
+ * Joins texts to one that is kept in memory for each object. V8 would keep a template literal as a tree of its parts,
+ * which takes 32 bytes more.
  */
 export function flatText(...parts: readonly (string | number | boolean)[]): string {
   return parts.join('');
 }
 
-/** A time as Kubernetes writes it, and Go's RFC 3339 in UTC: whole seconds. */
+/** A time as Kubernetes writes it: RFC 3339 in UTC, with whole seconds. @param ms since 1970 */
 export function rfc3339(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Whether one text is the other but for so many letters at most, which are missing, too many or wrong: for "did you mean". */
+/** Whether at most `edits` letters must be added, removed or changed to turn `a` into `b`: for "did you mean". */
 export function isWithinEdits(a: string, b: string, edits: number): boolean {
   let same = 0;
   while (same < a.length && a[same] === b[same]) same++;

@@ -1,4 +1,4 @@
-/** Patterns of whole names in RE2 syntax, which matches in linear time. An administrator writes them, so their number and size are not limited. */
+/** Patterns of an administrator for whole names, in RE2 syntax. Their number and size are not limited. */
 import { RE2JS } from 're2js';
 
 /** @throws RangeError naming the pattern */
