@@ -1,8 +1,8 @@
 /**
- * A pool of connections to one server, direct or through a proxy.
+ * Makes pools of connections to one server, direct or through a proxy.
  *
- * The TLS material becomes one `SecureContext`: it is parsed once instead of per connection, and it stays out of the key by
- * which Node looks up a pool on every request (that key would hold the whole CA bundle).
+ * The TLS material of a pool becomes one `SecureContext`. So it is parsed once, and not for each connection. And Node's
+ * key of the pool, which Node computes at every request, does not hold the whole CA bundle.
  */
 import { Agent, type AgentOptions, type ClientRequestArgs, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -12,7 +12,7 @@ import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import { HttpError } from './errors.ts';
 import { hostAndPort } from './exchange.ts';
 
-/** The kernel probes a silent connection after this time, ms, to detect a lost peer. */
+/** After this time of silence on a connection, ms, the kernel probes whether the peer still exists. */
 const TCP_KEEPALIVE_MS = 30_000;
 
 /** CA and client certificate, PEM. */
@@ -39,10 +39,10 @@ export interface PoolOptions extends Pick<
 
 type Connected = (error: Error | null, socket?: Duplex) => void;
 
-/** Opens a connection, and calls back once. Of TLS the handshake may still be under way. */
+/** Opens a connection and calls back once. A TLS handshake may still be under way then. */
 export type Opener = (opened: (error: Error | null, socket?: Socket) => void) => void;
 
-/** @throws Error of OpenSSL where a certificate or key is not well-formed */
+/** @throws Error of OpenSSL if a certificate or key is malformed */
 export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
   if (!secure) return connecting(new Agent(pool), proxy, (socket) => socket);
   const { servername, rejectUnauthorized, ...material } = tls;
@@ -57,11 +57,11 @@ export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
   return connecting(agent, proxy, (socket, options) => connect({ ...options, socket } as ClientRequestArgs));
 }
 
-/** Opens connections as the agent does, outside its pool. They share the sessions of TLS with those of the pool. */
+/** Opens connections as the agent does, but outside its pool. They share its TLS sessions. */
 export function openerOf(agent: Agent, { host, port }: { readonly host: string; readonly port: number }): Opener {
   const { options } = agent as Agent & { readonly options: ConnectionOptions };
   const target = { ...options, host, port, servername: options.servername ?? (isIP(host) === 0 ? host : '') };
-  // Node keeps sessions by this key.
+  // Node keeps TLS sessions by this key.
   const session = { ['_agentKey']: agent.getName(target) };
   return (opened) => {
     const socket = agent.createConnection({ ...target, ...session }, (error, made) => opened(error, made as Socket));
@@ -71,7 +71,7 @@ export function openerOf(agent: Agent, { host, port }: { readonly host: string; 
 
 /**
  * Makes the agent open its connections with TCP keep-alive, and through the proxy if there is one.
- * @param wrap makes the connection for requests from a tunnel
+ * @param wrap turns the socket of a tunnel into the connection for requests: for TLS it starts the handshake
  */
 function connecting(
   agent: Agent,
@@ -89,7 +89,7 @@ function connecting(
     const connected = callback as Connected | undefined;
     if (proxy === undefined) {
       const socket = connect(options);
-      // Node ignores the delay if it is set before the socket is connected.
+      // Node ignores a keep-alive delay that is set before the socket is connected.
       socket?.once('connect', () => setOptions(socket as Socket));
       return socket;
     }
@@ -115,15 +115,15 @@ function setOptions(socket: Socket): void {
   socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
 }
 
-/** Longest wait for the proxy's answer, in ms; a call's own limit is usually shorter. */
+/** Longest wait for the proxy's answer, ms. The limit of the call is usually shorter. */
 const TUNNEL_TIMEOUT_MS = 30_000;
 
 export type TunnelCallback = (error: Error | null, socket?: Socket) => void;
 
 /**
  * Opens a connection to `host:port` through the proxy (CONNECT), and calls back exactly once.
- * @param signal ends a request that the proxy has not answered
- * @param done gets a socket that is connected to the target, or `HttpError` EPROXY; the proxy's password is in neither
+ * @param signal aborts the request to the proxy while it has no answer
+ * @param done gets a socket that is connected to the target, or `HttpError` EPROXY without the proxy's password
  */
 export function openTunnel(proxy: URL, host: string, port: number, signal: AbortSignal, done: TunnelCallback): void {
   const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
@@ -156,7 +156,7 @@ export function openTunnel(proxy: URL, host: string, port: number, signal: Abort
     if (head.length > 0) socket.unshift(head);
     finish(null, socket);
   });
-  // A proxy without support for CONNECT answers as to any other request.
+  // A proxy that does not know CONNECT answers it as any other request.
   request.once('response', (response) => {
     response.destroy();
     fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());
@@ -166,7 +166,7 @@ export function openTunnel(proxy: URL, host: string, port: number, signal: Abort
   request.end();
 }
 
-/** The header with user and password of the proxy URL; none without a user. */
+/** The header with user and password of the proxy URL; empty if the URL has no user. */
 export function proxyAuthorization({ username, password }: URL): { readonly 'Proxy-Authorization'?: string } {
   if (username === '') return {};
   const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;

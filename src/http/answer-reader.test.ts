@@ -9,7 +9,7 @@ interface Read {
   readonly headers: object;
 }
 
-/** Reads `text` in pieces of `size` bytes. @returns `undefined` where the answer is not complete before or at the end */
+/** Reads `text` in pieces of `size` bytes. @returns `undefined` if the answer is not even complete at the end */
 function read(text: string, size = text.length, maxBodyBytes = 1000): Read | undefined {
   const reader = new AnswerReader(maxBodyBytes);
   const bytes = Buffer.from(text, 'latin1');
@@ -27,7 +27,7 @@ const kept = (status: number, body: string): Read => ({
   headers: {},
 });
 
-test('an answer is read the same, however it is split', () => {
+test('an answer is read the same in pieces of any size', () => {
   const answers: readonly (readonly [string, Read])[] = [
     [`${OK}Content-Length: 5\r\n\r\nhello`, kept(200, 'hello')],
     [`${OK}Content-Length: 0\r\n\r\n`, kept(200, '')],
@@ -54,7 +54,7 @@ test('an answer is read the same, however it is split', () => {
   }
 });
 
-test('an answer that breaks off is incomplete', () => {
+test('an answer whose connection ends too early is not read as complete', () => {
   for (const text of [
     `${OK}Content-Length: 5\r\n\r\nhell`,
     `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
@@ -66,7 +66,7 @@ test('an answer that breaks off is incomplete', () => {
   }
 });
 
-test('a connection with bytes after the answer is not reused', () => {
+test('a connection on which bytes follow the answer is not reused', () => {
   assert.deepEqual(read(`${OK}Content-Length: 2\r\n\r\nabHTTP/1.1`), { ...kept(200, 'ab'), isKept: false });
   const chunked = `${OK}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nmore`;
   assert.deepEqual(read(chunked), { ...kept(200, 'a'), isKept: false });
@@ -88,7 +88,7 @@ test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
     `${OK}A: ${'x'.repeat(20_000)}`,
     `${OK}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\nSECRET`,
     `${OK}Transfer-Encoding: chunked\r\n\r\n0\r\n${'SECRET: x\r\n'.repeat(2000)}`,
-    // An alert of TLS: it has no end.
+    // A TLS alert, which has no end that a reader of HTTP could see.
     '\u0015\u0003\u0001\u0000\u0002SECRET',
   ]) {
     assert.throws(
@@ -99,7 +99,7 @@ test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
   }
 });
 
-test('an answer above the limit is refused, at once if its length is known', () => {
+test('an answer above the size limit is refused, at once if its head tells its length', () => {
   const tooLarge = { name: 'AnswerTooLargeError', code: 'EMSGSIZE' };
   assert.throws(() => read(`${OK}Content-Length: 1001\r\n\r\n`), tooLarge);
   assert.throws(() => read(`${OK}\r\n${'x'.repeat(1001)}`, 100), tooLarge);

@@ -3,38 +3,38 @@
  *
  *   head ──(1xx: the next head)──▶ body: of a known length | in chunks | until the connection ends ──▶ done
  *
- * State: `isDone` becomes true once, by `push` or `end`, when the answer is complete. Errors do not quote the answer, which may quote
- * the request.
+ * State: when the answer is complete, `push` or `end` sets `isDone`. Errors do not quote the answer, because it may
+ * quote the request.
  */
 import { AnswerTooLargeError, HttpError } from './errors.ts';
 
-/** As node:http. */
+/** Largest head of an answer, and largest trailers, as in node:http. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** Every HTTP/1 answer begins with it. */
+/** Every HTTP/1 answer begins so. */
 const VERSION = 'HTTP/1.';
-/** A line with the size of a chunk; Kubernetes sends no extensions. */
+/** Longest line between chunks. It has the size of a chunk; Kubernetes sends no chunk extensions. */
 const MAX_LINE = 1024;
 const HEAD_END = '\r\n\r\n';
 
-/** The next line of a chunked body. */
+/** What the next line of a chunked body must be. */
 type Next = 'size' | 'end of chunk' | 'trailer';
 
-/** The only headers that are kept. */
+/** The only headers that callers need; the others are dropped. */
 export type AnswerHeaders = Partial<Record<'retry-after' | 'content-encoding', string>>;
 
 export class AnswerReader {
   status = 0;
   readonly headers: AnswerHeaders = {};
   isDone = false;
-  /** Some bytes have arrived. */
+  /** At least one byte of the answer has arrived. */
   hasBegun = false;
-  /** The connection can be reused. */
+  /** Whether the connection can be reused. */
   isKept = true;
   readonly #maxBodyBytes: number;
   #head: Buffer | undefined;
   readonly #pieces: Buffer[] = [];
   #size = 0;
-  /** Missing bytes of the body or of the current chunk. Infinity: until the connection ends. */
+  /** Bytes of the body, or of the current chunk, that are still missing. Infinity: all until the connection ends. */
   #left = 0;
   #isChunked = false;
   #next: Next = 'size';
@@ -50,7 +50,7 @@ export class AnswerReader {
     return this.#pieces.length === 1 && first !== undefined ? first : Buffer.concat(this.#pieces, this.#size);
   }
 
-  /** @throws HttpError `EPROTO`, AnswerTooLargeError */
+  /** Reads the next bytes. @throws HttpError `EPROTO` if they are not HTTP/1.1; AnswerTooLargeError */
   push(bytes: Buffer): void {
     this.hasBegun = true;
     let rest: Buffer | undefined = bytes;
@@ -67,11 +67,11 @@ export class AnswerReader {
     return this.isDone;
   }
 
-  /** @returns what follows the head; `undefined` where the head is not complete */
+  /** @returns the bytes after the head; `undefined` if the head is not complete */
   #readHead(bytes: Buffer): Buffer | undefined {
     const all = this.#head === undefined ? bytes : Buffer.concat([this.#head, bytes]);
     const begin = all.toString('latin1', 0, VERSION.length);
-    // At once: the bytes of another protocol, such as a TLS alert, may not have an end.
+    // Checked before the head is complete: another protocol, such as a TLS alert, may never send the end of a head.
     if (!VERSION.startsWith(begin)) throw protocolError('the answer is not HTTP/1.1');
     const end = all.indexOf(HEAD_END);
     if ((end < 0 ? all.length : end) > MAX_HEAD_BYTES) throw protocolError('the head of the answer is too long');
@@ -94,7 +94,7 @@ export class AnswerReader {
       this.#takeHeader(head.slice(from + 2, to < 0 ? undefined : to));
       from = to;
     }
-    // One of two lengths is false, so the end of the answer is not certain (RFC 9112, 6.1).
+    // One of the two lengths is false, so it is not certain where the answer ends (RFC 9112, 6.1).
     if (this.#isChunked && this.#left !== Infinity) throw protocolError('the answer has two lengths');
     if (this.#isChunked || status === 204 || status === 304) this.#left = 0;
     if (this.#left === Infinity) this.isKept = false;
@@ -131,7 +131,7 @@ export class AnswerReader {
   }
 
   #readBody(bytes: Buffer): void {
-    // Bytes after the answer: the connection cannot be reused.
+    // After a complete answer come more bytes: the connection cannot be reused.
     if (bytes.length > this.#left) this.isKept = false;
     this.#take(bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes);
     this.#left -= bytes.length;
@@ -163,7 +163,7 @@ export class AnswerReader {
     }
   }
 
-  /** A line between chunks. */
+  /** Reads a line between chunks. */
   #takeLine(line: string): void {
     if (this.#next === 'trailer') {
       this.#trailerBytes += line.length;

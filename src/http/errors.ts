@@ -1,4 +1,4 @@
-/** Errors of this folder, beside those that Node's sockets throw. Each has a code as theirs do, and nothing of a body or header. */
+/** Errors of HTTP calls besides those of Node's sockets. Like these they have a code. They quote no body or header. */
 
 export class HttpError extends Error {
   override readonly name: string = 'HttpError';
@@ -11,10 +11,8 @@ export class HttpError extends Error {
 }
 
 /**
- * A kept connection was closed before a byte of the answer came.
- *
- * `EPIPE`: the kernel refused a part of the request, so the server cannot have all of it. After `ECONNRESET` the server may
- * have carried the request out.
+ * A kept connection was closed before a byte of the answer came. After `EPIPE` the server cannot have the whole
+ * request, because the kernel refused a part of it. After `ECONNRESET` the server may have carried the request out.
  */
 export class StaleConnectionError extends HttpError {
   override readonly name = 'StaleConnectionError';
@@ -24,7 +22,7 @@ export class StaleConnectionError extends HttpError {
   }
 }
 
-/** The answer is larger than the caller reads, or takes too long for its size. */
+/** The answer is larger than the caller's limit, or is large and arrives too slowly. */
 export class AnswerTooLargeError extends HttpError {
   override readonly name = 'AnswerTooLargeError';
   /** HTTP status of the answer. */

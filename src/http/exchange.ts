@@ -1,6 +1,6 @@
 /**
- * One HTTP request over node:http and its answer: for watches and for Vault. It follows no redirects, repeats no request and has
- * no credentials: the clients do that (kube/http.ts, vault/client/transport.ts).
+ * Sends one HTTP request over node:http and reads its answer, for watches and for Vault. Redirects, repeated requests
+ * and credentials are left to the clients (kube/http.ts, vault/client/transport.ts).
  */
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -17,31 +17,31 @@ export interface Route {
   readonly headers: readonly string[];
 }
 
-/** Pieces are written one after another, so that a secret value need not be joined into a string. */
+/** A body in pieces is written piece by piece, so that a secret value need not become a part of a string. */
 export type RequestBody = string | Uint8Array | readonly Uint8Array[];
 
 export interface HttpRequest {
   readonly method: string;
-  /** Encoded, with the query. */
+  /** Percent-encoded, with the query. */
   readonly path: string;
   /** Name, value, name, value; `Content-Length` is added here. */
   readonly headers: readonly string[];
   readonly body?: RequestBody | undefined;
-  /** Called when the connection is open, right before the request is written to it. If it throws, nothing is sent. `KeptConnections` only. */
+  /** `KeptConnections` only: called right before the request is written. If it throws, nothing is sent. */
   readonly beforeSending?: (() => void) | undefined;
 }
 
 export interface ExchangeOptions {
   readonly agent: Agent;
-  /** Largest body, in bytes. Streams have no limit. */
+  /** Largest body, bytes. A stream has no limit. */
   readonly maxBytes: number;
-  /** Returns an answer of 200–299 as a stream. */
+  /** Returns an answer of 200–299 as a stream, before its body has arrived. */
   readonly streaming?: boolean;
   /** Called after each piece of a body; no further piece is read before the promise settles. */
   readonly onData?: (size: number, status: number) => Promise<unknown> | undefined;
 }
 
-/** An answer, read to its end, or with `stream` set still arriving. */
+/** An answer that was read to its end; or, if `stream` is set, whose body is still arriving. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -56,7 +56,7 @@ export interface Exchange {
   readonly abort: (reason: unknown) => void;
 }
 
-/** The route to a server, below the path of its URL. @param headers of every request, beside `Host` */
+/** The route to a server, below the path of its URL. @param headers go with every request, besides `Host` */
 export function routeTo(server: URL, headers: readonly string[]): Route {
   return {
     ...hostAndPort(server),
@@ -71,7 +71,7 @@ export function hostAndPort({ protocol, hostname, port }: URL): { secure: boolea
   return { secure, host, port: port === '' ? (secure ? 443 : 80) : Number(port) };
 }
 
-/** Sends the request. All listeners are on its own request and response, so that none stays after it. */
+/** Sends the request. All listeners are on the request and its response, so none stays on the connection. */
 export function exchange(route: Route, request: HttpRequest, options: ExchangeOptions): Exchange {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const send = route.secure ? httpsRequest : httpRequest;
@@ -83,7 +83,7 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
     path: route.basePath + request.path,
     headers: [...route.headers, ...request.headers, ...lengthHeader(request)],
   });
-  // An error event after our own destroy() rejects a promise that is settled already.
+  // `destroy` causes an error event, which then rejects a promise that is settled already.
   const abort = (reason: unknown): void => {
     reject(reason);
     outgoing.destroy();
@@ -135,7 +135,7 @@ function lengthHeader({ method, body }: HttpRequest): readonly string[] {
   return ['Content-Length', String(lengthOf(body))];
 }
 
-/** In bytes. */
+/** The length of a body in bytes. */
 export function lengthOf(body: RequestBody | undefined): number {
   if (body === undefined) return 0;
   if (typeof body === 'string') return Buffer.byteLength(body);

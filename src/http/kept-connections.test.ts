@@ -14,11 +14,11 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 interface Ground {
   readonly connections: KeptConnections;
-  /** Of the server, in the order in which they came. */
+  /** The connections that the server got, in this order. */
   readonly sockets: readonly Socket[];
 }
 
-/** A server that does with each piece that it reads what `onData` says. */
+/** A server that calls `onData` for each piece that it reads, and connections to it. */
 async function serve(t: TestContext, onData: (socket: Socket) => void, idleMs = 60_000): Promise<Ground> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
@@ -40,7 +40,7 @@ async function bodyOf({ connections }: Ground): Promise<string> {
   return (await connections.call(ROUTE, REQUEST, 100).answer).body.toString();
 }
 
-test('a connection is reused, and concurrent calls have one each', async (t) => {
+test('a connection is reused by later calls, and each concurrent call has its own', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER));
   for (let calls = 0; calls < 3; calls += 1) assert.equal(await bodyOf(ground), 'ok');
   assert.equal(ground.sockets.length, 1);
@@ -58,7 +58,7 @@ test('bytes that arrive on an idle connection close it', async (t) => {
   assert.equal(ground.sockets.length, 2);
 });
 
-test('a kept connection that closes before the answer is stale; a new one, or one that closes within the answer, is not', async (t) => {
+test('a call fails as stale only if a kept connection closes before the answer, not a new one or within the answer', async (t) => {
   let answer: string | undefined = ANSWER;
   const ground = await serve(t, (socket) => (answer === undefined ? socket.destroy() : socket.write(answer)));
   await bodyOf(ground);
@@ -74,7 +74,7 @@ test('a kept connection that closes before the answer is stale; a new one, or on
   await assert.rejects(broken, { name: 'HttpError', code: 'ECONNRESET' });
 });
 
-test('a cancelled call closes its connection, also while it is being opened', async (t) => {
+test('a call that is aborted closes its connection, even one that is still being opened', async (t) => {
   const ground = await serve(t, () => undefined);
   const call = ground.connections.call(ROUTE, REQUEST, 100);
   const reason = new Error('enough');
@@ -101,7 +101,7 @@ test('a path or header with a line break is not sent', async (t) => {
 
 for (const secure of [false, true]) {
   const what = secure ? 'TLS' : 'TCP';
-  test(`a request that may no longer be sent is not sent: on a new connection (${what}), and on a kept one`, async (t) => {
+  test(`a request whose beforeSending throws is not sent, on a new connection (${what}) or on a kept one`, async (t) => {
     const { certPem, keyPem } = await (await CertificateAuthority.create('test')).server('test');
     let requests = 0;
     const take = (socket: Socket): void => {
@@ -142,7 +142,7 @@ for (const secure of [false, true]) {
   });
 }
 
-test('idle connections are closed in time, and at once when they are retired', async (t) => {
+test('idle connections are closed after the idle time, and at once by retire', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER), 20);
   await bodyOf(ground);
   await once(ground.sockets[0] as Socket, 'close');

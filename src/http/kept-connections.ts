@@ -1,11 +1,11 @@
 /**
- * Kept connections for calls to one server, without node:http, which takes three times the CPU time per call and allocates ten
- * times the memory. Watches stay with node:http, because they are few and long.
+ * Kept connections for calls to one server, without node:http, which takes three times the CPU time for each call and
+ * allocates ten times the memory. Watches use node:http, because they are few and long.
  *
- *   opening ──▶ busy ──answer complete──▶ idle ──the next call──▶ busy      error, end or time from anywhere ──▶ closed
+ *   opening ──▶ busy ──answer complete──▶ idle ──next call──▶ busy      each state ──error, end, time limit──▶ closed
  *
- * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after a complete
- * answer that allows it.
+ * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after a
+ * complete answer that allows to keep it.
  */
 import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
@@ -18,7 +18,7 @@ export class KeptConnections {
   readonly #opener: Opener;
   readonly #idleMs: number;
   readonly #all = new Set<KeptConnection>();
-  /** Least recently used first. */
+  /** The idle connections, least recently used first. */
   readonly #idle: KeptConnection[] = [];
   #isRetired = false;
 
@@ -35,8 +35,8 @@ export class KeptConnections {
 
   /**
    * Sends a request over a kept connection, or a new one. Callers limit the number of concurrent calls.
-   * @param maxBytes of the body, uncompressed
-   * @throws HttpError `ERR_UNESCAPED_CHARACTERS`
+   * @param maxBytes limit of the answer's body, uncompressed
+   * @throws HttpError `ERR_UNESCAPED_CHARACTERS` for a path or header that would break the request
    */
   call(route: Route, request: HttpRequest, maxBytes: number): Exchange {
     const bytes = bytesOf(route, request);
@@ -86,7 +86,7 @@ export class KeptConnections {
   }
 }
 
-/** A request that can be written. */
+/** The bytes of a request, and the check right before they are sent. */
 interface Outgoing {
   readonly bytes: Buffer;
   readonly beforeSending: HttpRequest['beforeSending'];
@@ -103,7 +103,7 @@ class KeptConnection {
   readonly #idleMs: number;
   #socket: Socket | undefined;
   #call: Call | undefined;
-  /** The request, until there is a socket. */
+  /** The request, as long as there is no socket. */
   #waiting: Outgoing | undefined;
   #isReused = false;
   #isClosed = false;
@@ -152,7 +152,8 @@ class KeptConnection {
   #write(socket: Socket, request: Outgoing): void {
     const { bytes, beforeSending } = request;
     if (beforeSending !== undefined) {
-      // A socket would keep the bytes until it is connected. The process may be stopped meanwhile.
+      // A socket that is not open yet would send the bytes later. Until then the process may lose its permission to
+      // write, so the check waits for the open socket, too.
       const event = openingOf(socket);
       if (event !== undefined) {
         socket.once(event, () => this.#write(socket, request));
@@ -169,14 +170,14 @@ class KeptConnection {
     socket.write(bytes);
   }
 
-  /** Ends the call with this reader, unless it is settled: the connection may carry another call then. */
+  /** Ends the call with this reader. Nothing happens if it is settled: the connection may carry another call now. */
   abort(reader: AnswerReader, reason: unknown): void {
     if (this.#call?.reader === reader) this.close(reason);
   }
 
   #read(bytes: Buffer): void {
     const call = this.#call;
-    // Without a call these bytes would be taken for the next answer.
+    // These bytes belong to no call, and would be taken for the answer to the next one.
     if (call === undefined) this.close();
     else {
       try {
@@ -200,7 +201,7 @@ class KeptConnection {
     resolve(reader);
   }
 
-  /** A running call fails with `cause`. */
+  /** Closes the connection. A running call fails with `cause`. */
   close(cause: unknown = new HttpError('ECONNRESET', 'the server closed the connection')): void {
     const call = this.#call;
     this.#call = undefined;
@@ -213,19 +214,19 @@ class KeptConnection {
   }
 }
 
-/** The event that reports the end of the opening; `undefined`: the socket is open. @param socket of TLS has `secureConnecting` */
+/** The event to wait for until the socket is open; `undefined`: it is open. Only TLS sockets have `secureConnecting`. */
 function openingOf(socket: Socket & { readonly secureConnecting?: boolean }): 'secureConnect' | 'connect' | undefined {
   if (socket.secureConnecting === true) return 'secureConnect';
   return socket.connecting ? 'connect' : undefined;
 }
 
-/** @param cause of the failure of a connection that was used before, without a byte of an answer */
+/** The error for a call on a reused connection that failed before a byte of the answer came. */
 function staleOr(cause: unknown): unknown {
   const { code } = cause as NodeJS.ErrnoException;
   return code === 'ECONNRESET' || code === 'EPIPE' ? new StaleConnectionError(code, cause as Error) : cause;
 }
 
-/** As in node:http: these characters would end the path or a header. */
+/** Characters that would end the path or a header, as node:http has them. */
 const UNSENDABLE = { path: /[^\u0021-\u00ff]/u, header: /[^\t\u0020-\u007e\u0080-\u00ff]/u };
 
 /** The request in one buffer, because a write costs more than a copy. */

@@ -1,9 +1,9 @@
 /**
  * Makes a few short texts, for logs and terminals, from a thrown value.
  *
- * Errors of this program never hold secret values, but errors of JavaScript and Node can: `JSON.parse` quotes its input, and
- * Node's argument checks quote the argument. These quotations are removed here. Other fields of an error (`input`, `body`,
- * `response`, …) are never read.
+ * Errors of this program never hold secret values, but errors of JavaScript and Node can: `JSON.parse` quotes its
+ * input, and Node's argument checks quote the argument. These quotations are removed here. Other fields of an error
+ * (`input`, `body`, `response`, …) are never read.
  */
 import { clipped } from '../runtime/text/texts.ts';
 
@@ -11,15 +11,15 @@ import { clipped } from '../runtime/text/texts.ts';
 export interface ErrorFields {
   readonly type: string;
   readonly message: string;
-  /** Node's or our code: `ECONNREFUSED`. */
+  /** The code of an error of Node or Keyferry: `ECONNREFUSED`. */
   readonly code?: string | number;
   /** HTTP status of an answer. */
   readonly status?: number;
   /** The API server's reason, one word: `Conflict`. */
   readonly reason?: string;
-  /** `type: message` of the causes that are not part of the message, outermost first. */
+  /** `type: message` of each cause that the message does not quote, outermost first. */
   readonly cause?: string;
-  /** Frames only; the first lines of a stack repeat the message. */
+  /** The frames of the stack, without its first lines, which repeat the message. */
   readonly stack?: string;
 }
 
@@ -28,7 +28,7 @@ const MAX_SHORT = 128;
 const MAX_STACK = 4096;
 const MAX_CAUSES = 4;
 
-/** The printable fields of a thrown value. Never throws. `withStack` adds the stack's frames. */
+/** The printable fields of a thrown value. Never throws. @param withStack adds the frames of the stack */
 export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   // A thrown text may hold anything, so only its type is used.
   if (!(thrown instanceof Error)) return { type: 'NotAnError', message: `a thrown ${typeof thrown}` };
@@ -50,14 +50,14 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   };
 }
 
-/** One line for a terminal: the message, and those of the causes that are not part of it. Without the types of errors, which only programmers know. */
+/** One line for a terminal: the messages of the error and its causes, without types, which only programmers know. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
   const causes = thrown instanceof Error ? newCauses(thrown, message, false) : '';
   return causes === '' ? message : `${message} (${causes})`;
 }
 
-/** The causes that are not part of the message, outermost first. An error that wraps another one often quotes its message, without the type. */
+/** The causes, outermost first, but none that the message quotes, as messages of wrapping errors often do. */
 function newCauses(error: Error, message: string, withType: boolean): string {
   const texts: string[] = [];
   let { cause } = error;
@@ -83,7 +83,7 @@ function messageOf(error: Error): string {
   if (typeof code === 'string' && code.startsWith('ERR_INVALID_')) {
     return clipped(message.replace(/[.;,]? Received[\s\S]*$/, ''), MAX_MESSAGE);
   }
-  // A refused connection to a name with several addresses is an AggregateError without a message.
+  // If a name has several addresses and all refuse the connection, Node throws an AggregateError without a message.
   if (message === '' && error instanceof AggregateError) {
     const inner: unknown = error.errors[0];
     if (inner instanceof Error && inner !== error) return messageOf(inner);

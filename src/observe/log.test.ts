@@ -19,7 +19,7 @@ function capture(level: LogLevel): { log: Log; lines: () => Record<string, unkno
   };
 }
 
-/** Every encoding in which the canary could be printed. */
+/** Every encoding in which the log could print the canary, a made-up secret value. */
 function assertNoCanary(text: string): void {
   const bytes = Buffer.from(CANARY);
   for (const form of [CANARY, bytes.toString('base64').slice(0, 20), bytes.toString('hex'), [...bytes].join(',')]) {
@@ -28,7 +28,7 @@ function assertNoCanary(text: string): void {
 }
 
 describe('log', () => {
-  it('a line is one JSON object: level name, ISO time, msg, fields', () => {
+  it('a log line is one JSON object: level name, ISO time, msg, fields', () => {
     const { log, lines } = capture('info');
     log.info('copied', { controller: 'mirrors', mirror: 'a/b', retryInMs: 12, pid: 7 });
     const [line] = lines();
@@ -40,7 +40,7 @@ describe('log', () => {
     );
   });
 
-  it('a log has the lines of its level and above', () => {
+  it('a log writes only the lines of its level and above', () => {
     for (const [level, expected] of [
       ['debug', ['debug', 'info', 'warn', 'error']],
       ['info', ['info', 'warn', 'error']],
@@ -56,7 +56,7 @@ describe('log', () => {
     }
   });
 
-  it('objects, buffers and unknown fields are dropped, however they are passed', () => {
+  it('the log drops objects, buffers and unknown fields, even if a cast hides them from the type checker', () => {
     class SecretBytes {
       readonly bytes = Buffer.from(CANARY);
       toString(): string {
@@ -86,7 +86,7 @@ describe('log', () => {
     assertNoCanary(raw());
   });
 
-  it('an error has type, message, code, status, reason and causes, and frames only at debug', () => {
+  it('a logged error has type, message, code, status, reason and causes, and frames only at debug', () => {
     const cause = Object.assign(new TypeError('inner'), { code: 'ECONNRESET' });
     const error = Object.assign(new Error('outer', { cause }), {
       code: 'E1',
@@ -112,7 +112,7 @@ describe('log', () => {
     assertNoCanary(debug.raw());
   });
 
-  it('a cause stands once, and a reason only if it is one word', () => {
+  it('a logged error omits a cause that its message quotes, and a reason of several words', () => {
     const cause = new TypeError('connect ECONNREFUSED 127.0.0.1:1');
     const message = 'vault https://v: GET auth/token/lookup-self: connect ECONNREFUSED 127.0.0.1:1';
     const { log, lines } = capture('info');
@@ -122,7 +122,7 @@ describe('log', () => {
     assert.deepEqual(lines()[0]?.['error'], { type: 'Error', message });
   });
 
-  it('a cause stands once on a terminal, and numbers in the log are rounded', () => {
+  it('errorText omits causes that the message quotes, and the log rounds numbers', () => {
     const told = new RangeError('must be a number');
     assert.equal(errorText(new Error('--n: must be a number', { cause: told })), '--n: must be a number');
     assert.equal(errorText(new Error('--n: bad', { cause: told })), '--n: bad (must be a number)');
@@ -137,7 +137,7 @@ describe('log', () => {
     assert.equal(lines()[0]?.['retryInMs'], 668);
   });
 
-  it('quoted input is removed from errors of the language and of Node', () => {
+  it('errors of JavaScript and Node are logged without the input that they quote', () => {
     const attempts: (() => unknown)[] = [
       () => JSON.parse(CANARY),
       () => JSON.parse(`{"a":"${CANARY}`),
@@ -181,7 +181,7 @@ describe('log', () => {
     assert.equal(String(lines()[0]?.['name']).length, 512);
   });
 
-  it('all lines are on standard error before the process ends', () => {
+  it('all log lines are on standard error when process.exit ends the process', () => {
     const script = `const { createLog } = await import(${JSON.stringify(new URL('log.ts', import.meta.url).href)});
       const log = createLog({ level: 'info' }); for (let i = 0; i < 2000; i++) log.info('line', { pid: i }); process.exit(3);`;
     const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {

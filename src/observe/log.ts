@@ -1,18 +1,18 @@
 /**
- * Structured logs: one JSON object a line, on standard error. Standard output belongs to the commands (`crds`, `status`
- * and `plan` are piped); a container's runtime collects both.
+ * Writes the log: one JSON object a line, on standard error. Standard output belongs to the commands, because users
+ * pipe `crds`, `status` and `plan`; a container's runtime collects both.
  *
- * Fields with other names than those listed here, and values of another type, are dropped when the line is written, even if the types
- * at the call allow them. So an object, and with it a Secret, cannot be logged.
+ * Only fields with the names and types listed here are written; all others are dropped, even if TypeScript allowed them
+ * at the call. So no object, and with it no Secret, can be logged.
  *
- * Lines are written synchronously, so that the last lines before a crash or an exit are there. No library does it: pino took 50 KiB of the
- * bundle, 0.6 MiB of memory, and 4 % of the CPU time of a copy more.
+ * Lines are written synchronously, so that the last lines before a crash or an exit are not lost. There is no library
+ * for it, because pino takes 50 KiB of the bundle, 0.6 MiB of memory, and 4 % more CPU time for a copy.
  */
 import { writeSync } from 'node:fs';
 import { clipped } from '../runtime/text/texts.ts';
 import { errorFields, type ErrorFields } from './error-fields.ts';
 
-/** From the least important to the most. */
+/** The least important level first. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -48,7 +48,7 @@ const NUMBER_FIELDS = ['retryInMs', 'pid'] as const;
 
 type Of<Names extends readonly string[], Value> = { readonly [Name in Names[number]]?: Value | undefined };
 
-/** Fields of one log line. Durations in ms. Never a value of a Secret, also not in a text field. */
+/** Fields of one log line. Durations in ms. No text field may hold a value of a Secret. */
 export type LogFields = Of<typeof TEXT_FIELDS, string> &
   Of<typeof NUMBER_FIELDS, number> & {
     /** Any thrown value; only its printable fields are written. */
@@ -64,7 +64,7 @@ export interface Log {
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** Where lines go. Default: standard error. */
+  /** Writes a line. Default: to standard error. */
   readonly write?: (line: string) => void;
 }
 
@@ -78,7 +78,7 @@ const TYPE_OF: ReadonlyMap<string, string> = new Map([
   ...NUMBER_FIELDS.map((name) => [name, 'number'] as const),
 ]);
 
-/** The log of a process. Its methods never throw for what they are given. */
+/** Makes the log of a process. Its methods never throw, whatever their arguments are. */
 export function createLog({ level, write = writeToStandardError }: LogOptions): Log {
   const writer =
     (of: LogLevel) =>
@@ -110,7 +110,7 @@ function writeToStandardError(line: string): void {
     try {
       rest = rest.subarray(writeSync(2, rest));
     } catch (error) {
-      // Standard error is closed.
+      // Any other error means that standard error is closed.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
     }

@@ -1,6 +1,6 @@
 /**
- * The modules of prom-client that are used, imported one by one: its index also loads its push gateway (https, zlib),
- * its default collectors (perf_hooks) and cluster support, 5 MiB of private memory at start.
+ * Types of the single modules of prom-client that Keyferry imports. Its index would also load the push gateway, the
+ * default collectors and the cluster support: 5 MiB of private memory at start.
  */
 declare module 'prom-client/lib/registry.js' {
   import { Registry } from 'prom-client';

@@ -1,4 +1,4 @@
-/** The replies of the status server, the routes of every process, and the checks that the probes run. */
+/** The routes of the status server: metrics and probes, with the replies and checks that they are made of. */
 import { setTimeout } from 'node:timers/promises';
 import type { Metrics } from './metrics/metrics.ts';
 
@@ -17,25 +17,23 @@ export interface CheckResult {
 export interface Check extends CheckResult {
   /** Short and stable: `watch-synced/local/Secret/copies`. */
   readonly name: string;
-  /** It is shown, and the probe does not depend on it. */
+  /** The check is shown, but the probe succeeds without it. */
   readonly isInformational?: boolean;
 }
 
-/** The checks of one probe, done at each request. No checks: the probe succeeds. */
+/** Runs the checks of one probe, at each request. Without any check the probe succeeds. */
 export type Checks = () => readonly Check[];
 
-/** Answers a GET; for HEAD the body is left out by the server. Something thrown becomes a 500 and a log line. */
+/** Answers a GET; for a HEAD the server omits the body. If it throws, the answer is a 500, and the error is logged. */
 export type RouteHandler = (query: URLSearchParams) => Reply | Promise<Reply>;
 
 /** Handlers by exact path. */
 export type Routes = Readonly<Record<string, RouteHandler>>;
 
-/** A plain text answer. */
 export function textReply(status: number, body: string): Reply {
   return { status, contentType: 'text/plain; charset=utf-8', body };
 }
 
-/** A JSON answer. */
 export function jsonReply(status: number, value: unknown): Reply {
   return { status, contentType: 'application/json', body: `${JSON.stringify(value)}\n` };
 }
@@ -48,12 +46,12 @@ export function metricsRoutes(metrics: Metrics): Routes {
 }
 
 /**
- * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It fails only where
- * a restart can help, so an API server that does not answer is no reason. `?wait=10s` answers when the checks of `readiness` succeed, or after that
- * time, at most 10 s. It is for a startup probe: the kubelet then asks for readiness when there is something to see, restarts nothing that only
- * waits, and records no Warning for a start that takes its time.
- * `/readyz`: 200 only when all checks of `readiness` succeed, except informational ones. `?verbose` lists every check, as in the API
- * server; `[i]` marks informational ones.
+ * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It
+ * fails only where a restart can help, so not because an API server does not answer. `?wait=10s` is for a startup
+ * probe: it delays the answer until the checks of `readiness` succeed, at most for this time and 10 s. So the kubelet
+ * does not restart a process that waits for its servers, and records no Warning events during a long start. `/readyz`:
+ * 200 only when all checks of `readiness` succeed, except informational ones. `?verbose` lists every check, as in the
+ * API server; `[i]` marks informational ones.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {
@@ -69,7 +67,7 @@ export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 100;
 
-/** In ms. */
+/** The wait that the query requests, ms. */
 function waitOf(query: URLSearchParams): number {
   const seconds = /^(\d{1,4})s$/.exec(query.get('wait') ?? '')?.[1] ?? '0';
   return Math.min(Number(seconds) * 1000, MAX_WAIT_MS);

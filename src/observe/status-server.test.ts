@@ -38,7 +38,7 @@ function open(server: StatusServer, routes: Routes): Promise<{ port: number }> {
 }
 
 describe('status server', () => {
-  it('serves metrics, with the content type of the format', async () => {
+  it('the status server serves /metrics with the content type of Prometheus', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, metricsRoutes(createMetrics('1')));
     const answer = await call(port, '/metrics');
@@ -47,7 +47,7 @@ describe('status server', () => {
     assert.match(answer.body, /^keyferry_build_info\{/m);
   });
 
-  it('/readyz fails until every check succeeds, and names the others', async () => {
+  it('/readyz fails until every check succeeds, and names the failing ones', async () => {
     let synced = false;
     let leading = false;
     const leader: Check = { name: 'leader', ok: false, message: 'held by other' };
@@ -100,7 +100,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz?wait=1s')).status, 200);
   });
 
-  it('informational checks are shown only if all are requested, and /readyz succeeds without them', async () => {
+  it('/readyz succeeds although an informational check fails, and shows it only with ?verbose', async () => {
     await using server = new StatusServer(nullLog);
     const away: Check = { name: 'away', isInformational: true, ok: false, message: 'refused' };
     const readiness: Check[] = [{ name: 'here', ok: true }, away];
@@ -142,7 +142,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz')).status, 500);
   });
 
-  it('answers on several listeners, each with its own routes', async () => {
+  it('the status server answers on several listeners, each with its own routes', async () => {
     await using server = new StatusServer(nullLog);
     const a = await open(server, { '/healthz': () => jsonReply(503, { notReady: ['*v1.Secret'] }) });
     const b = await open(server, { '/metrics': () => textReply(200, 'b') });
@@ -153,7 +153,7 @@ describe('status server', () => {
     assert.equal((await call(b.port, '/metrics')).body, 'b');
   });
 
-  it('serves only GET and HEAD, and only its paths', async () => {
+  it('the status server answers only GET and HEAD, and only its paths', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': (query) => textReply(200, `${query.get('q')}`) });
     assert.equal((await call(port, '/x?q=a%20b?c')).body, 'a b?c');
@@ -168,7 +168,7 @@ describe('status server', () => {
     }
   });
 
-  it('answers 500 and logs when a handler throws; the answer has no details', async () => {
+  it('the status server answers 500 without details if a handler throws, and logs the error', async () => {
     const lines: string[] = [];
     const log = createLog({ level: 'error', write: (line: string) => void lines.push(line) });
     await using server = new StatusServer(log);
@@ -178,7 +178,7 @@ describe('status server', () => {
     assert.match(lines.join(''), /"message":"inside"/);
   });
 
-  it('names the flag and the address that it cannot listen on', async () => {
+  it('the status server throws an error with flag and address if it cannot listen', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, {});
     const address = { host: '127.0.0.1', port };
@@ -189,10 +189,10 @@ describe('status server', () => {
     });
   });
 
-  it('stops although a client keeps its connection open', async () => {
+  it('the status server stops although clients keep their connections open', async () => {
     const server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': () => textReply(200, 'x') });
-    // One client that was answered and stays, and one that never finishes its request.
+    // One client stays connected after its answer, and one never finishes its request.
     const idle = connect(port, '127.0.0.1');
     idle.write('GET /x HTTP/1.1\r\nhost: a\r\n\r\n');
     await once(idle, 'data');
@@ -200,7 +200,7 @@ describe('status server', () => {
     await once(slow, 'connect');
     slow.write('GET /x HTTP/1.1\r\n');
     const ends = [idle, slow].map((socket) => {
-      // A reset is one of the ways in which the server may end it.
+      // The server may also end the connection by a reset.
       socket.on('error', () => undefined);
       return once(socket.resume(), 'close');
     });
@@ -214,7 +214,7 @@ describe('status server', () => {
 });
 
 describe('listen address', () => {
-  it('listen addresses are read as Go programs do', () => {
+  it('listen addresses are read as Go programs read them', () => {
     for (const [text, host, port] of [
       [':8080', '', 8080],
       ['127.0.0.1:0', '127.0.0.1', 0],
@@ -227,7 +227,7 @@ describe('listen address', () => {
     }
   });
 
-  it('other texts are no listen addresses', () => {
+  it('texts that are no listen address are errors', () => {
     for (const text of ['', '8080', ':', 'a:b', ':65536', ':-1', '::1:80', 'http://a:80', 'a b:80', '[::1]', ':80 ']) {
       assert.throws(() => parseListenAddress(text), RangeError, text);
     }

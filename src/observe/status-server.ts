@@ -1,11 +1,8 @@
 /**
- * Serves metrics and probes over plain HTTP, with one listener for each address in the flags.
- *
- * Each listener has its own routes: the original mirrors operator has metrics and probes on two ports, and the
- * replicator's `/healthz` has an answer of its own.
- *
- * A listener is: being opened → listening → closed. `stop` closes all, lets running answers end for a second, then
- * cuts their connections.
+ * Serves metrics and probes over plain HTTP, with one listener for each address in the flags. Each listener has its own
+ * routes: the original mirrors operator has metrics and probes on two ports, and the replicator's `/healthz` answers
+ * with a text of its own. `stop` closes all listeners, and cuts the connections of answers that take longer than a
+ * second.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -21,12 +18,12 @@ export interface ListenOptions {
   readonly routes: Routes;
 }
 
-/** The address could not be listened on; the message names it and the flag. */
+/** No listener could be opened on the address; the message names the address and its flag. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
 
-/** How long a client may take for its request's head, and for all of it, in ms. */
+/** How long a client may take to send the head of its request, and the whole request, ms. */
 const HEADERS_TIMEOUT = 5_000;
 const REQUEST_TIMEOUT = 10_000;
 const KEEP_ALIVE_TIMEOUT = 5_000;
@@ -99,7 +96,7 @@ export class StatusServer {
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       ...(reply.status === 405 ? { allow: 'GET, HEAD' } : {}),
-      // A connection that was kept alive would hold up the stop.
+      // A kept connection would delay the stop.
       ...(this.#stopped ? { connection: 'close' } : {}),
     });
     response.end(request.method === 'HEAD' ? undefined : reply.body);
@@ -121,7 +118,7 @@ export class StatusServer {
 
 async function closed(server: Server): Promise<void> {
   const timer = setTimeout(() => server.closeAllConnections(), STOP_GRACE);
-  // An error only means that the server was not open.
+  // An error of `close` only means that the server was not open.
   await new Promise((resolve) => server.close(resolve));
   clearTimeout(timer);
 }

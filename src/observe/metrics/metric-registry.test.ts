@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BoundedLabel } from './metric-registry.ts';
 
-test('the first values of a label have series of their own, and all others share one', () => {
+test('a BoundedLabel keeps its first values and replaces all others by "other"', () => {
   const label = new BoundedLabel(2);
   assert.deepEqual(
     ['a', 'b', 'c', 'a', 'd', 'b'].map((value) => label.of(value)),

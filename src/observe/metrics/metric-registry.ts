@@ -1,5 +1,5 @@
 /**
- * The metrics of one process. Every controller adds its own here, each name once:
+ * The registry for all metrics of one process. Each controller adds its own metrics, each name once:
  *
  * ```ts
  * const copies = registry.counter('keyferry_example_total', 'Copies made.', ['system']);
@@ -24,11 +24,11 @@ export interface Gauge<L extends string> {
 
 export interface Histogram<L extends string> {
   observe(labels: LabelValues<L>, value: number): void;
-  /** Makes the series with zeros. Without it Prometheus does not see the first observation as an increase. */
+  /** Creates the series with zeros. Without this, Prometheus would not count the first observation as an increase. */
   zero(labels: LabelValues<L>): void;
 }
 
-/** One value of a metric that is read when it is scraped. */
+/** One value of a metric that is read at each scrape. */
 export interface Sample<L extends string> {
   readonly labels: LabelValues<L>;
   readonly value: number;
@@ -63,8 +63,8 @@ export class MetricRegistry {
   }
 
   /**
-   * A gauge (or a counter, for values that only grow) whose values are read at each scrape. So no value is
-   * updated in between, and removed items leave no series behind.
+   * A gauge (or a counter, for values that only grow) whose values are read at each scrape. So nothing is updated
+   * between scrapes, and a removed item leaves no series.
    * @throws as `counter`.
    */
   derived<const L extends string>(
@@ -95,21 +95,21 @@ export class MetricRegistry {
   }
 }
 
-/** The value of a label for all that have no series of their own. */
+/** The label value of the series that all values beyond the limit share. */
 const OTHER = 'other';
 
-/** Servers of Vault, and login mounts there, with series of their own. */
+/** Most Vault servers, and most login mounts, that have series of their own. */
 export const MAX_VAULTS = 100;
 
 /**
- * A metric label whose values come from users (servers that they name). Series are never removed, so the number of values is
- * limited: the first ones have series of their own, all others share one. Repeated edits of a rule do not grow the memory.
+ * Limits the values of a label that users choose, such as addresses of servers. Series are never removed, so without a
+ * limit each edit of a rule could take more memory. The first values have series of their own; all others share one.
  */
 export class BoundedLabel {
   readonly #most: number;
   readonly #values = new Set<string>();
 
-  /** @param most values with series of their own */
+  /** @param most number of values with series of their own */
   constructor(most: number) {
     this.#most = most;
   }

@@ -8,7 +8,7 @@ function samples(text: string, name: string): string[] {
 }
 
 describe('metrics', () => {
-  it('the metrics of the process are there without running collectors', async () => {
+  it('the usual process metrics and keyferry_build_info have values without collectors', async () => {
     const text = await createMetrics('1.2.3').text();
     for (const name of [
       'process_cpu_seconds_total',
@@ -27,14 +27,14 @@ describe('metrics', () => {
     assert.match(text, /# TYPE process_cpu_seconds_total counter/);
   });
 
-  it('two registries are apart', async () => {
+  it('two registries count separately', async () => {
     const [a, b] = [createMetrics('1'), createMetrics('1')];
     a.writes.inc({ cluster: 'local', kind: 'Secret', verb: 'create', result: 'ok' });
     assert.equal(samples(await a.text(), 'keyferry_writes_total').length, 1);
     assert.equal(samples(await b.text(), 'keyferry_writes_total').length, 0);
   });
 
-  it('queues, watches, claims and cache are read at each scrape', async () => {
+  it('metrics of queues, watches, claims, leases and the cache are read at each scrape', async () => {
     const metrics = createMetrics('1');
     let depth = 3;
     metrics.readFrom({
@@ -80,7 +80,7 @@ describe('metrics', () => {
     assert.ok(text.includes('keyferry_queue_retries_total{queue="rules"} 2\n'), 'read again, not added up');
   });
 
-  it('requests are counted in buckets', async () => {
+  it('a request of 20 ms counts in the bucket of 25 ms and not in that of 10 ms', async () => {
     const metrics = createMetrics('1');
     metrics.kubeRequests.inc({ cluster: 'local', method: 'GET', code: '200' });
     metrics.kubeRequestSeconds.observe({ cluster: 'local', method: 'GET' }, 0.02);
@@ -89,7 +89,7 @@ describe('metrics', () => {
     assert.match(text, /keyferry_kube_request_duration_seconds_bucket\{le="0.025",cluster="local",method="GET"\} 1/);
   });
 
-  it('a controller can add its own metrics, and a name that is taken is refused', async () => {
+  it('a controller can add its own metrics, but a second metric of one name is an error', async () => {
     const metrics = createMetrics('1');
     const { registry } = metrics;
     registry.counter('kubelb_ccm_sync_secret_reconcile_total', 'Reconciles', ['namespace', 'result']).inc({

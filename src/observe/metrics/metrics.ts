@@ -1,8 +1,8 @@
-/** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
+/** Defines the metrics that all controllers share. Times are in seconds, sizes in bytes. */
 import { existsSync, readdirSync } from 'node:fs';
 import { BoundedLabel, MAX_VAULTS, type LabelValues, MetricRegistry, type Sample } from './metric-registry.ts';
 
-/** A work queue as it stands. */
+/** The state of a work queue at a scrape. */
 export interface QueueSnapshot {
   readonly queue: string;
   /** Keys that wait to be worked on. */
@@ -13,7 +13,7 @@ export interface QueueSnapshot {
   readonly retries: number;
 }
 
-/** A watch as it stands. */
+/** The state of a watch at a scrape. */
 export interface WatchSnapshot {
   readonly cluster: string;
   readonly kind: string;
@@ -21,40 +21,40 @@ export interface WatchSnapshot {
   readonly watch: string;
   /** Whether the first list is complete. */
   readonly synced: boolean;
-  /** Whether a stream is open, and the list before it is complete. `undefined`: the watch is closed, and nobody needs it. */
+  /** Whether the list is complete and a stream is open. `undefined`: the watch is closed because nobody needs it. */
   readonly connected: boolean | undefined;
   /** Time since the server last sent something, a bookmark included. */
   readonly idleSeconds: number;
 }
 
-/** How many claims of a system are in a state. The state `conflict` is also counted as a conflict. */
+/** How many claims of a system are in a state. Those in the state `conflict` also count in `keyferry_conflicts`. */
 export interface ClaimSnapshot {
   readonly system: string;
   readonly state: string;
   readonly count: number;
 }
 
-/** A rule as it stands. */
+/** The state of a rule at a scrape. */
 export interface RuleSnapshot {
   readonly system: string;
   /** Its name in the system: `default/x`; with several kinds of rules `Secret/default/x`. */
   readonly rule: string;
   readonly namespace: string;
-  /** Why it is not ready; `undefined`: it is. */
+  /** Why the rule is not ready; `undefined`: it is ready. */
   readonly problem?: { readonly reason: string; readonly fault: 'user' | 'operator' | 'none' } | undefined;
 }
 
-/** A Vault lease of dynamic credentials as it stands. */
+/** The state of a Vault lease of dynamic credentials at a scrape. */
 export interface LeaseSnapshot {
   /** Address of the server. */
   readonly vault: string;
-  /** `live`: copies have its credentials, and it is kept alive. Others end by themselves or are being revoked. */
+  /** `live`: copies have its credentials, and Keyferry renews it. Other leases expire or are being revoked. */
   readonly state: string;
   /** `fresh`, `old`: in the last third of its life; `overdue`: it should have been renewed or replaced. */
   readonly age: string;
 }
 
-/** The state of the operator, which is read at each scrape. */
+/** Functions that read the state of the operator at each scrape. */
 export interface MetricSources {
   readonly queues: () => readonly QueueSnapshot[];
   readonly watches: () => readonly WatchSnapshot[];
@@ -76,7 +76,7 @@ export function createMetrics(version: string) {
     .set({ version, node: process.versions.node }, 1);
   const counter = registry.counter.bind(registry);
   return {
-    /** Where a controller adds its own. */
+    /** The registry to which controllers add their own metrics. */
     registry,
     /** Adds the metrics of the operator's state. Called once. */
     readFrom: ({ queues, watches, claims, rules, leases, payloadCacheBytes }: MetricSources): void => {
@@ -134,7 +134,7 @@ export function createMetrics(version: string) {
   };
 }
 
-/** Adds metrics with one value for each item of a source, read at each scrape. The items have the labels as fields. */
+/** Adds metrics with one value for each item of a source, read at each scrape. The items' fields give the labels. */
 function itemMetrics<const L extends string, T extends Readonly<Record<L, string>>>(
   registry: MetricRegistry,
   source: () => readonly T[],
@@ -181,12 +181,12 @@ function addLeaseMetrics(registry: MetricRegistry, leases: MetricSources['leases
   });
 }
 
-/** Linux only; on other systems the metric of open files is left out. */
+/** The open files of the process, on Linux. Other systems do not have the metric. */
 const OPEN_FILES = '/proc/self/fd';
 
 /**
- * The usual process metrics of Prometheus clients, under their usual names, read at each scrape. The collectors that
- * come with the library also watch garbage collection and the event loop all the time, which costs an idle operator CPU time.
+ * The usual process metrics of Prometheus clients, under their usual names, read at each scrape. The library's own
+ * collectors are not used: they observe garbage collection and the event loop all the time, which takes CPU time.
  */
 function addProcessMetrics(registry: MetricRegistry): void {
   const startTime = Math.round(Date.now() - process.uptime() * 1000) / 1000;
@@ -205,28 +205,28 @@ function addProcessMetrics(registry: MetricRegistry): void {
   for (const [name, help, read, type] of values) {
     registry.value(name, help, read, type);
   }
-  // Without the descriptor that this call opens.
+  // `readdirSync` opens one descriptor itself, which does not count.
   if (existsSync(OPEN_FILES)) {
     registry.value('process_open_fds', 'Number of open file descriptors.', () => readdirSync(OPEN_FILES).length - 1);
   }
 }
 
-/** Rules with series of their own. */
+/** Most rules with series of their own. */
 export const MAX_RULES = 1000;
 const MAX_REASONS = 64;
 const READY = { reason: 'Ready', fault: 'none' } as const;
-/** Of the faults, those that page somebody first. */
+/** The order in which rules get series of their own: first the faults of the operator, which page somebody. */
 const ORDER = { operator: 0, user: 1, none: 2 } as const;
 
 /**
- * Which rules are ready, and whose fault it is where one is not. These metrics are computed at each scrape, so that a rule that is gone
- * leaves no series behind.
- *
- * Users make rules, and servers name reasons. So only the first `MAX_RULES` have series of their own, those that are not ready before the others,
- * and only the first `MAX_REASONS` reasons have their names.
+ * Adds metrics that show which rules are ready, and whose fault it is if one is not. They are computed at each scrape,
+ * so a deleted rule leaves no series. Users create rules and servers choose reasons, so both are limited: only
+ * `MAX_RULES` rules have series of their own, first those that are not ready, and only `MAX_REASONS` reasons keep their
+ * names.
  */
 function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules']): void {
-  // Read once for the three metrics, as there may be thousands. A registry collects in the order of registration, without a pause.
+  // The first metric reads the rules for all three, as there may be thousands. The registry reads its metrics in the
+  // order of registration, without a pause.
   let scraped: readonly RuleSnapshot[] = [];
   const byReason = ['system', 'fault', 'reason'] as const;
   registry.derived('keyferry_rules', 'Rules, by what keeps them from being ready.', byReason, () => {
@@ -253,7 +253,7 @@ function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules'])
   });
 }
 
-/** Those with series of their own. Which ones does not change from scrape to scrape while the rules are the same. */
+/** The rules with series of their own: the same ones at each scrape, as long as the rules do not change. */
 function firstRules(rules: readonly RuleSnapshot[]): readonly RuleSnapshot[] {
   return rules.length <= MAX_RULES ? rules : rules.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MAX_RULES);
 }
