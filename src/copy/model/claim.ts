@@ -13,8 +13,13 @@ export interface Owner {
   readonly key: RuleKey;
   /** For people: `SecretMirror default/mysecret-mirror`. */
   readonly title: string;
-  /** Orders owners that claim one target: creationTimestamp, then uid. The smallest wins. */
+  /** Orders owners that claim one target; see `rankOf`. The smallest wins. */
   readonly rank: string;
+}
+
+/** Orders rules by age: creationTimestamp, then uid. */
+export function rankOf(creationTimestamp: string, uid: string): string {
+  return `${creationTimestamp} ${uid}`;
 }
 
 /**

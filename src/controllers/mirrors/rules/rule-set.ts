@@ -2,7 +2,14 @@
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
-import { type Claimed, claimAll, type Owner, type SourceView, leavingClaims } from '../../../copy/model/claim.ts';
+import {
+  type Claimed,
+  claimAll,
+  type Owner,
+  type SourceView,
+  leavingClaims,
+  rankOf,
+} from '../../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
@@ -116,7 +123,7 @@ export class MirrorRules implements RuleSet {
     const spec = this.specOf(mirror);
     const { sourceType, choices } = spec;
     const title = `${SECRET_MIRROR.kind} ${home}/${name}`;
-    const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
+    const owner: Owner = { key: rule, title, rank: rankOf(creationTimestamp, uid) };
     const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';
     const vaultPath = sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;

@@ -10,7 +10,7 @@
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import { type Claimed, type Owner, leavingClaims } from '../../../copy/model/claim.ts';
+import { type Claimed, type Owner, leavingClaims, rankOf } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
   parseRuleKey,
@@ -119,7 +119,7 @@ export class ReplicatorRules implements RuleSet {
       return undefined;
     }
     const title = `${kind.kind} ${place.namespace}/${place.name}`;
-    const owner: Owner = { key: rule, title, rank: `${observed.created} ${observed.uid}` };
+    const owner: Owner = { key: rule, title, rank: rankOf(observed.created, observed.uid) };
     const nothing = { owner, version, claims: [], sources: [] };
     const refused = (refusal: Cause): Evaluation => {
       return { ...nothing, refusal, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };

@@ -3,7 +3,7 @@
  * is a copy in the management cluster, or a Secret beside the SyncSecret. See `RuleSet`.
  */
 import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
-import { type Claim, LeaveShape, type Owner, type Shape } from '../../../copy/model/claim.ts';
+import { type Claim, LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
   parseResourceKey,
@@ -118,7 +118,7 @@ class ObjectOwner implements Owner {
   }
 
   get rank(): string {
-    return `${this.#created} ${this.#uid}`;
+    return rankOf(this.#created, this.#uid);
   }
 }
 
