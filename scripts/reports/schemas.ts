@@ -5,6 +5,7 @@
  * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
  */
 import { z } from 'zod';
+import { MIGRATED_PROGRAMS } from '../../src/config/migrated-programs.ts';
 
 const apiVersion = z
   .literal('keyferry.dev/v1')
@@ -207,7 +208,7 @@ export const migrateSchema = z.strictObject({
   programs: z
     .array(
       z.strictObject({
-        program: z.string().meta({ description: 'The name that --from takes.' }),
+        program: z.enum(MIGRATED_PROGRAMS).meta({ description: 'The name that --from takes.' }),
         rules: z.int().meta({ description: 'Number of objects that request copies.' }),
         copies: z.int().meta({ description: 'Number of objects that the program made or fills.' }),
         running: z.array(z.string()).meta({ description: 'Deployments in which the program runs: NAMESPACE/NAME.' }),

@@ -8,7 +8,8 @@ import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
 import type { SourceView } from '../model/claim.ts';
-import type { Content, Fingerprint, KeySelection } from '../model/content.ts';
+import type { Content, Fingerprint } from '../model/content.ts';
+import type { KeySelection } from '../model/key-selection.ts';
 import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { Backend, SourceProvider } from './backend.ts';
 

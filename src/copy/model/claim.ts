@@ -6,7 +6,7 @@ import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
 import type { Steps } from '../../runtime/queue/slices.ts';
 import type { OwnerReference } from '../../kube/api.ts';
-import type { KeySelection } from './content.ts';
+import type { KeySelection } from './key-selection.ts';
 import { type Observed, contentVersion } from './observed.ts';
 
 export interface Owner {

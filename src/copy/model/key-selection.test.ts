@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { userCause } from './cause.ts';
-import { Content, type ChosenKey, KeySelection } from './content.ts';
+import { Content } from './content.ts';
+import { type ChosenKey, KeySelection } from './key-selection.ts';
 import { CONFIG_MAP, SECRET } from './kind.ts';
 
 const select = (...keys: (Partial<ChosenKey> & { from: string })[]): KeySelection => {

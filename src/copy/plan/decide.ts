@@ -10,7 +10,8 @@
  * decisions together.
  */
 import type { Claim, SourceView } from '../model/claim.ts';
-import type { Fingerprint, KeySelection } from '../model/content.ts';
+import type { Fingerprint } from '../model/content.ts';
+import type { KeySelection } from '../model/key-selection.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from '../book/claims.ts';

@@ -4,7 +4,8 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../../copy/cluster/objects/get-object.ts';
-import { Content, type Fingerprint, type KeySelection } from '../../../copy/model/content.ts';
+import { Content, type Fingerprint } from '../../../copy/model/content.ts';
+import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import {
   isEntryKey,
   type ObjectKey,

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import { type ChosenKey, KeySelection } from '../../../copy/model/content.ts';
+import { type ChosenKey, KeySelection } from '../../../copy/model/key-selection.ts';
 import { isForbiddenType } from '../../../copy/model/kind.ts';
 import { clipped, someOf } from '../../../runtime/text/texts.ts';
 import { isDataKey, isMetadataKey, isLabelValue, nameProblems } from '../../../runtime/text/dns-names.ts';

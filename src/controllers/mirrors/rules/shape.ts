@@ -1,6 +1,6 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import { createHash } from 'node:crypto';
-import type { KeySelection } from '../../../copy/model/content.ts';
+import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import type { Choices } from './choices.ts';
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import {
