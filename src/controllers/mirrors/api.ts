@@ -1,8 +1,9 @@
 /**
- * The types of the SecretMirror API, `mirrors.kts.studio/v1alpha2`.
+ * The types of the SecretMirror API, `mirrors.kts.studio/v1alpha2`. `scripts/crd/` generates the schema of the CRD, and
+ * a test there compares it with these types.
  *
- * The schema of the CRD is generated from `scripts/crd/`; a test there compares it with these types. A field is optional if the API
- * server accepts an object without it. Objects that were stored under an older CRD may violate the rules of the schema.
+ * A field is optional if the API server accepts an object without it. An object that was stored under an older CRD may
+ * violate the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { Condition } from '../common/rules/rule-statuses.ts';
@@ -13,7 +14,7 @@ import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 export const MIRRORS_CONTROLLER = 'mirrors';
 export const MIRRORS_GROUP = 'mirrors.kts.studio';
 export const MIRRORS_VERSION = 'v1alpha2';
-/** The kind, and where its objects are. */
+/** The kind, and its paths on the API server. */
 export const SECRET_MIRROR = {
   kind: 'SecretMirror',
   apiVersion: `${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
@@ -23,7 +24,7 @@ export const SECRET_MIRROR = {
 export const MIRRORS_CRD_NAME = `${SECRET_MIRROR.plural}.${MIRRORS_GROUP}`;
 export const MIRRORS_CRD_ADVICE = crdAdvice(MIRRORS_CRD_NAME);
 
-/** On every SecretMirror that may have copies. */
+/** Every SecretMirror that may have copies carries this finalizer. */
 export const SECRET_MIRROR_FINALIZER = 'mirrors.kts.studio/finalizer';
 
 /** The source component of the events on a SecretMirror. */
@@ -35,22 +36,22 @@ export const MIRROR_ANNOTATIONS = {
   ownedBy: MIRROR_OWNER,
   /** Time of the last write. */
   lastSyncAt: 'mirrors.kts.studio/last-sync-at',
-  /** resourceVersion of the source; empty for a Vault source. */
+  /** resourceVersion of the source; empty for a source in Vault. */
   parentVersion: 'mirrors.kts.studio/parent-version',
   /** A `SourceType`. */
   sourceType: 'mirrors.kts.studio/source-type',
-  /** Vault sources: the path from the SecretMirror. */
+  /** For a source in Vault: the path in the spec of the SecretMirror. */
   vaultPath: 'mirrors.kts.studio/vault-path',
-  /** Dynamic credentials: their lease. */
+  /** For dynamic credentials: the id of their lease. */
   vaultLeaseId: 'mirrors.kts.studio/vault-lease-id',
-  /** Dynamic credentials: duration of the lease in seconds, decimal. */
+  /** For dynamic credentials: the duration of their lease in seconds, decimal. */
   vaultLeaseDuration: 'mirrors.kts.studio/vault-lease-duration',
 } as const;
 
 /**
- * Defaults of absent, empty or zero fields. The schema sets only `sourceType` and `destinationType`; the controller writes the others.
- * `source.name` defaults to the name of the mirror, `secretRef.namespace` to its namespace. For a Vault destination,
- * `deletePolicy` is always `retain`.
+ * Defaults for fields that are absent, empty or zero. The schema sets only `sourceType` and `destinationType`; the
+ * controller writes the others. `source.name` defaults to the mirror's name, `secretRef.namespace` to its namespace. A
+ * destination in Vault always has `deletePolicy: retain`.
  */
 export const MIRROR_DEFAULTS = {
   sourceType: 'secret',
@@ -65,7 +66,7 @@ export const MIRROR_DEFAULTS = {
   kubernetesMountPath: 'kubernetes',
 } as const;
 
-/** Fields of `spec.destination` without a meaning for a destination in Vault. Other ones were always accepted, or have a meaning. */
+/** Fields of `spec.destination` that are a mistake for a destination in Vault, where they have no meaning. */
 export const NAMESPACES_ONLY = [
   'namespaceSelector',
   'excludedNamespaces',
@@ -94,14 +95,14 @@ export interface SecretMirrorSpec {
   readonly source?: SecretMirrorSource;
   readonly destination?: SecretMirrorDestination;
   readonly deletePolicy?: DeletePolicy;
-  /** Seconds; 0 means the default. */
+  /** Seconds. 0: the default. */
   readonly pollPeriodSeconds?: number;
   readonly suspend?: boolean;
 }
 
 export interface SecretMirrorSource {
   readonly type?: SourceType;
-  /** Name of the source, and of copies without `destination.name`. */
+  /** Name of the source. The copies have it too if there is no `destination.name`. */
   readonly name?: string;
   readonly vault?: VaultBlock;
 }
@@ -111,7 +112,7 @@ export interface SecretMirrorDestination {
   /** RE2 patterns of namespace names. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
-  /** RE2 patterns of namespace names. They win. */
+  /** RE2 patterns of namespace names that are never selected, not even by `namespaces`. */
   readonly excludedNamespaces?: readonly string[];
   /** Name of the copies. */
   readonly name?: string;
@@ -121,7 +122,7 @@ export interface SecretMirrorDestination {
   readonly secretType?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** RE2 patterns of whole keys that travel from the source. */
+  /** RE2 patterns that match whole keys: the copies get these labels of the source. */
   readonly copyLabels?: readonly string[];
   readonly copyAnnotations?: readonly string[];
 }
@@ -158,7 +159,7 @@ export interface VaultBlock {
   readonly namespace?: string;
 }
 
-/** The first complete method is used, in this order: `approle`, `token`, `kubernetes`. */
+/** If several methods are given, the first complete one is used: `approle`, then `token`, then `kubernetes`. */
 export interface VaultAuth {
   readonly approle?: VaultAppRoleAuth;
   readonly token?: VaultTokenAuth;
@@ -198,29 +199,29 @@ export interface SecretMirrorStatus {
   readonly mirrorStatus?: MirrorStatus;
   /** RFC 3339. */
   readonly lastSyncTime?: string;
-  /** The `metadata.generation` of this status. */
+  /** The `metadata.generation` that this status describes. */
   readonly observedGeneration?: number;
   readonly conditions?: readonly Condition[];
   readonly vaultSource?: VaultSourceStatus;
-  /** Leases of this mirror: the current one, and replaced ones that are not revoked yet. */
+  /** Leases of this mirror: the present one, and replaced ones that are not revoked yet. */
   readonly vaultLeases?: readonly VaultLeaseRecord[];
 }
 
 export interface VaultLeaseRecord {
   readonly leaseID: string;
-  /** `spec.source.vault` at the time of the lease: the location and login to revoke it. */
+  /** `spec.source.vault` at the time of the grant: Keyferry needs its address and login to revoke the lease. */
   readonly vault: VaultBlock;
-  /** For a destination in Vault: version and creation time of the entry with its credentials. */
+  /** For a destination in Vault: version and creation time of the entry that holds the credentials of the lease. */
   readonly destinationVersion?: string;
-  /** For a replaced lease: latest end, RFC 3339. */
+  /** For a replaced lease: the time when it has expired for sure, RFC 3339. */
   readonly expirationTime?: string;
 }
 
 /** The lease of the dynamic credentials in the copies. */
 export interface VaultSourceStatus {
   readonly leaseID?: string;
-  /** Seconds, from the last response of Vault. */
+  /** Seconds, as in Vault's last answer. */
   readonly leaseDuration?: number;
-  /** Expiration time of the token that owns the lease, RFC 3339. A restarted operator cannot renew it. */
+  /** When the token that owns the lease expires, RFC 3339. A restarted process cannot renew this token. */
   readonly tokenExpirationTime?: string;
 }

@@ -1,4 +1,4 @@
-/** The mirrors controller: its parts, its watches, and what each of them wakes. */
+/** The mirrors controller: constructs its parts, opens its watches, and says what each event enqueues. */
 import type { Controller } from '../../copy/engine/controller.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
@@ -32,11 +32,11 @@ function create(context: ControllerContext): Controller {
     vaultDefaults: config.vault.environment,
   };
   const mirrors: MirrorStore = createMirrorStore({
-    // A SecretMirror wakes itself. At the start its source is listed with the other objects.
+    // A changed SecretMirror is enqueued. Its source is announced first, to be listed with the others at the start.
     onChange: (rule, initial) => {
       if (mirrors.get(rule)?.spec?.source?.type === 'configmap') watchConfigMaps();
       engine.expectSources(rule, rules.sourcesOf(rule));
-      // Before the first evaluation, so that one list of namespaces brings the labels for all mirrors.
+      // Before the first evaluation, so that the list of namespaces brings the labels for all mirrors.
       namespaces.keep(rules.labelKeysOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     },
@@ -65,7 +65,7 @@ function create(context: ControllerContext): Controller {
   const changes = new NamespaceChanges(context, rules);
   const watches = new AwaitedWatches();
   let hasConfigMaps = false;
-  /** From the first mirror of a ConfigMap on. Without one, Keyferry needs no rights to ConfigMaps; without the rights, the mirrors report the refusal. */
+  /** Called for each mirror of a ConfigMap: without one, Keyferry needs no rights to ConfigMaps. */
   const watchConfigMaps = (): void => {
     if (!hasConfigMaps) watches.add(watchCopies(cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true));
     hasConfigMaps = true;
@@ -79,7 +79,7 @@ function create(context: ControllerContext): Controller {
   });
   return {
     reconciler,
-    /** Waits for the CRD. Returns at once if `--controllers` names this controller: then a missing CRD makes the process not ready. */
+    /** Waits for the CRD, unless `--controllers` names this controller: then the process is not ready without it. */
     installed: async (signal) => {
       if (config.controllersNamed) return;
       const { missing: notInstalled } = MIRRORS_CRD_ADVICE;

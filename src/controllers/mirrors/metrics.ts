@@ -1,6 +1,6 @@
 /**
- * The metrics of the original `mirrors` operator with the same names, so that dashboards and alerts keep working. Unlike in the
- * original, the series of a mirror go when the mirror is deleted.
+ * The metrics of the original mirrors operator under their names, so that dashboards and alerts keep working. One
+ * difference: the series of a deleted mirror end.
  */
 import type { LabelValues, MetricRegistry, Sample } from '../../observe/metrics/metric-registry.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -18,7 +18,7 @@ interface Series {
 }
 
 export class MirrorMetrics {
-  /** By mirror, then by metric and labels. */
+  /** By mirror, then by metric and labels as JSON. */
   readonly #series = new Map<string, Map<string, Series>>();
 
   constructor(registry: MetricRegistry) {
@@ -32,9 +32,9 @@ export class MirrorMetrics {
   }
 
   /**
-   * A successful sync, also without a write.
+   * Counts a successful sync, even if it wrote nothing.
    * @param mirror `<namespace>/<name>`
-   * @param namespaces the number that the mirror matches
+   * @param namespaces number of namespaces that the mirror matches
    */
   synced(
     mirror: string,
@@ -46,17 +46,17 @@ export class MirrorMetrics {
     if (destinationType === 'namespaces') this.#of(mirror, NAMESPACES, { source_type: sourceType }).value = namespaces;
   }
 
-  /** @param vault its address */
+  /** @param vault address of the Vault server */
   leaseRenewed(mirror: string, vault: string): void {
     this.#of(mirror, RENEWALS, { vault }).value += 1;
   }
 
-  /** @param httpCode `undefined` without a response */
+  /** @param httpCode HTTP status of Vault's answer; `undefined`: there was no answer */
   leaseRenewFailed(mirror: string, vault: string, httpCode: number | undefined): void {
     this.#of(mirror, FAILED_RENEWALS, { vault, http_code: String(httpCode ?? '-') }).value += 1;
   }
 
-  /** Removes all series of a deleted mirror. */
+  /** Call it when the mirror is gone: its series end. */
   removeMirror(mirror: string): void {
     this.#series.delete(mirror);
   }

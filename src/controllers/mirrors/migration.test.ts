@@ -1,4 +1,4 @@
-/** What `migrate` says of SecretMirrors whose patterns the original read in another way. */
+/** What `migrate` reports on SecretMirrors whose patterns the original reads in another way. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -7,7 +7,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
 import { mirrorsMigration } from './migration.ts';
 
-/** The texts on a mirror with this destination, where the namespaces `web` and `web-sandbox` exist. */
+/** The texts about a mirror with this destination in a cluster with the namespaces `web` and `web-sandbox`. */
 async function findings(destination: object): Promise<string[]> {
   const metadata = { name: 'm', namespace: 'home', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
   const list = { metadata: { resourceVersion: '1' }, items: [{ metadata, spec: { destination } }] };
@@ -32,7 +32,7 @@ async function findings(destination: object): Promise<string[]> {
   return found.findings.map(({ text }) => text);
 }
 
-test('a pattern that matches a part of a name is reported, and a namespace that is excluded is not', async () => {
+test('migrate reports a namespace of which a pattern matches only a part, unless the mirror excludes it', async () => {
   const [text, ...more] = await findings({ namespaces: ['web'] });
   assert.match(text ?? '', /^its patterns match only a part of web-sandbox: /);
   assert.deepEqual(more, []);

@@ -1,4 +1,4 @@
-/** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
+/** Takes over a cluster of ktsstudio/mirrors: the SecretMirrors stay, the CRD's conversion webhook goes. */
 import type { TargetPlace } from '../common/snapshot/status-report.ts';
 import { command } from '../../runtime/text/command.ts';
 import { someOf } from '../../runtime/text/texts.ts';
@@ -15,13 +15,13 @@ import type { Finding, ProgramFindings, MigrationContext, ProgramReader, Step } 
 
 const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${MIRRORS_CRD_NAME}`;
 const CRD: TargetPlace = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };
-/** Longest list of namespaces in a text. */
+/** Maximum number of namespaces that a text names. */
 const MOST_NAMED = 5;
 
 export const mirrorsMigration: ProgramReader = {
   program: 'mirrors',
   image: /^mirrors$/,
-  // Its Lease is that of Keyferry, and its webhook must still answer.
+  // The original and Keyferry use the same Lease, so only one of them writes. And its webhook must still answer.
   mustBeStopped: false,
   controller: MIRRORS_CONTROLLER,
   prepare,
@@ -34,13 +34,13 @@ interface Definition extends KubeObject {
 }
 
 /**
- * The writes that make the CRD of the original ready for Keyferry's, in their order. They come first: without the program that answers
- * the conversion webhook, SecretMirrors may not even be listed.
+ * The writes that prepare the original's CRD, in the order in which to make them. They come first: when the conversion
+ * webhook does not answer, SecretMirrors may not even be listed.
  * @throws the errors of `api.request`
  */
 async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
   const crd = await definition(api, signal).catch((error: unknown) => {
-    // `find` tells it.
+    // `find` reports the missing permission.
     if (isForbidden(error)) return undefined;
     throw error;
   });
@@ -128,7 +128,7 @@ async function definition(api: KubeApi, signal: AbortSignal | undefined): Promis
   }
 }
 
-/** The API server stores an object that is written in the current version, even if nothing else changes. */
+/** Writes every SecretMirror unchanged: the API server then stores it in the current version. */
 async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promise<void> {
   const { groupPath, plural } = SECRET_MIRROR;
   const mirrors: KubeObject[] = [];
@@ -139,7 +139,7 @@ async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promis
     try {
       await api.request({ method: 'PUT', path, body: JSON.stringify(mirror), signal });
     } catch (error) {
-      // Deleted meanwhile.
+      // Another client has deleted the mirror meanwhile.
       if (!isNotFound(error)) throw error;
     }
   }

@@ -1,4 +1,4 @@
-/** The SecretMirrors for `status` and `plan`: from their own status, and from the marks on copies. */
+/** Reads the SecretMirrors for `status` and `plan`: their own status, and the marks on copies. */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { withReason } from '../../copy/model/cause.ts';
@@ -30,7 +30,7 @@ const COLLECTION: RuleCollection = {
   ...SECRET_MIRROR,
   apiVersions: new Map([
     [SECRET_MIRROR.apiVersion, undefined],
-    // The server drops its fields, because the CRD stores v1alpha2.
+    // The CRD stores v1alpha2 without conversion, so the server drops the fields of v1alpha1.
     [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
   ]),
   notInstalled: MIRRORS_CRD_ADVICE.missing,
@@ -106,7 +106,7 @@ export class MirrorReader implements RuleReader {
             ? vaultPlace(spec.sourceVault)
             : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
         destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
-        // A mirror that is ready has no failing targets.
+        // A ready mirror has no failing targets, so there is nothing to decide.
         isDecided: !state.ready && !inventory.isRefused(kindOf(spec.sourceType)),
         stateOf: () => ({ ...state, lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime }),
       };
@@ -141,7 +141,7 @@ export class MirrorReader implements RuleReader {
     return mirror && this.ruleSet.specOf(mirror);
   }
 
-  /** Why a copy of the original that its mirror does not claim may be wanted. */
+  /** Why a copy of the original that no rule claims may be wanted all the same; `undefined`: it is not. */
   #whyUnclear({ rules }: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const spec = this.#specOf(owner);
     if (spec === undefined) return 'the original may have retained it';
@@ -152,7 +152,7 @@ export class MirrorReader implements RuleReader {
       : (rules.get(owner)?.refusal?.message ?? spec.problems[0]);
   }
 
-  /** `undefined`: unknown. */
+  /** Why the mirror does not claim the copy; `undefined`: unknown. */
   #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const mirror = this.#mirrors.get(owner);
     if (mirror === undefined) {
@@ -173,7 +173,7 @@ export class MirrorReader implements RuleReader {
   }
 }
 
-/** Without a user and password in the address. */
+/** The address without user and password, and the path. */
 function vaultPlace(block: VaultBlock | undefined): string {
   const host = URL.parse(block?.addr ?? '')?.host ?? '?';
   return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;

@@ -1,10 +1,10 @@
-/** What `plan` says of a spec that the API server would refuse. */
+/** What `plan` reports on a spec whose form the API server would refuse. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { specProblem } from './spec-form.ts';
 
-test('a spec of a form that the CRD refuses is named with its field and what is allowed', () => {
+test('a value that the CRD refuses is reported with its field and the allowed values', () => {
   const cases: readonly (readonly [Record<string, unknown>, string | undefined])[] = [
     [{}, undefined],
     [{ source: null, destination: { namespaces: ['e1'], secretType: 'Opaque' }, deletePolicy: 'retain' }, undefined],

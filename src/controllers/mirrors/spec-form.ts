@@ -1,4 +1,4 @@
-/** Whether the API server would refuse the form of a spec, for `plan`. Of what the CRD asks for, only what Keyferry's own check of specs does not see. Pure. */
+/** For `plan`: checks the rules of the CRD for the form of a spec that `effectiveSpec` does not check. Pure. */
 import { isRecord, notString } from '../../kube/json.ts';
 import { clipped } from '../../runtime/text/texts.ts';
 import type { DeletePolicy, DestinationType, SecretMirror, SourceType } from './api.ts';
@@ -10,7 +10,7 @@ const SOURCE_TYPES: readonly SourceType[] = ['secret', 'vault', 'configmap'];
 const DESTINATION_TYPES: readonly DestinationType[] = ['namespaces', 'vault'];
 const DELETE_POLICIES: readonly DeletePolicy[] = ['delete', 'retain'];
 
-/** The first mistake, beginning with the path of its field. */
+/** The first mistake, beginning with the path of its field; `undefined`: none. */
 export function specProblem(spec: Readonly<Record<string, unknown>>): string | undefined {
   for (const field of ['source', 'destination']) {
     const value = spec[field] ?? {};

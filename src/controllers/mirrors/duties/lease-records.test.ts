@@ -46,7 +46,7 @@ function fold(
 const FIRST = fold(leased('admin/1'), ADMIN);
 
 describe('the leases of a status', () => {
-  it('a status has no leases for a source without a lease', () => {
+  it('the status for a source without a lease records no lease', () => {
     assert.deepEqual(fold(NOTHING, RO), {});
     assert.deepEqual(fold({ state: 'present', version: '1', labels: {}, annotations: {} }, RO), {});
   });
@@ -59,7 +59,7 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('admin/1'), ADMIN, FIRST), FIRST);
   });
 
-  it('the present lease stays with its block while the source at another path is unknown', () => {
+  it('after a change of the path, the old lease stays recorded with its vault block until the new source is read', () => {
     assert.deepEqual(fold(NOTHING, RO, FIRST), FIRST);
     assert.deepEqual(fold({ state: 'failed', ...userCause('VaultError', '') }, RO, FIRST), FIRST);
   });
@@ -75,7 +75,7 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('ro/1'), RO, second, news(), NOW + 3_600_000).vaultLeases, left);
   });
 
-  it('a replaced lease is recorded also if the source has no lease any more', () => {
+  it('a replaced lease stays recorded if the new source has no lease', () => {
     const plain: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
     const { vaultSource, vaultLeases } = fold(plain, RO, FIRST);
     assert.equal(vaultSource, undefined);
@@ -85,7 +85,7 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('a lease that was replaced by one of its origin needs no record, and gets one again if its rule recalls it', () => {
+  it('a lease that one of the same origin replaced has no record, and a lease that is used again loses its expiry', () => {
     const known = news({ expiresSoon: (id) => id === 'admin/1' });
     assert.deepEqual(fold(leased('admin/2'), ADMIN, FIRST, known).vaultLeases, [{ leaseID: 'admin/2', vault: ADMIN }]);
     const away = fold(leased('ro/1'), RO, FIRST);
@@ -99,13 +99,13 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('the lease of a status without records gets a record', () => {
+  it('a lease that only vaultSource names gets a record, with the longest duration as its expiry', () => {
     const previous = { vaultSource: { leaseID: 'ro/0' } };
     const { vaultLeases } = fold(leased('ro/1'), RO, previous);
     assert.deepEqual(vaultLeases?.[1], { leaseID: 'ro/0', vault: RO, expirationTime: '2026-12-23T10:00:00Z' });
   });
 
-  it('the record of a lease has the version of the destination that holds the credentials', () => {
+  it('the record of a lease has the version of the Vault entry that holds its credentials', () => {
     const written = fold(leased('ro/1'), RO, undefined, news({ destinationVersion: '3 t' }));
     assert.equal(written.vaultLeases?.[0]?.destinationVersion, '3 t');
     assert.deepEqual(fold(leased('ro/1'), RO, written), written);
@@ -114,7 +114,7 @@ describe('the leases of a status', () => {
     }
   });
 
-  it('the number of recorded leases is bounded, however often the path is edited', () => {
+  it('after 100 changes of the path, the present lease and the last 10 replaced ones are recorded', () => {
     let status: LeaseStatus = {};
     for (let i = 0; i < 100; i++) status = fold(leased(`ro/${i}`), RO, status);
     assert.equal(status.vaultLeases?.length, 11);

@@ -1,9 +1,10 @@
 /**
  * The leases in the status of a SecretMirror, computed from the previous status and the source. Pure.
  *
- * After a restart a lease is known only from the status and the copies. So its record has the `vault` block from the time of the grant,
- * which a revocation needs. When another lease takes its place, the record stays until the lease is revoked (`MirrorLeases`),
- * with the time when it expires at the latest. Only a lease that was replaced by one of the same origin shortly before its end needs no record.
+ * After a restart, only the status and the copies show a lease. So its record has the `vault` block from the time of
+ * the grant, which the revocation needs. The record of a replaced lease stays until the lease is revoked
+ * (`MirrorLeases`) or has expired. A lease needs no record if its successor has the same origin, because then it
+ * expires soon.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -12,21 +13,21 @@ import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from '../api.ts';
 import type { EffectiveSpec } from '../rules/spec.ts';
 
-/** The state of the leases in this process. */
+/** What this process knows of the leases. */
 export interface LeaseStates {
-  /** It was replaced by one of the same origin, and expires. */
+  /** Whether another lease of the same origin has replaced the lease, which therefore expires soon. */
   expiresSoon(leaseId: string): boolean;
-  /** It is revoked. */
+  /** Whether the lease is revoked. */
   isOver(leaseId: string): boolean;
-  /** The version of the destination in Vault that holds the present content of the source. */
+  /** The version of the entry in Vault that holds the present content; `undefined`: not known to hold it. */
   readonly destinationVersion: string | undefined;
 }
 
 export type LeaseStatus = Pick<SecretMirrorStatus, 'vaultSource' | 'vaultLeases'>;
 
-/** Maximum number of recorded replaced leases, because a path may be edited any number of times. */
+/** Maximum number of recorded replaced leases. Reason: a user may change the path of a source any number of times. */
 const MAX_REPLACED = 10;
-/** Duration of a lease if it is unknown, seconds: the longest that Vault grants by default. */
+/** Assumed duration of a lease whose duration is unknown, seconds: the longest that Vault grants by default. */
 const LONGEST_LEASE_SECONDS = 768 * 3600;
 
 /** @param now wall clock, ms */
@@ -66,7 +67,7 @@ function partsOf(status: LeaseStatus | undefined): readonly unknown[] {
   return [leaseID, leaseDuration, tokenExpirationTime, status?.vaultLeases ?? []];
 }
 
-/** The recorded leases, also of the original and of versions of Keyferry that have only `vaultSource`. */
+/** The recorded leases. The original and older versions of Keyferry recorded only `vaultSource`. */
 function recordsOf(previous: LeaseStatus | undefined, { sourceVault }: EffectiveSpec): readonly VaultLeaseRecord[] {
   const records = previous?.vaultLeases ?? [];
   const leaseID = previous?.vaultSource?.leaseID;
@@ -83,7 +84,7 @@ function presentRecord(
 ): readonly VaultLeaseRecord[] {
   if (leaseID === undefined) return [];
   const record = before.find((one) => one.leaseID === leaseID);
-  // While the source is not present, the lease is still the previous one, with its block.
+  // Until the new source has been read, the present lease is the previous one, with the `vault` block of its record.
   const vault = source.state === 'present' ? sourceVault : record?.vault;
   if (vault === undefined) return [];
   const destinationVersion = states?.destinationVersion ?? record?.destinationVersion;

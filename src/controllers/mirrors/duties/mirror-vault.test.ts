@@ -1,4 +1,4 @@
-/** Which leases of a deleted mirror are revoked. */
+/** Which leases are revoked when their mirror is deleted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -14,7 +14,7 @@ const RULE: RuleKey = asKey('mirrors:default/db');
 const VAULT = { addr: 'https://v', path: 'database/creds/app' };
 const ENDS = '2026-11-21T10:00:00Z';
 
-/** A deleted mirror with the lease `present`, and two that were replaced: a copy holds the first. */
+/** Deletes a mirror with the lease `present` and two replaced leases, `held` (by a copy) and `free`. @returns the revoked ones */
 async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> {
   const revoked: string[] = [];
   const done = Promise.withResolvers<void>();
@@ -52,7 +52,7 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
   return revoked.sort();
 }
 
-test('a deleted mirror that retains its copies loses only leases that no copy holds', async () => {
+test('a deleted mirror has all its leases revoked; if it retains its copies, only those that no copy uses', async () => {
   assert.deepEqual(await revokedFor('retain'), ['free']);
   assert.deepEqual(await revokedFor('delete'), ['free', 'held', 'present']);
 });

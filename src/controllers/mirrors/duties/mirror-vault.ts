@@ -1,15 +1,17 @@
 /**
- * Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events, metrics and revocations of their leases.
+ * Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events, metrics and
+ * revocations of their leases.
  *
- * `MirrorLeases` revokes the leases that a SecretMirror replaced by a lease of another origin, and all leases of a deleted mirror.
+ * `MirrorLeases` revokes the leases that a mirror replaced by a lease of another origin, and all leases of a deleted
+ * mirror.
  *   none ──due──▶ revoking ──done──▶ revoked ──no longer recorded, or mirror gone──▶ none
  *                    └──failed──▶ waiting ──retry time──▶ revoking
- * A replaced lease is recorded in the status of the mirror (`lease-records.ts`). It is due when no copy holds its credentials any more, because
- * until then Pods log in with them. The leases of a deleted mirror are due when its copies are gone. Each gets one attempt of a few seconds
- * (`REVOKE_LIMIT_MS`). After that the mirror is removed in any case, and the remaining leases expire.
+ * The status records a replaced lease (`lease-records.ts`). It is due when no copy has its credentials: until then Pods
+ * log in with them. The leases of a deleted mirror are due when its copies are gone. Each gets one attempt
+ * (`REVOKE_LIMIT_MS`). If it fails, the lease expires later, and the mirror is removed all the same.
  *
- * The leases of a mirror are those in its status and those that were granted to this process, never those in annotations of copies: a user
- * who can write a copy could put the lease of another mirror there.
+ * Leases come from the status and from the grants of this process, never from annotations of copies: a user who can
+ * write a copy could name the lease of another mirror there.
  */
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
@@ -38,7 +40,7 @@ import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
-/** What the duties for SecretMirrors share. */
+/** The parts that several duties for SecretMirrors share. */
 export interface MirrorParts {
   readonly mirrors: MirrorStore;
   readonly specOptions: SpecOptions;
@@ -49,13 +51,13 @@ export interface MirrorParts {
 type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'clock' | 'log'>;
 
 const REVOKE_LIMIT_MS = 3000;
-/** Waits before the revocation of a replaced lease is retried, ms. */
+/** Pauses before a failed revocation of a replaced lease is tried again, ms. */
 const RETRY = { first: 5000, longest: 300_000 };
 
 interface LeaseRevocation {
   state: 'revoking' | 'waiting' | 'revoked';
   failures: number;
-  /** The mirror is deleted, so this is the only attempt. */
+  /** The mirror is deleted, so there is no further attempt. */
   readonly isLast: boolean;
   /** Wall clock, ms. */
   retryAt: number;
@@ -64,7 +66,7 @@ interface LeaseRevocation {
 export class MirrorLeases {
   readonly #context: LeaseContext;
   readonly #specOptions: SpecOptions;
-  /** By lease. */
+  /** By mirror, then by id of the lease. */
   readonly #revocations = new Map<RuleKey, Map<string, LeaseRevocation>>();
 
   constructor(context: LeaseContext, specOptions: SpecOptions) {
@@ -72,13 +74,13 @@ export class MirrorLeases {
     this.#specOptions = specOptions;
   }
 
-  /** The mirror was deleted. */
+  /** Call it when the mirror is gone. */
   remove(rule: RuleKey): void {
     this.#revocations.delete(rule);
     this.#context.vault.leases.release(rule);
   }
 
-  /** The state of the leases, for the status. */
+  /** What is known of a mirror's leases, for `nextLeases`. */
   states(rule: RuleKey, entries: readonly Entry[]): LeaseStates {
     const { leases } = this.#context.vault;
     return {
@@ -88,7 +90,7 @@ export class MirrorLeases {
     };
   }
 
-  /** Revokes replaced leases. @returns ms until the next status update, if the leases need one */
+  /** Revokes replaced leases that no copy uses. @returns ms until the next status update, if one is needed */
   revokeReplaced(
     rule: RuleKey,
     mirror: SecretMirror,
@@ -115,15 +117,15 @@ export class MirrorLeases {
         void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, this.#specOptions), revocation);
       } else if (revocation.state === 'waiting') next = Math.min(next, revocation.retryAt);
     }
-    // One second more, so that a lease has expired by then.
+    // One second later, so that the lease has surely expired at the next update.
     return Math.min(Math.max(0, next - now) + 1000, RETRY.longest);
   }
 
-  /** Revokes all leases of a deleted mirror. @returns whether that is done; if not, its status is touched later */
+  /** Revokes all leases of a deleted mirror. @returns true when that is done; false: its end enqueues the status */
   revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
     const revocations = this.#revocationsOf(rule);
     for (const [leaseId, location] of this.#leasesToRevoke(rule, mirror, spec)) {
-      // The entry stays until the mirror is gone, so that each lease is revoked only once.
+      // The attempt stays recorded until the mirror is gone, so that there is only one.
       if (revocations.get(leaseId)?.isLast === true) continue;
       const revocation: LeaseRevocation = { state: 'waiting', failures: 0, isLast: true, retryAt: 0 };
       revocations.set(leaseId, revocation);
@@ -140,7 +142,7 @@ export class MirrorLeases {
     return [...(this.#revocations.get(rule)?.values() ?? [])].some(({ state }) => state === 'revoking');
   }
 
-  /** All leases; if the mirror retains its copies, only those that no copy holds. */
+  /** All leases. If the mirror retains its copies: only replaced leases whose credentials no copy has. */
   #leasesToRevoke(
     rule: RuleKey,
     mirror: SecretMirror,
@@ -179,7 +181,7 @@ export class MirrorLeases {
     if (!this.#isRevoking(rule)) engine.enqueueStatus(rule);
   }
 
-  /** Whether a copy may still hold the credentials of a lease. */
+  /** Whether a copy may still have the credentials of a lease. */
   #isUsed(rule: RuleKey, leaseId: string, entries: readonly Entry[]): boolean {
     if (this.#isOnCopies(rule, leaseId)) return true;
     return entries.some((entry) => {
@@ -207,7 +209,7 @@ export class MirrorLeases {
     }
   }
 
-  /** Whether an entry in Vault had the present content of the source when it was last written or read. */
+  /** Whether the entry in Vault had the present content of the source when Keyferry last wrote or read it. */
   #holdsPresent({ target, claim: { source } }: Entry): boolean {
     const { sources, targets } = this.#context.vault;
     const view = source === undefined || !isEntryKey(source) ? undefined : sources.view(source);
@@ -217,7 +219,7 @@ export class MirrorLeases {
   }
 
   #entryVersion(entry: Entry | undefined): string | undefined {
-    // An entry of chosen keys does not have the whole credentials.
+    // An entry of chosen keys lacks a part of the credentials, so it cannot show which lease is in use.
     const isWhole = entry !== undefined && entry.claim.shape.selection === undefined;
     if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
     const { target } = entry;
@@ -243,7 +245,7 @@ export class MirrorVault implements LeaseObserver {
     return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
-  /** The key of an entry as a target. */
+  /** The key of an entry that is a target. */
   targetKeyOf(location: VaultLocation | undefined): EntryKey | undefined {
     return location === undefined ? undefined : this.#backend.locations.targetKeyOf(location);
   }
@@ -252,7 +254,7 @@ export class MirrorVault implements LeaseObserver {
     return this.#backend.trouble(source);
   }
 
-  /** Registers the entries that a mirror uses. */
+  /** Tells the Vault backend which entries a mirror uses. */
   use(rule: RuleKey, spec: EffectiveSpec): void {
     const { sourceLocation, destinationLocation, pollPeriodSeconds: pollSeconds } = spec;
     const uses: VaultUse[] = [];
@@ -264,7 +266,7 @@ export class MirrorVault implements LeaseObserver {
     this.#backend.locations.set(rule, uses);
   }
 
-  /** The mirror no longer uses any entry. */
+  /** Tells the Vault backend that the mirror uses no entry any more. */
   release(rule: RuleKey): void {
     this.#backend.locations.set(rule, []);
     if (this.#parts.mirrors.get(rule) === undefined) this.leases.remove(rule);
@@ -280,12 +282,12 @@ export class MirrorVault implements LeaseObserver {
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
     const copies = this.#copiesOf(rule, location);
     const { leaseID } = vaultSource ?? {};
-    // The lease in the status comes first, because copies may have an older one.
+    // The lease in the status comes first, because a copy may still have an older one.
     if (leaseID !== undefined) {
       const record = vaultLeases.find((one) => one.leaseID === leaseID);
       const held = copies.get(leaseID)?.copies ?? [];
       copies.delete(leaseID);
-      // Without a record the copies show its origin.
+      // A lease without a record belongs to this origin if some copy of the origin names it.
       const recorded = record && sourceLocationOf(mirror, record.vault, specOptions);
       const isRecorded = recorded !== undefined && vaultLeaseOrigin(recorded) === vaultLeaseOrigin(location);
       const belongs = record === undefined ? held.length > 0 : isRecorded;
@@ -307,12 +309,12 @@ export class MirrorVault implements LeaseObserver {
     }
   }
 
-  /** The copies of a rule with credentials of this origin, by lease id. */
+  /** The copies of a mirror whose credentials have this origin, by lease id. */
   #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: ResourceKey[] }> {
     const origin = vaultLeaseOrigin(location);
     const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
     for (const { key, leaseId, annotations } of this.leases.copies(rule)) {
-      // Copies of the original have only the path. Those of chosen keys do not have the whole credentials.
+      // Copies of the original name only the path. Copies of chosen keys lack a part of the credentials.
       const { [LEASE_ORIGIN_ANNOTATION]: marked, [MIRROR_ANNOTATIONS.vaultPath]: path } = annotations;
       const isOfOther = marked === undefined ? path !== location.path : marked !== origin;
       if (isOfOther || CHOICE_ANNOTATION in annotations) continue;
@@ -344,7 +346,7 @@ export class MirrorVault implements LeaseObserver {
   }
 }
 
-/** Any user may write this annotation. @returns 0 if it is not a number */
+/** The number in an annotation, which any user may write. @returns 0 if it is not a number */
 function secondsOf(text = ''): number {
   return /^\d{1,10}$/u.test(text) ? Number(text) : 0;
 }

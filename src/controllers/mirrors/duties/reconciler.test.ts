@@ -1,4 +1,4 @@
-/** The entries in Vault that a mirror uses are registered at each evaluation, and given back when it is deleted. */
+/** Each evaluation tells the Vault backend which entries a mirror uses; a deleted mirror uses none. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -16,7 +16,7 @@ import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const unused = (): never => assert.fail('not used');
 
-test('the entries of a mirror are used until it is deleted, or gone', () => {
+test('an evaluation registers the Vault entries of a mirror, and releases them if the mirror is deleted or gone', () => {
   const calls: string[] = [];
   const vault = {
     use: (rule: string) => calls.push(`use ${rule}`),

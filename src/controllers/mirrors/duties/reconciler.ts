@@ -1,10 +1,11 @@
 /**
- * The duties of the operator for a SecretMirror; the meaning of a mirror is in `rules/rule-set.ts`. Before anything is copied, the reconciler adds the
- * finalizer and the defaults. After each evaluation it tells the Vault backend which entries the mirror uses. It writes the status, and records
- * events. A deleted mirror keeps its finalizer until its copies and leases are done with:
+ * The operator's duties for a SecretMirror; what a mirror means is in `rules/rule-set.ts`. Before the first copy, the
+ * reconciler writes the finalizer and the defaults. After each evaluation it tells the Vault backend which entries the
+ * mirror uses. It writes the status and records events. A deleted mirror keeps its finalizer until its copies and
+ * leases are done:
  *
- *   waiting for its copies ──all deleted, or marked as retained──▶ revoking its leases ──done, or time limit──▶ finalizer removed
- *     └──time limit──▶ the same; the remaining copies become orphans
+ *   waiting for copies ──all deleted, or marked retained──▶ revoking leases ──done, or time limit──▶ finalizer removed
+ *     └──time limit: the remaining copies become orphans───▶
  */
 import { isInvalid } from '../../../kube/errors.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
@@ -32,12 +33,12 @@ import type { MirrorParts, MirrorVault } from './mirror-vault.ts';
 export interface MirrorReconcilerParts extends Pick<MirrorParts, 'mirrors' | 'metrics' | 'recordEvent'> {
   readonly rules: MirrorRules;
   readonly vault: MirrorVault;
-  /** Of the mirrors and of all copies. */
+  /** The watches of the mirrors and of all copies. */
   readonly watches: AwaitedWatches;
   readonly isOutdated: NamespaceChanges['isOutdated'];
 }
 
-/** The source of a mirror that is being deleted. */
+/** Stands for the source of a mirror that is being deleted. */
 const NO_SOURCE: SourceView = { state: 'missing', ...nobodyCause('Deleted', 'the mirror is being deleted') };
 
 export class MirrorReconciler implements RuleReconciler {
@@ -48,9 +49,9 @@ export class MirrorReconciler implements RuleReconciler {
   readonly #client: RuleClient;
   readonly #statuses: RuleStatuses<StoredMirror, SecretMirrorStatus>;
   readonly #deletions: Deletions;
-  /** The remarks in the status of mirrors that have any. */
+  /** The remarks in the last status of each mirror that has any. */
   readonly #told = new Map<RuleKey, readonly RuleEvent[]>();
-  /** Uids of mirrors whose stored spec violates the CRD, so that the server refuses the defaults. */
+  /** Uids of mirrors whose stored spec violates the CRD, by rule: the server refuses to write defaults into it. */
   readonly #refusedDefaults = new Map<RuleKey, string>();
 
   constructor(context: ControllerContext, parts: MirrorReconcilerParts) {
@@ -70,7 +71,7 @@ export class MirrorReconciler implements RuleReconciler {
   }
 
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    // The copies of a mirror are only known after the list of all copies.
+    // An evaluation must know all copies of the mirror, which only the list of all copies shows.
     await this.#parts.watches.listed(signal);
     const labels = this.rules.labelsOf(rule);
     if (labels !== undefined) await this.#context.cluster.namespaceReads.labelsKnown(labels.keys, signal);
@@ -97,7 +98,7 @@ export class MirrorReconciler implements RuleReconciler {
     try {
       await this.#client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, { spec }, signal);
     } catch (error) {
-      // The spec of a mirror that was stored before the CRD had any validation may be refused as a whole; the finalizer is not.
+      // The server may refuse the spec of a mirror that is older than the CRD's rules, but not the finalizer alone.
       if (!isInvalid(error) || spec === undefined) throw error;
       this.#refusedDefaults.set(rule, uid);
       await this.#client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, {}, signal);
@@ -105,7 +106,7 @@ export class MirrorReconciler implements RuleReconciler {
     await this.#disownDefaults(rule, signal);
   }
 
-  /** A separate request, because the server makes the sender of a request the owner of the fields that it changes. */
+  /** Gives up the ownership of the defaults in a second request: the first one made Keyferry their owner. */
   async #disownDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const mirror = this.#parts.mirrors.get(rule);
     const managedFields = withoutOurSpec(mirror?.metadata.managedFields);
@@ -114,7 +115,7 @@ export class MirrorReconciler implements RuleReconciler {
     try {
       await this.#client.patch(mirror, { metadata: { resourceVersion, managedFields } }, signal);
     } catch (error) {
-      // A mirror that the CRD refuses today is copied all the same; Keyferry stays the owner of its fields.
+      // The server refuses every change of a mirror that violates the CRD. Then Keyferry stays the owner.
       if (!isInvalid(error)) throw error;
     }
   }
@@ -149,7 +150,7 @@ export class MirrorReconciler implements RuleReconciler {
       return undefined;
     }
     const step = stepOf(mirror);
-    // The claims are of an earlier version, or wait for the finalizer. The evaluation of this one will touch the status again.
+    // The claims come from an earlier version or wait for the finalizer. The next evaluation enqueues the status again.
     const isOutdated = evaluated !== ruleVersion(mirror) || step === 'add';
     if (isOutdated && (failure === undefined || isEnding(step))) return undefined;
     const claims = [...entries];
@@ -190,7 +191,7 @@ export class MirrorReconciler implements RuleReconciler {
     return soonest(result?.requeueAfterMs, step.remainingMs > 0 ? step.remainingMs : undefined);
   }
 
-  /** @returns `undefined` while nothing is known yet */
+  /** @returns `undefined` while no status can be computed yet */
   async #write(
     rule: RuleKey,
     mirror: StoredMirror,
@@ -226,20 +227,20 @@ function stepOf(mirror: SecretMirror | undefined): FinalizerStep | undefined {
   return mirror && finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER);
 }
 
-/** A deleted mirror releases its copies also without its own finalizer, as long as that of another client holds the mirror. */
+/** A deleted mirror releases its copies while any finalizer holds it, not just that of Keyferry. */
 function isEnding(step: FinalizerStep | undefined): boolean {
   return step === 'cleanup' || step === 'none';
 }
 
-/** The copy of a mirror that is being deleted is deleted, or is marked as retained. */
+/** Whether the copy of a deleted mirror is done: it is deleted, or marked as retained. */
 function isReleased({ claim, outcome }: Entry): boolean {
   if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
   return outcome.state === 'released';
 }
 
 /**
- * Whether the finalizer may be removed after the time limit although this copy remains: its deletion was tried, so it becomes an orphan.
- * A copy that must be retained but is not marked yet would be deleted as an orphan, against the mirror's deletePolicy.
+ * Whether the mirror may go after the time limit although this copy remains: its deletion was tried, so it becomes an
+ * orphan. A copy that is not yet marked as retained may not: as an orphan it would be deleted.
  */
 function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
   return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);

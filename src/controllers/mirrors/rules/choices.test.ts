@@ -1,4 +1,4 @@
-/** The choices of a SecretMirror, as an object that is older than the schema may have them. */
+/** The choices of a SecretMirror, with values that an object older than the schema may have. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
@@ -12,7 +12,7 @@ function read(destination: unknown, from: SourceType = 'secret', to: Destination
   return { choices, problems };
 }
 
-/** Destination, type of the source, type of the destination, and what a problem must contain. */
+/** Destination, type of the source, type of the destination, and the beginning of the problem. */
 const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string])[] = [
   [{ name: '../x' }, 'secret', 'namespaces', 'spec.destination.name: "../x" is not a valid object name'],
   [{ keys: [] }, 'secret', 'namespaces', 'spec.destination.keys: must be a list of 1 to 100 keys'],
@@ -42,7 +42,7 @@ const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string]
 
 describe('choices of a SecretMirror', () => {
   for (const [destination, from, to, words] of REFUSED) {
-    it(`choices are refused: ${JSON.stringify(destination)} from ${from} to ${to}`, () => {
+    it(`choices are refused: ${JSON.stringify(destination)} with a ${from} source and a ${to} destination`, () => {
       const { problems } = read(destination, from, to);
       assert.ok(problems[0]?.startsWith(words), problems.join('; '));
     });
@@ -52,7 +52,7 @@ describe('choices of a SecretMirror', () => {
     const nothing = read({}).choices;
     assert.equal(nothing.id, undefined);
     assert.equal(read({ namespaces: ['a'], secretType: '' }).choices, nothing);
-    // As before there were choices.
+    // These types had their present meaning before mirrors had choices.
     assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'vault').choices, nothing);
     assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'secret', 'vault').choices, nothing);
   });
@@ -80,7 +80,7 @@ describe('choices of a SecretMirror', () => {
     assert.equal(choices.copiesAnnotation, undefined);
   });
 
-  it('the patterns of both lists share a limit, which 200 simple patterns do not reach', () => {
+  it('the patterns of copyLabels and copyAnnotations share a limit, which 200 simple patterns do not reach', () => {
     const simple = Array.from({ length: 100 }, (_, index) => `app${index}[.]io/.*`);
     assert.deepEqual(read({ copyLabels: simple, copyAnnotations: simple.map((text) => `x${text}`) }).problems, []);
     const half = Array.from({ length: 25 }, (_, index) => `x${index}{99}`);
@@ -89,7 +89,7 @@ describe('choices of a SecretMirror', () => {
     assert.match(problem ?? '', /^spec\.destination\.copyAnnotations\[\d+\]: .* too complex in combination/);
   });
 
-  it('where keys of an entry in Vault are chosen, the type of the copies is part of the choice', () => {
+  it('copies of chosen keys of a Vault entry have the type Opaque by default', () => {
     const keys = [{ from: 'a' }];
     assert.equal(read({ keys }, 'vault').choices.type, 'Opaque');
     assert.equal(read({ keys }).choices.type, undefined);

@@ -1,6 +1,7 @@
 /**
- * What a SecretMirror chooses of its copies: their name, keys, type, labels and annotations. A mistake here stops all writes of the mirror, because copies
- * without the choice would have too much. Every field is checked, because objects may be older than the schema.
+ * The choices of a SecretMirror about its copies: name, keys, type, labels and annotations. A mistake stops all writes
+ * of the mirror, because copies without the choice would have too much. Every field is checked here: objects may be
+ * older than the schema.
  */
 import { createHash } from 'node:crypto';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
@@ -15,23 +16,23 @@ import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, ty
 type Texts = Readonly<Record<string, string>>;
 
 export interface Choices {
-  /** Equal for equal choices except the name, which is in the keys of the targets. `undefined`: at most a name was chosen. */
+  /** A digest of all choices except the name, which is in the keys of targets. `undefined`: no such choice. */
   readonly id: string | undefined;
-  /** The name of the copies; `undefined`: that of the source. */
+  /** The name of the copies; `undefined`: the source's name. */
   readonly name: string | undefined;
   readonly keys: KeySelection | undefined;
-  /** The type of the copies; `undefined`: that of the source. */
+  /** The type of the copies; `undefined`: the source's type. */
   readonly type: string | undefined;
   readonly labels: Texts;
   readonly annotations: Texts;
-  /** Whether a label travels from the source; `undefined`: as by default. */
+  /** Whether copies get a label of the source; `undefined`: `isCopied` decides. */
   readonly copiesLabel: Travels | undefined;
   readonly copiesAnnotation: Travels | undefined;
 }
 
 export type Travels = (key: string, value: string) => boolean;
 
-/** One object for all mirrors without a choice. */
+/** The same object for all mirrors without a choice, which saves memory. */
 export const NOTHING_CHOSEN: Choices = {
   id: undefined,
   name: undefined,
@@ -45,8 +46,9 @@ export const NOTHING_CHOSEN: Choices = {
 
 const MAX_KEYS = 100;
 /**
- * Instructions of the patterns of both lists together: 200 simple patterns, as many as the CRD admits, have 4,000. So one key of 316 characters takes
- * a few ms, and a source can have thousands.
+ * Longest compiled size of all patterns of both lists, instructions. The CRD admits 200 patterns, which have 4,000 if
+ * they are simple. At this limit, a key of 316 characters takes a few ms to match, and a source can have thousands of
+ * keys.
  */
 const MAX_PATTERN_SIZE = 5000;
 const MAX_NAMED = 5;
@@ -78,7 +80,7 @@ export function choicesOf(
       'is not for Vault, whose entries have no metadata',
     );
   }
-  // The type of copies from Vault was always part of their content.
+  // Copies from Vault without chosen keys have their type in the content, as ever.
   const isTyped = to === 'namespaces' && (from === 'secret' || (from === 'vault' && keys !== undefined));
   const type = isTyped ? secretType || (from === 'vault' ? 'Opaque' : undefined) : undefined;
   const made = [keys, type, labels, annotations, copyLabels, copyAnnotations];

@@ -16,7 +16,7 @@ const THERE: readonly (readonly [string, Record<string, string>])[] = [
   ['plain', {}],
 ];
 
-/** The namespaces that are selected, and the problems. */
+/** The names of the selected namespaces, and the problems. */
 function read(destination: SecretMirrorDestination, served?: ServedNamespaces): readonly [string, readonly string[]] {
   const namespaces = new Namespaces('all');
   for (const [name, labels] of THERE) {
@@ -28,7 +28,7 @@ function read(destination: SecretMirrorDestination, served?: ServedNamespaces): 
   return [[...finish(selectedIn(selection, namespaces))].join(' '), problems];
 }
 
-test('patterns and labels must both match, exclusions win, and a selector alone decides', () => {
+test('a namespace is selected if patterns and selector match, or the only one of them, and no exclusion does', () => {
   const prod = { matchLabels: { tier: 'prod' } };
   const table: [SecretMirrorDestination, string][] = [
     [{ namespaces: ['.*'] }, 'prod-1 prod-2 test-1 plain'],
@@ -46,7 +46,7 @@ test('patterns and labels must both match, exclusions win, and a selector alone 
   for (const [destination, expected] of table) assert.deepEqual(read(destination), [expected, []]);
 });
 
-test('with a mistake in an exclusion or a selector, nothing is selected', () => {
+test('a spec with a mistake in an exclusion or a selector selects no namespace', () => {
   const table: [SecretMirrorDestination, RegExp][] = [
     [{ namespaces: ['.*'], excludedNamespaces: ['('] }, /^spec\.destination\.excludedNamespaces\[0\]: /],
     [{ namespaces: ['.*'], excludedNamespaces: [''] }, /^spec\.destination\.excludedNamespaces\[0\]: is empty/],
@@ -63,7 +63,7 @@ test('with a mistake in an exclusion or a selector, nothing is selected', () => 
   assert.deepEqual(read(labels, new ServedNamespaces([], 'team=a'))[1], []);
 });
 
-test('the selection is shown as its author and the flags write it', () => {
+test('a selection is shown as its patterns, and its selector in the form of the flags: selector:tier=prod', () => {
   const namespaceSelector = {
     matchLabels: { tier: 'prod' },
     matchExpressions: [
@@ -77,7 +77,7 @@ test('the selection is shown as its author and the flags write it', () => {
   ]);
 });
 
-test('an exclusion that looks like a glob or a list is reported while it excludes nothing', () => {
+test('an exclusion that looks like a glob or a list is reported if it excludes no namespace', () => {
   const excludedNamespaces = ['test-*', '.+-2', 'plain, prod-1'];
   const { suspects } = readDestinations(
     { namespaceSelector: {}, excludedNamespaces },

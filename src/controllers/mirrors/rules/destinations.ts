@@ -1,4 +1,4 @@
-/** The namespaces that a SecretMirror selects: by patterns, by labels, or by both, without those that it excludes. */
+/** Reads which namespaces a SecretMirror selects: by patterns, by labels or by both, except those that it excludes. */
 import { type LabelMatcher, readSelector } from '../../../runtime/text/label-selector.ts';
 import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import {
@@ -13,19 +13,19 @@ import type { LabelSelector, SecretMirrorDestination } from '../api.ts';
 
 export interface Destinations {
   readonly namespaces: NamespaceSelection;
-  /** Patterns, also of exclusions, that look like a glob or a list. */
+  /** Patterns and exclusions that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
-  /** What is said if they select none. */
+  /** The message if no namespace is selected. */
   readonly unmatched: string;
 }
 
-/** Of a mirror that has to keep what it has: nothing new is selected by mistake. */
+/** The selection of a mirror with a wrong exclusion or selector: no new copy is made by mistake. */
 const NOTHING: NamespaceSelection = { names: new Set(), patterns: [] };
 const EVERY_NAME = '.*';
 
 /**
- * Invalid patterns are ignored. An invalid exclusion or selector would select too much, so with one nothing is selected.
- * @param served the only namespaces that copies can be in; `undefined`: all
+ * Invalid patterns are ignored. With an invalid exclusion or selector nothing is selected, because too much would be.
+ * @param served the only namespaces that may contain copies; `undefined`: all
  * @param problems gets one text for each mistake
  */
 export function readDestinations(
@@ -81,7 +81,7 @@ function readLabels(selector: LabelSelector, served: Served | undefined, problem
   return undefined;
 }
 
-/** @param suspects gets exclusions that look like a glob or a list: `kube-*` excludes nothing, so Secrets would reach kube-system */
+/** @param suspects gets exclusions that look like a glob: `kube-*` excludes nothing, not even kube-system */
 function readExcluded(
   list: readonly string[],
   rulePatterns: RulePatterns,
@@ -103,7 +103,7 @@ function readExcluded(
   return excluded.length === 0 ? undefined : excluded;
 }
 
-/** What a mirror selects, in the words of its spec and of the flags: patterns, and `selector:tier=prod`. */
+/** The selection in the words of the spec and the flags: the patterns, and for example `selector:tier=prod`. */
 export function destinationTexts({ namespaces = [], namespaceSelector }: SecretMirrorDestination): readonly string[] {
   if (namespaceSelector === undefined) return namespaces;
   const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;

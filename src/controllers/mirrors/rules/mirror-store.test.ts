@@ -9,16 +9,16 @@ const ours = { manager: 'keyferry', operation: 'Update', fieldsV1: { 'f:metadata
 const oursWithSpec = { ...ours, fieldsV1: { ...ours.fieldsV1, 'f:spec': { 'f:pollPeriodSeconds': {} } } };
 const status = { manager: 'keyferry', operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
 
-test('of the managed fields, those of Keyferry in the spec are removed, and all others stay', () => {
+test('withoutOurSpec removes the spec fields of Keyferry from the managed fields, and keeps all others', () => {
   assert.deepEqual(withoutOurSpec([theirs, oursWithSpec, status]), [theirs, ours, status]);
 });
 
-test('an entry of managed fields that becomes empty is removed', () => {
+test('withoutOurSpec removes an entry of managed fields that becomes empty', () => {
   const only = { ...ours, fieldsV1: { 'f:spec': {} } };
   assert.deepEqual(withoutOurSpec([theirs, only]), [theirs]);
 });
 
-test('managed fields stay as they are if no spec field is of Keyferry, or nothing would be left', () => {
+test('withoutOurSpec returns undefined if Keyferry owns no spec field, or no managed fields would be left', () => {
   for (const fields of [undefined, [], [theirs, ours, status], [{ ...ours, fieldsV1: { 'f:spec': {} } }]]) {
     assert.equal(withoutOurSpec(fields), undefined);
   }

@@ -1,14 +1,14 @@
-/** What is stored of a SecretMirror, and the managed fields that show whether Keyferry owns parts of its spec. */
+/** Stores SecretMirrors without unused fields. Finds in the managed fields whether Keyferry owns parts of a spec. */
 import type { ManagedFieldsEntry } from '../../../kube/api.ts';
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import { RuleStore, ruleVersion, type RuleStoreOptions } from '../../common/rules/rule-store.ts';
 import { MIRRORS_CONTROLLER, type SecretMirror } from '../api.ts';
 
-/** Maximum length of a stored list of patterns, characters: it can be as long as an object in etcd, and there may be thousands of mirrors. */
+/** Maximum length of the stored patterns of a mirror, characters: there may be thousands of mirrors. */
 export const MAX_LIST = 64 * 1024;
 
 export interface StoredMirror extends SecretMirror {
-  /** Length of the lists of namespaces and of the selector in characters, if they are too long. The stored ones are then empty. */
+  /** Length of the lists of namespaces and the selector, characters, if too long. They are then stored empty. */
   readonly tooLongPatterns: number | undefined;
 }
 
@@ -26,8 +26,8 @@ export function createMirrorStore(
 }
 
 /**
- * Removes fields that are not used: annotations may contain a whole earlier version of the object. Managed fields are stored only while
- * Keyferry owns parts of the spec.
+ * Removes unused fields: an annotation may contain a whole earlier version of the object. Managed fields are stored
+ * only while Keyferry owns parts of the spec.
  */
 function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
   const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;
@@ -52,9 +52,10 @@ function lengthOf(list: readonly string[] | undefined): number {
 const SPEC = 'f:spec';
 
 /**
- * The managed fields of a mirror without Keyferry's fields in its spec. In server-side apply the writer of a field owns the field, and a user who
- * later applies another value gets a conflict. So Keyferry gives up the defaults right after it has written them.
- * @returns `undefined` if there are none; also if the result would be empty, because the API server ignores an empty list
+ * The managed fields of a mirror without Keyferry's ownership of spec fields. In server-side apply the writer of a
+ * field owns it, and a user who applies another value later gets a conflict. So Keyferry gives up the defaults right
+ * after it wrote them.
+ * @returns `undefined` if there is nothing to give up, or if the list would be empty, which the API server ignores
  */
 export function withoutOurSpec(
   managedFields: readonly ManagedFieldsEntry[] | undefined,

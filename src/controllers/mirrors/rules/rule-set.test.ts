@@ -1,4 +1,4 @@
-/** Owners by mark, and the orphan policy of SecretMirrors. */
+/** The owner that a mark names, the claims of SecretMirrors, and their orphan policy. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -57,21 +57,26 @@ const object = (
 describe('a mark names its mirror', () => {
   const mirrors = rules();
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, string, string | undefined])[] = [
-    ['on a Secret of its cluster', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
-    ['without a place', OWNED_BY, 'c:Secret/team/db', RULE],
-    ['not on a ConfigMap', { ...OWNED_BY, ...PLACE }, 'c:ConfigMap/team/db', undefined],
-    ['not in another cluster', { ...OWNED_BY, ...PLACE }, 'd:Secret/team/db', undefined],
-    ['not in another namespace', { ...OWNED_BY, ...PLACE }, 'c:Secret/other/db', undefined],
-    ['not under another name', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/other', undefined],
-    ['not of three parts', { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE }, 'c:Secret/team/db', undefined],
+    ['on a Secret of its cluster, it counts', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
+    ['on a Secret without a place, it counts', OWNED_BY, 'c:Secret/team/db', RULE],
+    ['on a ConfigMap, it does not', { ...OWNED_BY, ...PLACE }, 'c:ConfigMap/team/db', undefined],
+    ['in another cluster, it does not', { ...OWNED_BY, ...PLACE }, 'd:Secret/team/db', undefined],
+    ['in another namespace, it does not', { ...OWNED_BY, ...PLACE }, 'c:Secret/other/db', undefined],
+    ['under another name, it does not', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/other', undefined],
+    [
+      'a mark of three parts does not',
+      { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE },
+      'c:Secret/team/db',
+      undefined,
+    ],
   ];
   for (const [title, annotations, target, expected] of rows) {
-    it(`a mark names its mirror: ${title}`, () =>
+    it(`the owner in a mark counts only in its place: ${title}`, () =>
       assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
   }
 });
 
-test('an orphan is deleted only if it has our label, and neither its annotation nor its mirror retains it', () => {
+test('an orphan is deleted only if it has the label of mirrors, and neither its annotation nor its mirror retains it', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
   const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
@@ -84,7 +89,7 @@ test('an orphan is deleted only if it has our label, and neither its annotation 
   }
 });
 
-test('a mirror with too many patterns keeps its copies, until it is deleted', async () => {
+test('a mirror with too long patterns keeps its copies until it is deleted', async () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
@@ -129,7 +134,7 @@ test('a mirror never copies a Secret onto itself', () => {
   );
 });
 
-test('a deleted mirror retains its source, which was its copy before, and deletes its copies', () => {
+test('a deleted mirror deletes its copies, except one that became its source', () => {
   const mirrors = rules('delete', ['team'], new Namespaces(), '2026-01-01T00:00:00Z');
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
@@ -145,7 +150,7 @@ test('a deleted mirror retains its source, which was its copy before, and delete
   ]);
 });
 
-test('a copy that its mirror names as its source is marked to stay, so that it outlives the next change of the source', () => {
+test('a copy that became the source of its mirror is marked as retained, so it stays when the source changes again', () => {
   const mirrors = rules('delete', ['team'], new Namespaces());
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);

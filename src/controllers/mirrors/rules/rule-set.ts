@@ -1,4 +1,4 @@
-/** What SecretMirrors mean: their claims, the marks on their copies, and what becomes of orphans. See `RuleSet`. */
+/** What SecretMirrors mean: their claims, the marks on their copies, and the policy for orphans. See `RuleSet`. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
@@ -40,7 +40,7 @@ export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
   readonly specOptions?: SpecOptions;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
-  /** Without it, mirrors from and to Vault make no claims on entries. */
+  /** Without this, mirrors from and to Vault claim no entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'>;
 }
 
@@ -62,7 +62,7 @@ export class MirrorRules implements RuleSet {
     this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
   }
 
-  /** The effective spec, computed once for each version of a mirror: every change of a namespace needs those of all mirrors. */
+  /** The effective spec, computed once for each version of a mirror, because each namespace change needs it. */
   specOf(mirror: SecretMirror): EffectiveSpec {
     let spec = this.#specs.get(mirror);
     if (spec === undefined) {
@@ -77,13 +77,13 @@ export class MirrorRules implements RuleSet {
     return this.#scope.reach.concernedBy(changes, this.#selections());
   }
 
-  /** The labels of namespaces that a mirror selects by. */
+  /** The labels of namespaces that a mirror selects by; `undefined`: it has no selector. */
   labelsOf(rule: RuleKey): LabelMatcher | undefined {
     const mirror = this.#options.mirrors.get(rule);
     return mirror && this.specOf(mirror).namespaces.labels;
   }
 
-  /** The keys of these labels as the mirror has them, also where its spec is refused. As `sourcesOf`, without the effective spec. */
+  /** The keys of the selector in the object: `EffectiveSpec` may be slow, and lacks a selector with mistakes. */
   labelKeysOf(rule: RuleKey): string[] {
     const { namespaceSelector = {} } = this.#options.mirrors.get(rule)?.spec?.destination ?? {};
     const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
@@ -94,11 +94,11 @@ export class MirrorRules implements RuleSet {
     for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specOf(mirror).namespaces];
   }
 
-  /** The Secret or ConfigMap that a mirror copies from, if there is one. */
+  /** The Secret or ConfigMap that is the source of a mirror; empty: it has none. */
   sourcesOf(rule: RuleKey): ResourceKey[] {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
-    // Without the effective spec: its patterns may take long to compile, and at the start many mirrors come at once.
+    // Not from the effective spec: its patterns may take long to compile, and many mirrors come at once at the start.
     const type = mirror.spec?.source?.type ?? MIRROR_DEFAULTS.sourceType;
     const name = type === 'vault' ? undefined : sourceSecretOf(mirror);
     return name === undefined ? [] : [this.#keyOf(mirror.metadata.namespace ?? '', name, kindOf(type))];
@@ -108,7 +108,7 @@ export class MirrorRules implements RuleSet {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || this.#specs.has(mirror)) return;
     const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
-    // An object that is older than the schema may have anything here.
+    // An object older than the schema may have anything in these fields.
     const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
     yield* this.#patterns.warmUp(texts.filter((text) => typeof text === 'string'));
   }
@@ -133,7 +133,7 @@ export class MirrorRules implements RuleSet {
     if (deletionTimestamp !== undefined) {
       const { targets } = retain ? { targets: [] } : yield* this.#targets(mirror, spec, source);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
-      // A source is never deleted, although it was a copy of this mirror before the mirror named it as its source.
+      // A source is never deleted, even if it was a copy of this mirror before.
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claimed => {
         return { target, claim: retain || target === source ? kept : released };
       });
@@ -142,7 +142,7 @@ export class MirrorRules implements RuleSet {
     const { targets, outOfReach } = yield* this.#targets(mirror, spec, source);
     const common = { owner, version, sources: source === undefined ? [] : [source], outOfReach };
     const leaving = (cause: Cause): Claimed[] => leavingClaims(owner, view.ownedBy(rule), cause);
-    // The spec has changed since its labels were read. Its next evaluation, which is due, waits for them.
+    // The spec has a new selector, and its labels are not read yet. The next evaluation is due and waits for them.
     const isUnknown = spec.namespaces.labels !== undefined && !namespaces.knows(spec.namespaces.labels.keys);
     if (isUnknown) return { ...common, claims: leaving(LABELS_UNKNOWN), demand: limits.demandOf(rule) };
     const mistake = mistakeIn(mirror, spec, targets.length);
@@ -156,7 +156,7 @@ export class MirrorRules implements RuleSet {
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
     const claims = claimAll(targets, { owner, mode: 'own', source, sourcePlace, shape });
-    // A copy of this mirror that became its source may have the only data. So it stays, also when the mirror names another source later.
+    // A copy that became the source may hold the only data, so it stays, even if the source changes later.
     if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ target: source, claim: kept });
     if (spec.problems.length > 0) {
       // A mistake in the spec never deletes a copy.
@@ -167,7 +167,7 @@ export class MirrorRules implements RuleSet {
     return { ...common, claims, demand };
   }
 
-  /** @returns `undefined` if the spec does not name a valid source */
+  /** The source of a mirror; `undefined`: the spec has no valid source. */
   sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
     if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(rule, spec);
     const { sourceName, sourceType } = spec;
@@ -191,7 +191,7 @@ export class MirrorRules implements RuleSet {
     const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
     if (mark === undefined) return undefined;
     const place = parseResourceKey(target);
-    // Mirrors create only Secrets and ConfigMaps, and only in this cluster.
+    // Mirrors create only Secrets and ConfigMaps, in this cluster. A mark on any other object has no meaning.
     const isOfMirrors = place.kind === SECRET.kind || (place.kind === CONFIG_MAP.kind && this.#copiesConfigMaps());
     if (!isOfMirrors || place.cluster !== this.#scope.cluster) return undefined;
     if (isMarkedElsewhere(annotations, place)) return undefined;
@@ -200,7 +200,7 @@ export class MirrorRules implements RuleSet {
     return this.#options.mirrors.key(namespace, name);
   }
 
-  /** Whether there was a mirror of a ConfigMap. Until then a ConfigMap with marks of mirrors is a user's, as it always was. */
+  /** Whether there was a mirror of a ConfigMap. Before the first one, no ConfigMap is a copy. */
   #copiesConfigMaps(): boolean {
     if (this.#hasConfigMaps) return true;
     for (const [, { spec }] of this.#options.mirrors.all()) this.#hasConfigMaps ||= spec?.source?.type === 'configmap';
@@ -208,9 +208,9 @@ export class MirrorRules implements RuleSet {
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
-    // The mark on the copy counts, because its mirror may be gone or have another deletePolicy by now.
+    // The mark decides: the mirror may be gone, or may have changed its deletePolicy.
     if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
-    // A copy of the original. The original may have retained it on purpose, and does not record that.
+    // The original made this copy. It may have retained the copy on purpose, which it does not record.
     if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
@@ -233,13 +233,13 @@ export class MirrorRules implements RuleSet {
     return source === undefined ? undefined : vault?.trouble(source);
   }
 
-  /** Why the mirror must not copy its source. */
+  /** Why the mirror must not copy its source; `undefined`: it may. */
   #sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
     const { reach, namespaces } = this.#scope;
     return reach.fromRefusal(namespace, namespaces.factsOf(namespace));
   }
 
-  /** The copies in namespaces. */
+  /** The targets in namespaces. A destination in Vault is not among them. */
   *#targets(
     mirror: SecretMirror,
     { copyName, sourceType, namespaces: selected }: EffectiveSpec,
@@ -259,7 +259,7 @@ export class MirrorRules implements RuleSet {
   }
 }
 
-/** A mistake in what is copied: with it nothing is. */
+/** A mistake that makes the whole copying wrong: then nothing is copied. */
 function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, targets: number): Cause | undefined {
   if (halt !== undefined) return userCause('InvalidSpec', halt);
   if (tooLongPatterns !== undefined) {
@@ -278,7 +278,7 @@ function wrongSelection(problem: string): Cause {
   return userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
 }
 
-/** The kind of the source, if it is an object, and of the copies. */
+/** The kind of the copies, and of a source in the cluster. */
 export function kindOf(type: SourceType): string {
   return type === 'configmap' ? CONFIG_MAP.kind : SECRET.kind;
 }

@@ -1,4 +1,4 @@
-/** What of a source's labels and annotations its copies carry. */
+/** Which labels and annotations of a source its copies carry, and the ids of shapes. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { COPY_LABEL, isCopied } from '../../common/excluded-metadata.ts';
@@ -26,14 +26,14 @@ describe('a copy of a SecretMirror', () => {
     });
   }
 
-  it('a copy has other annotations with the prefix of the replicator', () => {
+  it('a copy carries annotations under a prefix of the replicator that the replicator does not read', () => {
     for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
       assert.equal(isCopied(key), true, key);
     }
   });
 });
 
-test('shapes of mirrors that differ have different ids, whatever their users have written', () => {
+test('mirrors that differ in retain, Vault path or choices have shapes with different ids, even with spaces in a path', () => {
   const path = 'secret/data/a b';
   const options = [
     { retain: true },
@@ -48,7 +48,7 @@ test('shapes of mirrors that differ have different ids, whatever their users hav
   assert.equal(new MirrorShape({ owner: 'default/m', retain: false, vaultPath: path }).id, ids[3]);
 });
 
-test('the keys of a source are matched in steps, once for all copies', () => {
+test('label keys of a source are matched one in a step, and once for all copies', () => {
   let matched = 0;
   const travels = (): boolean => (matched += 1) > 0;
   const choices = { ...NOTHING_CHOSEN, copiesLabel: travels, copiesAnnotation: travels };
@@ -82,11 +82,11 @@ describe('a retained copy', () => {
   };
   const note = 'x'.repeat(256 * 1024 - 100);
 
-  it('a retained copy is marked', () => {
+  it('a copy of a deleted mirror that retains it gets the retain annotation', () => {
     assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
   });
 
-  it('a retained copy loses the mark of its owner if there is no room to mark it as retained, and only then', () => {
+  it('a retained copy loses the mark of its owner only if it has no room for the retain annotation', () => {
     assert.deepEqual(desired({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
     assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
   });

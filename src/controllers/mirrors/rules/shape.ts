@@ -1,4 +1,4 @@
-/** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
+/** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, without forbidden metadata. */
 import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import type { Choices } from './choices.ts';
@@ -17,14 +17,14 @@ import { finish, type Steps } from '../../../runtime/queue/slices.ts';
 import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
 
-/** On copies of mirrors with `deletePolicy: retain`: they stay when no rule claims them any more. */
+/** On copies of mirrors with `deletePolicy: retain`: they stay as orphans. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
-/** On copies of a Vault source: the version that they hold. The original's annotation for that stays empty there. */
+/** On copies of a source in Vault: the version of their content. The original's annotation is empty there. */
 export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
 /** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 
-/** On copies of chosen keys or of another type than the source: a digest of the choice. The version of the source alone does not show what they hold. */
+/** On copies of chosen keys or type: a digest of the choice. The source's version does not show it. */
 export const CHOICE_ANNOTATION = 'keyferry.dev/choice';
 
 const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
@@ -35,7 +35,7 @@ const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
   CHOICE_ANNOTATION,
 ]);
 
-/** Annotations that are read on copies, and never copied. @see IsRead */
+/** Annotations on copies that Keyferry reads, and does not take from sources. @see IsRead */
 export function isReadOfCopies(annotation: string): boolean | undefined {
   return annotation === MIRROR_ANNOTATIONS.lastSyncAt ? undefined : READ_ANNOTATIONS.has(annotation);
 }
@@ -44,11 +44,11 @@ export interface MirrorShapeOptions {
   /** `<namespace>/<name>` of the mirror. */
   readonly owner: string;
   readonly retain: boolean;
-  /** The path of a Vault source, as in the spec; `undefined`: the source is an object of the cluster. */
+  /** The path in the spec of a source in Vault; `undefined`: the source is an object of the cluster. */
   readonly vaultPath?: string | undefined;
-  /** Default: `vault` with a path, else `secret`. */
+  /** Default: `vault` if there is a path, else `secret`. */
   readonly sourceType?: SourceType;
-  /** The choices in the spec. Default: all keys, and the labels and annotations that travel without a choice. */
+  /** The choices in the spec. Default: all keys, and the labels and annotations that `isCopied` accepts. */
   readonly choices?: Choices | undefined;
 }
 
@@ -61,9 +61,9 @@ export class MirrorShape implements Shape {
   readonly #options: MirrorShapeOptions;
   /** @see CHOICE_ANNOTATION */
   readonly #choice: string | undefined;
-  /** Metadata for the last version of the source, shared by all copies. */
+  /** Metadata of the copies for one version of the source. All copies share it. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
-  /** The runs of all copies take steps of the same work. */
+  /** The computation of `#last`, if it is long. The runs of all copies continue the same one. */
   #work: { readonly version: string; readonly steps: Steps<void> } | undefined;
 
   constructor(options: MirrorShapeOptions) {
@@ -73,14 +73,14 @@ export class MirrorShape implements Shape {
     const what = [choices?.keys?.id ?? null, choices?.type ?? null];
     const isChosen = what.some((part) => part !== null);
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
-    // As JSON, because a path of Vault may have spaces.
+    // JSON, because a path in Vault may contain spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
     const isSlow = choices?.copiesLabel !== undefined || choices?.copiesAnnotation !== undefined;
-    // Where it is set, each run of a target looks the source up once more.
+    // Only if needed: with `warmUp`, each run of a target looks up the source once more.
     this.warmUp = isSlow ? (source) => this.#learning(source) : undefined;
   }
 
-  /** A source may have thousands of labels, and each is matched with up to two hundred patterns. */
+  /** Steps, because a source may have thousands of labels, and each is matched with up to 200 patterns. */
   #learning(source: SourceView): Steps<void> | undefined {
     if (source.state !== 'present' || this.#last?.version === source.version) return undefined;
     if (this.#work?.version !== source.version) this.#work = { version: source.version, steps: this.#learn(source) };
@@ -149,7 +149,7 @@ export class MirrorShape implements Shape {
     };
   }
 
-  /** Bookkeeping, because a renewal changes the duration of the lease and must not cause a write. */
+  /** The version and lease duration. A renewal changes the duration, and that alone must cause no write. */
   #bookkeeping({ version, lease }: PresentSource): FieldPatch {
     if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
     return {
@@ -161,8 +161,9 @@ export class MirrorShape implements Shape {
 }
 
 /**
- * The desired state of copies that a deleted mirror retains: unchanged, with a mark that they stay. If there is no room for the mark, the
- * mark of the owner is removed instead: users who can annotate a copy must not be able to block the deletion of its mirror.
+ * The desired state of copies that a deleted mirror retains: unchanged, and marked with `keyferry.dev/retain`. A copy
+ * without room for that loses the owner's mark instead: otherwise a user could fill its annotations to block the
+ * deletion.
  */
 export class RetainShape implements Shape {
   readonly id: string;

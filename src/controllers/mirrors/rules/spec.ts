@@ -1,6 +1,6 @@
 /**
- * The effective spec of a SecretMirror: with defaults, and with a list of problems. Objects that are older than the validation in the
- * CRD may have any content, so every field is checked here.
+ * The effective spec of a SecretMirror: the spec with defaults, and a list of its problems. Every field is checked
+ * here, because an object older than the CRD's validation may have any content.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
@@ -28,57 +28,57 @@ import { destinationTexts, readDestinations } from './destinations.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
-  /** `undefined` if the name is invalid. */
+  /** `undefined`: the name is invalid. */
   readonly sourceName: string | undefined;
   readonly sourceVault: VaultBlock | undefined;
-  /** Location of a Vault source; `undefined` also if its block has problems. */
+  /** Location of a source in Vault; `undefined`: there is none, or its block has problems. */
   readonly sourceLocation: VaultLocation | undefined;
   readonly destinationType: DestinationType;
   readonly destinationVault: VaultBlock | undefined;
-  /** Location of a Vault destination; `undefined` also if its block has problems. */
+  /** Location of a destination in Vault; `undefined`: there is none, or its block has problems. */
   readonly destinationLocation: VaultLocation | undefined;
-  /** The namespaces of the copies; invalid patterns are ignored. */
+  /** The selected namespaces, without invalid patterns. */
   readonly namespaces: NamespaceSelection;
-  /** The selection as the author wrote it. */
+  /** The selection in the author's words. */
   readonly patterns: readonly string[];
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
-  /** What is said if no namespace is selected. */
+  /** The message if no namespace is selected. */
   readonly unmatched: string;
   readonly choices: Choices;
-  /** The name of the copies; `undefined` if a name is invalid. */
+  /** The name of the copies; `undefined`: the name is invalid. */
   readonly copyName: string | undefined;
   readonly isSuspended: boolean;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
-  /** The first mistake in `choices`. Without the choice, copies would hold too much or get a wrong name, so nothing is written. */
+  /** The first mistake in `choices`. Then nothing is written: copies would have too much or a wrong name. */
   readonly halt: string | undefined;
-  /** Each begins with the path of its field. The rest of the spec still applies. */
+  /** Each text begins with the path of its field. The valid part of the spec still applies. */
   readonly problems: readonly string[];
 }
 
 export interface SpecOptions {
-  /** Whether a credential Secret of another namespace may be used. Default false. */
+  /** Whether a Vault login may use a Secret of another namespace. Default: false. */
   readonly crossNamespaceAuth?: boolean;
-  /** The Vault servers that may be used. Default: all. */
+  /** The Vault servers that mirrors may use. Default: all. */
   readonly vaultAddresses?: VaultAddresses;
-  /** Defaults of a `vault` block. */
+  /** Defaults for the fields of a `vault` block. */
   readonly vaultDefaults?: VaultDefaults;
-  /** The only namespaces that copies can be in. Default: all. */
+  /** The only namespaces that may contain copies. Default: all. */
   readonly served?: Served | undefined;
 }
 
-/** Why nothing is copied for a suspended mirror. */
+/** The refusal of a suspended mirror. */
 export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
 
-/** Why a mirror is not applied, or not as its author wrote it. @param refusal of its evaluation */
+/** Why a mirror is not applied, or not as its author wrote it. @param refusal from its evaluation */
 export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause | undefined): readonly string[] {
-  // A mistake that halts the mirror is one of its problems already.
+  // A mistake in the choices is already in `problems`.
   const isKnown = refusal === undefined || refusal === SUSPENDED || halt !== undefined;
   return isKnown ? problems : [refusal.message];
 }
 
-/** The name of the source Secret without reading the rest of the spec; `undefined` if the name is invalid. */
+/** The name of the source, without computing the effective spec; `undefined`: the name is invalid. */
 export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
   const name = spec?.source?.name || metadata.name;
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
@@ -97,7 +97,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, patterns, mistakes);
   problems.push(...mistakes);
   const common = blockContext(mirror, options);
-  // Where the keys are chosen, an entry may have others that are not valid in a Secret, and the choice gives the type.
+  // A copy of chosen keys ignores the other keys of an entry and its type, so they need not be valid for a Secret.
   const isWhole = destinationType === 'namespaces' && choices.keys === undefined;
   const copyType = isWhole ? destination?.secretType || 'Opaque' : undefined;
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
@@ -136,7 +136,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   };
 }
 
-/** Location and login of the `vault` block of a source; `undefined` if the block has problems. */
+/** Location and login in the `vault` block of a source; `undefined`: the block has problems. */
 export function sourceLocationOf(
   mirror: SecretMirror,
   block: VaultBlock,
@@ -153,8 +153,8 @@ function blockContext(
 }
 
 /**
- * All defaults as a merge patch, which the original writes into the spec together with its finalizer.
- * @returns `undefined` if the spec is complete
+ * All defaults as a merge patch. Like the original, Keyferry writes them together with the finalizer.
+ * @returns `undefined` if the spec has all of them
  */
 export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
   const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};

@@ -81,7 +81,7 @@ function fold(given: Given): StatusOutput | undefined {
   return nextStatus({ mirror: object, spec, ...facts, previous, told, now: NOW });
 }
 
-test('the status for each combination of outcomes', () => {
+test('outcomes give mirrorStatus, Ready condition and events, and the same status twice records no event', () => {
   const cases: readonly [string, Given, string, string, string, string[]][] = [
     ['all synced', { outcomes: [SYNCED, SYNCED], writes: 2 }, 'Active', 'True', 'Synced', ['Active']],
     ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
@@ -110,7 +110,7 @@ test('the status for each combination of outcomes', () => {
   }
 });
 
-test('messages name the namespaces or the field', () => {
+test('a message names the first five namespaces of an outcome, or the field of a wrong pattern', () => {
   assert.match(
     fold({ outcomes: [SYNCED, DENIED] })?.events[0]?.message ?? '',
     /unable to sync some objects: namespace team-1: .*quota/,
@@ -124,7 +124,7 @@ test('messages name the namespaces or the field', () => {
   );
 });
 
-test('each reason is listed with its namespaces, within the length of a condition', () => {
+test('a message lists each reason with its namespaces, and stays below the maximum of a condition', () => {
   const quota: Outcome = { state: 'error', ...userCause('Forbidden', 'of its own') };
   const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
   const all =
@@ -143,21 +143,21 @@ test('each reason is listed with its namespaces, within the length of a conditio
   assert.ok(message.length < 32_768, `${message.length} characters`);
 });
 
-test('the event Active comes when the mirror is ready, and not before', () => {
+test('the event Active is recorded when a mirror becomes ready, not when mirrorStatus becomes Active', () => {
   const events = (given: Given): (string | undefined)[] => (fold(given)?.events ?? []).map(({ reason }) => reason);
   const conflict = fold({ outcomes: [FOREIGN] })?.status;
   assert.equal(conflict?.mirrorStatus, 'Active');
   assert.deepEqual(events({ outcomes: [SYNCED], previous: conflict }), ['Active']);
-  // As the original left it.
+  // The status that the original wrote.
   assert.deepEqual(events({ outcomes: [SYNCED], previous: { mirrorStatus: 'Active' } }), []);
 });
 
-test('a sync with a waiting copy is not the last successful sync', () => {
+test('lastSyncTime does not change while a copy waits', () => {
   const previous = { ...fold({ outcomes: [SYNCED], writes: 1 })?.status, lastSyncTime: '2020-01-01T00:00:00Z' };
   assert.equal(fold({ outcomes: [SYNCED, GOING], writes: 1, previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
 });
 
-test('a mirror that is being deleted reports the copies that it waits for', () => {
+test('the condition of a deleted mirror names the copies that it waits for', () => {
   const previous = fold({ outcomes: [SYNCED], writes: 1 })?.status;
   const summaryOf = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
     const { status, events = [] } = fold({ outcomes, namespaces, previous, source: MISSING, deleting: true }) ?? {};
@@ -171,7 +171,7 @@ test('a mirror that is being deleted reports the copies that it waits for', () =
   assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
 
-test('misread patterns are added to the message, with one event each', () => {
+test('a misread pattern is added to the message, with one event', () => {
   const misread = ['"team-*" matches no namespace'];
   const first = fold({ outcomes: [], misread });
   assert.deepEqual(
@@ -183,7 +183,7 @@ test('misread patterns are added to the message, with one event each', () => {
   );
   assert.match(first.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
   assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status, told: first.remarks })?.events, []);
-  // After a restart, the status on the server has told them if nothing else has changed.
+  // After a restart, an unchanged status on the server shows that the event was recorded.
   assert.deepEqual(fold({ outcomes: [], misread, previous: first.status })?.events, []);
   const other = fold({ outcomes: [], misread: [...misread, '"x-*" matches no namespace'], told: first.remarks });
   assert.deepEqual(
@@ -192,7 +192,7 @@ test('misread patterns are added to the message, with one event each', () => {
   );
 });
 
-test('namespaces out of reach are an event where the author cannot know them, and make the mirror not ready where it names them', () => {
+test('a mirror is not ready if it names a namespace out of reach; others that it selects are an event', () => {
   const cause = userCause('NotAccepted', 'namespace closed does not accept copies');
   const first = fold({ outcomes: [SYNCED], outOfReach: { ...cause, part: 'others' } });
   assert.deepEqual(
@@ -218,20 +218,20 @@ test('namespaces out of reach are an event where the author cannot know them, an
   }
 });
 
-test('patterns that match no namespace are reported', () => {
+test('a mirror whose patterns match no namespace is ready, and its message says so', () => {
   const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
   assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
   assert.match(ready?.message ?? '', /^0 copies: no other namespace matches spec\.destination\.namespaces$/);
 });
 
-test('the status does not change while claims are under way, except for the first status', () => {
+test('no status but the first is written while claims are under way', () => {
   const first = fold({ outcomes: [PENDING] });
   assert.equal(first?.status.mirrorStatus, 'Pending');
   assert.equal(first.status.lastSyncTime, '1970-01-01T00:00:00Z');
   assert.equal(fold({ outcomes: [SYNCED, PENDING], previous: first.status }), undefined);
 });
 
-test('the status does not change while copies still wait for a source that now exists', () => {
+test('no status is written while outcomes are older than the source, which now exists', () => {
   const waiting: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', 'not found') };
   const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
   assert.equal(previous?.mirrorStatus, 'Pending');
@@ -241,7 +241,7 @@ test('the status does not change while copies still wait for a source that now e
   assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
 });
 
-test('lastSyncTime is the last successful sync: it changes with writes and never with failures', () => {
+test('lastSyncTime changes with a successful write, and never with a failure', () => {
   const previous: SecretMirrorStatus = {
     ...fold({ outcomes: [SYNCED], writes: 1 })?.status,
     lastSyncTime: '2020-01-01T00:00:00Z',
@@ -253,7 +253,7 @@ test('lastSyncTime is the last successful sync: it changes with writes and never
   assert.equal(time({ outcomes: [], source: MISSING, writes: 1 }), '2020-01-01T00:00:00Z');
 });
 
-test('lastSyncTime changes for a new generation that needs no write', () => {
+test('lastSyncTime changes when a new generation is synced, even without a write', () => {
   const synced = fold({ outcomes: [SYNCED], writes: 1 })?.status;
   assert.equal(synced?.observedGeneration, 2);
   const previous: SecretMirrorStatus = { ...synced, observedGeneration: 1, lastSyncTime: '2020-01-01T00:00:00Z' };
@@ -261,7 +261,7 @@ test('lastSyncTime changes for a new generation that needs no write', () => {
   assert.equal(fold({ outcomes: [DENIED], previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
 });
 
-test('a settled status is not written again', () => {
+test('the status of unchanged outcomes equals the last one, so it is not written again', () => {
   const { status } = fold({ outcomes: [SYNCED], writes: 1 }) ?? {};
   assert.ok(status);
   const again = fold({ outcomes: [SYNCED], previous: status });
@@ -270,7 +270,7 @@ test('a settled status is not written again', () => {
   assert.ok(worse && !sameStatus(status, worse.status));
 });
 
-test('the first problems are listed if a condition cannot hold all', () => {
+test('of a thousand problems, the message lists the first ones up to its maximum length', () => {
   const namespaces = Array.from({ length: 1000 }, (_, index) => `(${'x'.repeat(200)}${index}`);
   const condition = fold({ outcomes: [], namespaces })?.status.conditions?.[0];
   assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: .*…$/s);

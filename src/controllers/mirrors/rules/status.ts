@@ -1,7 +1,8 @@
 /**
  * The status and events of a SecretMirror, computed from the outcomes of its claims. Pure.
  *
- * `mirrorStatus` has the meaning of the original: it stays Active also if a target belongs to another owner. The condition `Ready` is exact.
+ * The condition `Ready` is exact. `mirrorStatus` is that of the original: Active even if a target belongs to another
+ * owner.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';
@@ -29,19 +30,19 @@ export interface StatusInput extends Findings {
   readonly spec: EffectiveSpec;
   readonly entries: Iterable<Entry>;
   readonly source: SourceView;
-  /** Why a present source cannot be polled now. */
+  /** Why Keyferry cannot poll the source now, although its content is known. */
   readonly trouble?: VaultTrouble | undefined;
   /** Why `prepare` or `evaluate` failed. */
   readonly failure?: Cause | undefined;
-  /** Warnings of `misreadPatterns`. */
+  /** The results of `misreadPatterns`. */
   readonly misread: readonly string[];
-  /** For a mirror with present or earlier dynamic credentials. */
+  /** Present for a mirror that has, or had, dynamic credentials. */
   readonly leases?: LeaseStates | undefined;
-  /** Writes since the last status. */
+  /** Number of writes since the last status. */
   readonly writes: number;
-  /** The status that was last written or read. */
+  /** The last status that was written or read. */
   readonly previous: SecretMirrorStatus | undefined;
-  /** The remarks of the last status; `undefined`: there were none, or they are not known since the start. */
+  /** The remarks of the last status; `undefined`: none, or not known since the start. */
   readonly told?: readonly RuleEvent[] | undefined;
   /** Wall clock, ms. */
   readonly now: number;
@@ -49,11 +50,11 @@ export interface StatusInput extends Findings {
 
 export interface StatusOutput {
   readonly status: SecretMirrorStatus;
-  /** The new ones. */
+  /** The events that were not recorded before. */
   readonly events: readonly RuleEvent[];
-  /** What the status says of the selection, besides its state. */
+  /** Remarks on the selection of the mirror, in every status while they hold. */
   readonly remarks: readonly RuleEvent[];
-  /** All copies are up to date, except targets that belong to another owner. */
+  /** Whether all copies are up to date, except targets that belong to another owner. */
   readonly synced: boolean;
   readonly namespaces: number;
 }
@@ -61,7 +62,7 @@ export interface StatusOutput {
 const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies are being created' } as const;
 const NOTHING_YET = { events: [], remarks: [], synced: false, namespaces: 0 } as const;
 
-/** @returns `undefined` while nothing new is known */
+/** @returns `undefined` while there is nothing new to write */
 export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, previous, misread, refusal, outOfReach, told, now } = input;
   const spec = { ...input.spec, problems: problemsWith(input.spec, refusal) };
@@ -69,14 +70,14 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
   const leases = nextLeases(input.source, spec, previous, input.leases, now);
-  // Some outcomes may be from before the source was created.
+  // Some outcomes may be older than the source, which exists now.
   const isOutdated = outcomes.waitsForSource && input.source.state === 'present';
   const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated;
   const isIdle = spec.problems.length > 0 || refusal === SUSPENDED;
   if (!deleting && isUnsettled && !isIdle && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
-    // A lease is recorded at once, so that it is known after a crash.
+    // A new lease is recorded at once, so that a crash does not lose it.
     const { vaultSource: _, vaultLeases: __, ...rest } = previous;
     return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
   }
@@ -93,7 +94,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const message = [summary.message, ...misread].join('; ');
   const status = statusOf(input, leases, { ...summary, message }, lastSyncTime);
   const events: RuleEvent[] = [];
-  // A status of the original has no conditions.
+  // The original writes no conditions.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
   if (summary.reason === 'Synced' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
@@ -103,7 +104,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const remarks = misread.map((text): RuleEvent => ({ type: 'Warning', reason: 'MisreadPattern', message: text }));
   if (summary.reason === 'Synced' && outOfReach !== undefined)
     remarks.unshift({ type: 'Normal', reason: outOfReach.reason, message: outOfReach.message });
-  // After a start, a status that is on the server as it would be written has told them.
+  // After a start: if the stored status has the same message, an earlier process has recorded the remarks.
   const isTold = (remark: RuleEvent): boolean => told?.some((one) => isDeepStrictEqual(one, remark)) ?? !isNew;
   events.push(...remarks.filter((remark) => !isTold(remark)));
   const namespaces = spec.destinationType === 'vault' ? 0 : outcomes.total;
@@ -130,7 +131,7 @@ function statusOf(
   const observed = generation === undefined ? {} : { observedGeneration: generation };
   const state = { type: 'Ready', status: reason === 'Synced' ? 'True' : 'False', reason, message } as const;
   const ready = nextCondition(readyCondition(previous), state, generation, now);
-  // Conditions of others stay.
+  // Conditions of other types belong to other clients, and stay.
   const others = previous?.conditions?.filter(({ type }) => type !== 'Ready') ?? [];
   return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready, ...others] };
 }
@@ -143,16 +144,16 @@ function readyCondition(status: SecretMirrorStatus | undefined): Condition | und
   return status?.conditions?.find(({ type }) => type === 'Ready');
 }
 
-/** Namespaces that are listed for one reason; the others are counted. */
+/** Maximum number of namespaces that are named for one reason. The others are counted. */
 const NAMED = 5;
-/** Reasons that are listed in a message; the namespaces of the others are counted. */
+/** Maximum number of reasons in a message. The namespaces of the others are counted. */
 const MAX_REASONS = 5;
-/** Longest text of one reason: the message of a server may have any length. */
+/** Maximum length of the text for one reason: a server's message may have any length. */
 const MAX_DETAIL = 2048;
-/** Longest message for spec problems. A condition message may have 32,768 characters, and a spec may have a thousand problems. */
+/** Longest message about problems of a spec, which may be a thousand. A condition takes 32,768 characters. */
 const MAX_PROBLEMS = 16_384;
 
-/** Errors that become the reason of the condition. All others become `SyncError`, as in the original. */
+/** Reasons of errors that the condition takes over. All others become `SyncError`, as in the original. */
 const OWN_REASONS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten', 'KeyNotFound']);
 
 /** Targets with the same outcome. */
@@ -169,7 +170,7 @@ interface OutcomeGroups {
   readonly groups: readonly Group[];
   /** @see isUnderWay in copy/model/claim.ts */
   readonly isUnderWay: boolean;
-  /** Some targets wait for their source. */
+  /** Whether some targets wait for their source. */
   readonly waitsForSource: boolean;
 }
 
@@ -213,7 +214,7 @@ function summarize(
     : summarizeCopies(outcomes, source, outOfReach, spec);
 }
 
-/** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
+/** The state of a mirror that waits for the deletion of its copies. @param before its last `mirrorStatus` */
 function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summary {
   const errors = groupsOf(outcomes, 'error');
   const waits = groupsOf(outcomes, 'waiting');
@@ -222,10 +223,7 @@ function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summa
   return errors.length > 0 ? notReady('Error', 'SyncError', message) : notReady(before, 'Terminating', message);
 }
 
-/**
- * The events of a mirror that is gone with its finalizer.
- * @param left copies that the mirror no longer waits for, because of the time limit
- */
+/** The events at the end of a deletion. @param left copies that remain after the time limit */
 export function deletionEvents(
   entries: readonly Entry[],
   left: readonly Entry[],
@@ -246,12 +244,12 @@ export function deletionEvents(
   return events;
 }
 
-/** Not synced, with a Warning event. */
+/** A state that is not ready, with a Warning event. */
 function notReady(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
   return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
 }
 
-/** The destination is an entry in Vault. */
+/** For a destination in Vault. */
 function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summary {
   if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
   const [failed] = groupsOf(outcomes, 'error');
@@ -286,12 +284,12 @@ function summarizeCopies(
   if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
   const first = conflicts[0] ?? waits[0];
   if (first !== undefined) {
-    // As in the original, targets of other owners and targets that wait do not change `mirrorStatus`.
+    // As in the original, these targets do not change `mirrorStatus`.
     return { ...notReady('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
   const { total } = outcomes;
   const done = `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
-  // Whoever uses `mirrorStatus` expects what the original says: the copies that are wanted are there.
+  // In the original, Active means that the wanted copies exist.
   if (outOfReach?.part === 'named') {
     const { reason, message } = outOfReach;
     const event = { type: 'Warning', reason, message } as const;
@@ -305,7 +303,7 @@ function groupsOf({ groups }: OutcomeGroups, state: OutcomeState): Group[] {
   return groups.filter((group) => group.state === state);
 }
 
-/** Lists each reason with its namespaces. @returns one part of a message, or none if there are no groups */
+/** Lists each reason with its namespaces. @returns one part of a message; empty if there are no groups */
 function listed(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
   if (groups.length === 0) return [];
   const named = groups.slice(0, MAX_REASONS);
@@ -320,7 +318,7 @@ function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): 
   const groups = new Map<string, Group>();
   const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
   for (const { target, claim, outcome } of entries) {
-    // The source that was a copy before is no copy now.
+    // A source that was a copy before is no copy now.
     if (!(claim.shape instanceof RetainShape)) outcomes.total += 1;
     outcomes.isUnderWay ||= isUnderWay(outcome);
     outcomes.waitsForSource ||= outcome.state === 'waiting' && outcome.for === 'source';

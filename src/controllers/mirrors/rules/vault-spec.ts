@@ -1,4 +1,4 @@
-/** Turns the `vault` blocks of a SecretMirror into locations with a login. A block with a problem is not used at all. */
+/** Turns a `vault` block of a SecretMirror into a location with a login. A block with a problem is not used at all. */
 import {
   parseServer,
   type VaultAddresses,
@@ -16,7 +16,7 @@ import {
 import { isDnsLabel, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
 
-/** Connection settings from the environment. */
+/** Connection settings from the environment of the process. */
 export type VaultDefaults = Omit<VaultServerOptions, 'addr'>;
 
 export interface BlockContext {
@@ -24,16 +24,16 @@ export interface BlockContext {
   readonly field: string;
   /** The mirror's namespace. */
   readonly home: string;
-  /** Type of the copies; `undefined` if there are none. */
+  /** Type of the copies; `undefined`: it need not be checked. */
   readonly secretType: string | undefined;
-  /** Whether a credential Secret of another namespace may be used. */
+  /** Whether the login may use a Secret of another namespace. */
   readonly crossNamespaceAuth: boolean;
-  /** `undefined`: the address is not checked. */
+  /** `undefined`: every address is allowed. */
   readonly vaultAddresses: VaultAddresses | undefined;
   readonly vaultDefaults: VaultDefaults;
 }
 
-/** @param problems new problems are appended, each with its field. @returns `undefined` if there are any */
+/** @param problems gets the problems of the block, each with its field. @returns `undefined` if there are any */
 export function vaultLocation(
   block: VaultBlock | undefined,
   context: BlockContext,
@@ -60,7 +60,7 @@ export function vaultLocation(
     : { server, auth, path, encoding, secretType };
 }
 
-/** A block with its own certificates is always verified, also if the environment disables verification. */
+/** Fills in the settings of the environment. A block with a `caBundle` always verifies the server's certificate. */
 function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
   const caBundle = block.caBundle || undefined;
   return {
@@ -71,7 +71,7 @@ function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults
   };
 }
 
-/** A mirror from an entry to itself would rewrite it forever if the encodings differ. */
+/** Whether both are one entry. If the encodings differ, such a mirror would rewrite the entry forever. */
 export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }
@@ -107,7 +107,7 @@ function pathProblems(field: string, path: string): string[] {
   }
 }
 
-/** AppRole where it names a Secret, else token, else Kubernetes, as in the original (which has no Kubernetes). */
+/** The first method among AppRole (if it names a Secret), token, Kubernetes: the order of the original. */
 function authOf(block: VaultBlock, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
   const { approle, token, kubernetes } = block.auth ?? {};
   const field = `${context.field}.auth`;
@@ -157,7 +157,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
   return undefined;
 }
 
-/** Whether the server may get a token that the API server accepts. */
+/** Whether the server may get a token that the API server accepts, too. */
 function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
   return vaultAddresses === undefined || vaultAddresses.isNamedAddress(addr);
 }
