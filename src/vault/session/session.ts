@@ -106,11 +106,6 @@ export class VaultSession implements VaultCaller {
     return this.#failure !== undefined && now < this.#retryAt ? 'failed' : 'idle';
   }
 
-  /** Leases of this session's tokens. */
-  get leases(): number {
-    return this.#tokens().reduce((sum, token) => sum + token.leases.size, 0);
-  }
-
   /**
    * When the token and its leases end, ms since 1970; 0: it is invalid. `Infinity`: it lives as long as this session.
    * `undefined`: not a token of this session (it was created before a restart), so it is not renewed here and its end

@@ -57,11 +57,6 @@ export class VaultSessions {
     this.#options = options;
   }
 
-  /** Sessions, with or without users. */
-  get size(): number {
-    return this.#open.size;
-  }
-
   /**
    * The session of this identity. Does not log in: the first call does.
    * @throws VaultError `invalidServer` naming the field, `closed` after `stop`

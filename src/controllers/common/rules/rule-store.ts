@@ -38,10 +38,6 @@ export class RuleStore<Rule extends KubeObject> {
     this.#options = options;
   }
 
-  get size(): number {
-    return this.#rules.size;
-  }
-
   /** The key of an object as a rule: `<controller>:<namespace>/<name>`. */
   key(namespace: string, name: string): RuleKey {
     return ruleKey(this.#options.controller, namespace, name);

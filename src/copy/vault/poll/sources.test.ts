@@ -1,6 +1,6 @@
 /** An entry that is no longer followed leaves nothing behind, also during a poll. On a real API server, without Vault. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, mock, test } from 'node:test';
 
 import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
 import { clientOf } from '../../../../test/support/kube-client.ts';
@@ -58,6 +58,7 @@ test('a poll whose source is unfollowed meanwhile keeps no session and reports n
   const random = (): number => 0;
   const sessions = new VaultSessions({ clock, lingerMs: 10 });
   const credentials = new VaultCredentials(store);
+  const acquired = mock.method(sessions, 'acquire');
   const access = new VaultAccess({ sessions, credentials, clock });
   const locations = new VaultLocations(() => undefined);
   const leases = new VaultLeases({
@@ -86,7 +87,9 @@ test('a poll whose source is unfollowed meanwhile keeps no session and reports n
     sources.follow(key);
     await waitFor(() => letGo, { message: 'the poll to read the credential' });
     await waitFor(() => sources.queues.every(({ depth }) => depth === 0), { message: 'the poll to end' });
-    await waitFor(() => sessions.size === 0, { message: 'the session to be closed' });
+    const isClosed = (): boolean => acquired.mock.calls.every(({ result }) => result?.session.state === 'closed');
+    await waitFor(isClosed, { message: 'the session to be closed' });
+    assert.ok(acquired.mock.callCount() > 0);
     assert.deepEqual([...credentials.usersOf(secret)], []);
   } finally {
     await sources.stop(0);
