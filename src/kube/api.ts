@@ -1,7 +1,6 @@
 /**
- * A client of one API server: one request, or one stream.
- *
- * `HttpKubeApi` (http.ts) implements it, and `fenced` adds the check of the Lease to writes.
+ * The interface of a client of one API server, which sends requests and opens streams. `HttpKubeApi` (http.ts)
+ * implements it, and `fenced` adds the check of the Lease to writes.
  */
 
 /** Kubernetes object metadata, as far as Keyferry reads it. */
@@ -35,7 +34,7 @@ export interface ManagedFieldsEntry {
   readonly manager?: string;
   readonly operation?: string;
   readonly subresource?: string;
-  /** Of its last write, RFC 3339. */
+  /** Time of the manager's last write, RFC 3339. */
   readonly time?: string;
   readonly fieldsV1?: Readonly<Record<string, unknown>>;
 }
@@ -54,17 +53,17 @@ export interface KubeRequest {
   /** Path below the server's URL, already percent-encoded: `/api/v1/namespaces/default/secrets/x`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  /** Sent as it is; pieces are written one after another so that a secret value need not be joined into a string. */
+  /** Sent unchanged, and piece by piece, so that a secret value need not become a part of a string. */
   readonly body?: string | Uint8Array | readonly Uint8Array[];
   /** Default `application/json` where there is a body. */
   readonly contentType?: string;
   /** Default `application/json`. `METADATA_ONLY` (below) requests metadata alone. */
   readonly accept?: string | undefined;
-  /** Requests a compressed answer. The API server compresses what is larger than 128 KiB, but no streams. */
+  /** Requests a compressed answer. The API server compresses answers above 128 KiB, but no streams. */
   readonly compressed?: boolean;
   /** Largest answer, uncompressed, in bytes. Default 64 MiB. */
   readonly maxBytes?: number | undefined;
-  /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
+  /** Limit of the call with its wait for a connection, ms; of a stream only until its head. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called right before the request is sent. If it throws, nothing is sent and the call fails with that error. */
@@ -73,15 +72,15 @@ export interface KubeRequest {
 
 export interface KubeResponse {
   readonly status: number;
-  /** The body's bytes; may hold secret values, so it is parsed where it is needed and dropped. */
+  /** May hold secret values, so callers parse it at once and drop it. */
   readonly body: Buffer;
 }
 
 /** A response that stays open: a watch. */
 export interface KubeStream {
   /**
-   * Chunks as they arrive, to be iterated once; ends when the server ends the response or after `close`, throws `ConnectionError`
-   * when the connection breaks and the signal's reason when that is aborted.
+   * Chunks as they arrive, to be iterated once. Ends when the server ends the response, or after `close`. Throws
+   * `ConnectionError` if the connection breaks, and the signal's reason if the signal is aborted.
    */
   readonly chunks: AsyncIterable<Buffer>;
   /** Ends the connection. Safe to call more than once. */
@@ -92,12 +91,13 @@ export interface KubeApi {
   /** The cluster's name in logs, metrics and status: `local`, `tenant`, … */
   readonly cluster: string;
   /**
-   * One call. A Retry-After (429, 503) holds all later calls of this client. The call itself is not repeated: the caller's queue
-   * does that. A call whose time limit ends before the hold is refused at once, with the same status and the rest of the wait as
-   * `retryAfterMs`. While the server does not answer, one call at a time is sent, and the others wait within their time limits.
-   * Calls that must not wait for others (a Lease) need a client of their own.
-   * @throws ApiError for any status outside 200–299, `ConnectionError` without an answer, `CredentialError` (a ConnectionError)
-   *   without credentials, and the signal's reason on abort.
+   * Sends one call. It is not repeated after a failure: the caller's queue does that. After a Retry-After (429, 500,
+   * 503) the client is on hold, and all later calls wait. A call whose time limit ends before the hold is refused at
+   * once, with the same status and the rest of the wait as `retryAfterMs`. While the server does not answer, one call
+   * at a time is sent, and the others wait within their time limits. Calls that must not wait for others, as those of
+   * the Lease, need a client of their own.
+   * @throws ApiError for any status outside 200–299, `ConnectionError` without an answer, `CredentialError` (a
+   *   ConnectionError) without credentials, and the signal's reason on abort.
    */
   request(request: KubeRequest): Promise<KubeResponse>;
   /** As `request`, but hands the body out while it arrives. Uses its own connection, outside the pool of `request`. */
@@ -110,9 +110,9 @@ export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k
 const NUMBER = /^(?:0|[1-9]\d*)$/;
 
 /**
- * Compares resource versions. Those of one cluster can be compared as numbers (KEP-5504; true of every etcd-backed server before
- * it). Some servers count in nanoseconds: more digits than a JavaScript number has.
- * @returns `false` also where they are not numbers: then the last one received counts
+ * Compares resource versions. Those of one cluster can be compared as numbers (KEP-5504; true of every etcd-backed
+ * server before it). Some servers count in nanoseconds: more digits than a JavaScript number has.
+ * @returns `false` also if one is not a number: then the version that arrived last counts
  */
 export function isOlder(version: string, than: string): boolean {
   if (version.length === than.length ? version >= than : version.length > than.length) return false;

@@ -16,7 +16,7 @@ function setUp(slots: number, maxHoldMs = 30_000) {
   return { clock, gate, limit, throttled };
 }
 
-/** What became of a promise so far. */
+/** Records whether a call still waits, is admitted or refused. */
 function watched(promise: Promise<void> | undefined): { state: string; error?: unknown } {
   const seen: { state: string; error?: unknown } = { state: promise === undefined ? 'in' : 'waiting' };
   promise?.then(
@@ -26,7 +26,7 @@ function watched(promise: Promise<void> | undefined): { state: string; error?: u
   return seen;
 }
 
-test('slots are given in order, and an aborted call is skipped', async () => {
+test('calls get slots in order, and an aborted call gets none', async () => {
   const { clock, gate, limit } = setUp(2);
   const abort = new AbortController();
   const calls = [limit(), limit(), limit(10_000, abort.signal), limit(), limit()];
@@ -45,7 +45,7 @@ test('slots are given in order, and an aborted call is skipped', async () => {
   assert.match(String(turns[2]?.error), /no longer needed/u);
 });
 
-test('the time limit includes the wait for a slot, and its error says so', async () => {
+test('the time limit of a call includes the wait for a slot, and its error says so', async () => {
   const { clock, gate, limit } = setUp(1);
   assert.equal(gate.enter(limit()), undefined);
   const late = watched(gate.enter(limit(500)));
@@ -84,14 +84,14 @@ test('a call whose time limit ends before the hold is refused at once, with the 
   assert.equal(long.state, 'waiting');
   assert.ok(isThrottled(short.error));
   assert.equal(short.error.retryAfterMs, 4000);
-  // An extension of the hold also concerns calls that wait already.
+  // A longer hold also refuses calls that wait already.
   gate.hold(throttled(9000));
   await clock.advance(0);
   assert.ok(isThrottled(long.error));
   assert.equal(long.error.retryAfterMs, 9000);
 });
 
-test('a hold is capped, and a shorter one does not shorten a longer one', async () => {
+test('a hold has a maximum, and a later, shorter one does not shorten it', async () => {
   const { clock, gate, throttled } = setUp(1, 3000);
   gate.hold(throttled(3_600_000));
   gate.hold(throttled(10));
@@ -101,7 +101,7 @@ test('a hold is capped, and a shorter one does not shorten a longer one', async 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('without an answer one call at a time is sent at growing intervals, calls before streams; an answer admits all', async () => {
+test('after no answer one call at a time is tried at growing intervals, calls before streams, and an answer admits all', async () => {
   const { clock, gate, limit } = setUp(4);
   assert.equal(gate.enter(limit(60_000)), undefined);
   gate.recordNoAnswer();
@@ -127,7 +127,7 @@ test('without an answer one call at a time is sent at growing intervals, calls b
   );
 });
 
-test('an unused try is for the next call, and a hold goes before it', async () => {
+test('a try that no call has used is for the next call, after the end of a hold', async () => {
   const { clock, gate, limit, throttled } = setUp(4);
   gate.recordNoAnswer();
   await clock.advance(200);

@@ -4,12 +4,13 @@
  *   free ──Retry-After──▶ held ──its time is over──▶ free
  *   free ──a call without an answer──▶ unresponsive ──any answer, or a chunk of an open stream──▶ free
  *
- * The two are independent: a client may be held and unresponsive at once. While unresponsive, one call or stream at a time is admitted, at
- * growing intervals. So an outage costs one series of requests, and not one for each key. The first answer releases all calls.
+ * A client may be held and unresponsive at the same time. While it is unresponsive, one call or stream at a time is
+ * admitted, at growing intervals. So an outage costs one series of requests, and not one for each key. The first answer
+ * releases all calls.
  *
- * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly once; a call
- * whose time limit ends before the hold is refused at once, so that its caller can reschedule it.
- * Streams wait for the end of a hold or outage but take no slot: each has its own connection.
+ * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly
+ * once; a call whose time limit ends before the hold is refused at once, so that its caller can reschedule it. Streams
+ * wait for the end of a hold or outage but take no slot: each has its own connection.
  */
 import { Backoff } from '../runtime/queue/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
@@ -24,15 +25,15 @@ interface Waiter {
 interface Hold {
   /** Monotonic ms. */
   readonly until: number;
-  /** The answer with the Retry-After. */
+  /** The answer that had the Retry-After. */
   readonly error: ApiError;
   readonly timer: Timer;
 }
 
 interface Outage {
-  /** Sets `mayTry`. */
+  /** Sets `mayTry` when the pause is over. */
   readonly timer: Timer;
-  /** The next call is admitted. */
+  /** Whether the next call is admitted, as a try. */
   mayTry: boolean;
 }
 
@@ -45,7 +46,7 @@ export interface CallGateOptions {
   readonly random?: () => number;
 }
 
-/** Between two tries while unresponsive, ms. The longest one delays the first call to a server that answers again. */
+/** Pauses between tries while unresponsive, ms. A server that answers again gets no call until the pause is over. */
 const TRIES = { baseMs: 200, maxMs: 2000 };
 
 export class CallGate {
@@ -77,7 +78,7 @@ export class CallGate {
     return this.#wait(this.#calls, limit);
   }
 
-  /** For a stream: waits for the end of a hold or outage only. */
+  /** As `enter`, for a stream, which waits only for the end of a hold or outage, and takes no slot. */
   enterStream(limit: CallLimit): Promise<void> | undefined {
     return this.#passes() ? undefined : this.#wait(this.#streams, limit);
   }
@@ -101,12 +102,12 @@ export class CallGate {
     for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
   }
 
-  /** A call had no answer: refused, reset, or a proxy answered that it has no server. */
+  /** Called if a call had no answer: the connection was refused or reset, or a proxy answered that it has no server. */
   recordNoAnswer(): void {
     if (this.#outage === undefined) this.#waitForTry();
   }
 
-  /** The server sent something, on any connection. */
+  /** Called when the server has sent anything, on any connection. */
   recordAnswer(): void {
     if (this.#outage === undefined) return;
     this.#outage.timer.cancel();
@@ -115,7 +116,7 @@ export class CallGate {
     this.#admit();
   }
 
-  /** The calls go to another server from now on: ends a hold and an outage. */
+  /** Called when the calls go to another server from now on: ends a hold and an outage. */
   release(): void {
     this.#held?.timer.cancel();
     this.#held = undefined;
@@ -129,7 +130,7 @@ export class CallGate {
     this.#outage?.timer.cancel();
   }
 
-  /** Whether one more call may be admitted now; while unresponsive this uses up the try. */
+  /** Whether one more call may be admitted now. While unresponsive, `true` counts as the try. */
   #passes(): boolean {
     if (this.#held !== undefined) return false;
     if (this.#outage === undefined) return true;
@@ -172,7 +173,7 @@ export class CallGate {
     limit.abort(
       new ApiError(limit.call, status, {
         reason,
-        // Without the time, which is in `retryAfterMs`: a message that changes with each try would be written each time.
+        // The text does not tell the wait: a status whose text changes with each try would be written each time.
         message: 'not sent: the server requested a wait for all calls of this client (Retry-After)',
         causes: [],
         retryAfterMs: wait,
@@ -181,7 +182,7 @@ export class CallGate {
   }
 
   #admit(): void {
-    // Calls before streams: after a failed attempt a watch waits longer than a call.
+    // Calls go before streams, because after a failed try a watch waits longer than a call.
     for (const waiter of this.#calls) {
       if (this.#active >= this.#options.slots || !this.#passes()) break;
       this.#active += 1;

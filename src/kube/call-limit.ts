@@ -1,8 +1,8 @@
 /**
- * The limits of a call: its time limit, its caller's signal, the client being closed. Each of them aborts its `signal`.
- *
- * One object, one timer and at most one listener on the caller's signal serve all stages of a call (waiting for a slot, credentials,
- * connecting, reading). The current stage sets `onOver`, which ends it. Dispose a limit: the caller's signal may live for weeks.
+ * Aborts its `signal` at the time limit of a call, at an abort of the caller's signal, or when the client is closed.
+ * One object, one timer and at most one listener on the caller's signal serve all stages of a call (waiting for a slot,
+ * credentials, connecting, reading). Each stage sets `onOver`, which ends this stage. A limit must be disposed, because
+ * the caller's signal may live for weeks and keeps its listeners.
  */
 import type { Clock, Timer } from '../runtime/clock.ts';
 import { type CallContext, ConnectionError } from './errors.ts';
@@ -31,13 +31,13 @@ export class CallLimit extends AbortController implements Disposable {
     caller?.addEventListener('abort', this.#follow);
   }
 
-  /** Called once, with the error that the call fails with. `undefined`: nothing has to be ended. */
+  /** Called once if the call has to end, with the error of the call. `undefined`: the stage has nothing to end. */
   set onOver(end: ((reason: unknown) => void) | undefined) {
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a stage replaces that of the one before
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a stage replaces the handler of the stage before
     this.signal.onabort = end === undefined ? null : () => end(this.signal.reason);
   }
 
-  /** Waits for work that is shared with other calls. An end of this call does not end the work. */
+  /** Waits for work that other calls share. If this call ends, the work goes on. */
   wait<T>(stage: string, promise: Promise<T>): Promise<T> {
     this.stage = stage;
     return new Promise<T>((resolve, reject) => {
@@ -46,7 +46,7 @@ export class CallLimit extends AbortController implements Disposable {
     });
   }
 
-  /** Removes the time limit: a stream that has begun may last. */
+  /** Removes the time limit, because a stream that has begun may last. */
   stopClock(): void {
     this.#timer.cancel();
   }

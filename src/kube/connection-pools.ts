@@ -1,5 +1,6 @@
 /**
- * The connections of one client. A change of the TLS material opens new ones. Older ones end with the calls and streams that they carry.
+ * The connections of one client. A change of the TLS material opens new connections. The older ones end with the calls
+ * and streams that they carry.
  */
 import type { Agent } from 'node:http';
 import { openAgent, openerOf, type TlsMaterial } from '../http/agent.ts';
@@ -16,10 +17,10 @@ export interface Pools {
   readonly streams: Agent;
 }
 
-/** Defined by the bundler. */
+/** The version of Keyferry, which the bundler defines. */
 declare const KEYFERRY_VERSION: string | undefined;
 
-/** The API server closes idle connections after 90 s. Ours are closed earlier, so that no call is sent on a closing one. */
+/** The API server closes idle connections after 90 s. This is earlier, so that no call is sent on a closing one. */
 const IDLE_MS = 55_000;
 
 export class ConnectionPools {
@@ -28,7 +29,7 @@ export class ConnectionPools {
   #current: { readonly pools: Pools; readonly tls: TlsMaterial } | undefined;
   #route: { readonly route: Route; readonly auth: AuthHeaders } | undefined;
 
-  /** @throws CredentialError where the TLS material cannot be used */
+  /** The pools for this TLS material. @throws CredentialError if the material cannot be used */
   of({ server, proxy, origin, credentials }: Connection, tls: TlsMaterial): Pools {
     if (this.#current?.tls === tls) return this.#current.pools;
     const { secure, ...address } = hostAndPort(server);
@@ -37,7 +38,7 @@ export class ConnectionPools {
       const streams = openAgent({ secure, proxy, tls });
       pools = { streams, calls: new KeptConnections(openerOf(streams, address), IDLE_MS) };
     } catch (error) {
-      // During a rotation certificate and key may not match: the next call reads them again.
+      // While they are rotated, certificate and key may not match, so the next call reads them again.
       credentials.invalidate();
       const why = error instanceof Error ? error.message : String(error);
       throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {
@@ -64,7 +65,7 @@ export class ConnectionPools {
     return route;
   }
 
-  /** Later calls get new connections. The present ones carry their calls and streams to the end. */
+  /** Later calls get new connections. The present connections carry their calls and streams to the end. */
   retire(): void {
     this.#current?.pools.calls.retire();
     this.#current = undefined;

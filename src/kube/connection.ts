@@ -1,24 +1,24 @@
-/** Server and credentials of a cluster. `auth/kubeconfig.ts` and `auth/followed-kubeconfig.ts` make a connection, `http.ts` uses it. */
+/** Server and credentials of a cluster. `kubeconfig.ts` and `followed-kubeconfig.ts` make them for `http.ts`. */
 import type { TlsMaterial } from '../http/agent.ts';
 
-/** Headers that authenticate. */
+/** The headers that authenticate a request. */
 export type AuthHeaders = Readonly<Record<string, string | readonly string[]>>;
 
-/** Credentials that may change while they are used. `headers` and `tls` return the same object until then. */
+/** Credentials that may change while they are used. Until a change, `headers` and `tls` return the same objects. */
 export interface CredentialSource {
   /** @throws CredentialError naming the file or plugin */
   headers(): Promise<AuthHeaders>;
   /** @throws as `headers` */
   tls(): Promise<TlsMaterial>;
-  /** The server answered 401: files and plugins are asked again, with a pause between two runs of a plugin. */
+  /** Called after a 401: files are read and plugins run again, with a pause between two runs of a plugin. */
   invalidate(): void;
 }
 
 /** The file that a connection comes from, if the client follows changes of it. */
 export interface ConnectionSource {
-  /** Between two checks, ms. */
+  /** Time between two checks, ms. */
   readonly intervalMs: number;
-  /** Reads the file again. @returns the present connection: the same object if nothing has changed, or if the file cannot be used */
+  /** Reads the file again. @returns the same object as before if nothing has changed or the file cannot be used */
   check(): Promise<Connection>;
 }
 
@@ -30,9 +30,9 @@ export interface Connection {
   readonly credentials: CredentialSource;
   /** HTTP proxy, used by a tunnel (CONNECT). It is never logged, because it may hold a password. */
   readonly proxy?: URL | undefined;
-  /** Of the context or of this Pod; `default` where neither names one. */
+  /** The namespace of the context or of this Pod; `default` if neither names one. */
   readonly namespace: string;
-  /** Where this was read from, for messages: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
+  /** The place where the connection is defined, for messages: `/home/x/.kube/config, context "prod"`, `in-cluster`. */
   readonly origin: string;
   /** Checked every `intervalMs`, and at once after a 401. `undefined`: the connection never changes. */
   readonly source?: ConnectionSource | undefined;

@@ -31,7 +31,7 @@ function errorOf(code: number, status: object, retryAfter?: string): ApiError {
 }
 
 describe('an answer becomes an error', () => {
-  test('with the message of the Status, its causes and the call', () => {
+  test('the error of an answer has the message and causes of the Status, and the call', () => {
     const causes = [{ reason: 'FieldValueRequired', message: 'Required value', field: 'metadata.name' }];
     const error = errorOf(422, { reason: 'Invalid', message: 'Secret "" is invalid', details: { causes } });
     assert.equal(error.message, 'POST /api/v1/namespaces/a/secrets: 422 Invalid: Secret "" is invalid');
@@ -39,7 +39,7 @@ describe('an answer becomes an error', () => {
     assert.ok(isInvalid(error));
   });
 
-  test('without quoting an answer that is not a Status', () => {
+  test('the error of an answer that is not a Status does not quote it', () => {
     for (const body of ['<html>s3cret</html>', '{"kind":"Secret","data":{"a":"s3cret"}}', '{"kind":"Status"', '']) {
       const error = apiErrorOf(CALL, 502, Buffer.from(body), undefined, NOW);
       assert.doesNotMatch(error.message, /s3cret/u);
@@ -48,7 +48,7 @@ describe('an answer becomes an error', () => {
     assert.equal(apiErrorOf(CALL, 404, Buffer.alloc(0), undefined, NOW).reason, 'NotFound');
   });
 
-  test('without the parts in which servers quote the request', () => {
+  test('the error of an answer omits the parts in which servers quote the request', () => {
     const quotations = [
       'Secret in version "v1" cannot be handled: error decoding from json: illegal base64 data at input byte 0, error found in #10 byte of ...|"s3cret"}|..., bigger context ...|{"data":{"x":"s3cret"}}|...',
       'failed to create typed patch object: .data.x: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"s3cret":1}}',
@@ -60,7 +60,7 @@ describe('an answer becomes an error', () => {
     assert.ok(errorOf(400, { message: 'x'.repeat(100_000) }).message.length < 1200);
   });
 
-  test('with the Retry-After of the header or the details', () => {
+  test('the error of an answer has the Retry-After of the header or of the details', () => {
     assert.equal(retryAfterMs(errorOf(429, { reason: 'TooManyRequests' }, '3')), 3000);
     assert.equal(retryAfterMs(errorOf(429, { details: { retryAfterSeconds: 2 } })), 2000);
     assert.equal(retryAfterMs(errorOf(503, {}, new Date(NOW + 5000).toUTCString())), 5000);
@@ -70,7 +70,7 @@ describe('an answer becomes an error', () => {
     assert.equal(retryAfterMs(errorOf(503, {}, 'Thu, 01 Jan 1970 00:00:00 GMT')), 0);
   });
 
-  test('with a wait of at most a minute', () => {
+  test('the error of an answer has a Retry-After of at most a minute', () => {
     assert.equal(retryAfterMs(errorOf(503, {}, '31536000')), 60_000);
     assert.equal(retryAfterMs(errorOf(429, { details: { retryAfterSeconds: 1e308 } })), 60_000);
   });
@@ -80,7 +80,7 @@ const DENIED = 'admission webhook "x.example.com" denied the request: secrets "a
 const DENIED_BY_POLICY =
   "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
 
-test('every kind of error is distinguished from the others', () => {
+test('each kind of API error is recognized, and taken for no other kind', () => {
   const terminating = {
     reason: 'Forbidden',
     message: 'secrets "x" is forbidden: unable to create new content in namespace a because it is being terminated',
@@ -133,7 +133,7 @@ test('every kind of error is distinguished from the others', () => {
   for (const is of all) assert.equal(is(new ConnectionError('ECONNRESET', 'x')), false);
 });
 
-test('a Status is read from bytes; anything else is not one', () => {
+test('a Status is read from bytes, and other bytes are not taken for one', () => {
   assert.deepEqual(parseStatus(Buffer.from('{"kind":"Status","reason":"Expired","message":"too old"}')), {
     reason: 'Expired',
     message: 'too old',
@@ -144,7 +144,7 @@ test('a Status is read from bytes; anything else is not one', () => {
   }
 });
 
-test('an error of a socket becomes a ConnectionError with code and cause; a ConnectionError passes unchanged', () => {
+test('an error of a socket becomes a ConnectionError with code and cause, and a ConnectionError stays the same', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED ::1:1'), { code: 'ECONNREFUSED' });
   for (const thrown of [refused, Object.assign(new AggregateError([refused]), { code: 'ECONNREFUSED' })]) {
     const error = toConnectionError(CALL, thrown);

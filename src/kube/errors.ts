@@ -1,7 +1,7 @@
 /**
- * Errors of calls to an API server: an answer outside 200–299 (`ApiError`), or no answer (`ConnectionError`). They never hold
- * a request's body, and of a response's body only the message of the API server's `Status`, shortened and without the
- * parts that quote the request.
+ * Errors of calls to an API server: an answer outside 200–299 (`ApiError`), or no answer (`ConnectionError`). They
+ * never hold a request's body, and of a response's body only the message of the API server's `Status`, shortened and
+ * without the parts that quote the request.
  */
 import { HttpError } from '../http/errors.ts';
 import { limitRetryAfter, parseRetryAfter } from '../runtime/text/retry-after.ts';
@@ -21,15 +21,15 @@ export interface ApiStatus {
   readonly message: string;
   readonly causes: readonly StatusCause[];
   readonly retryAfterMs?: number | undefined;
-  /** Default true. */
+  /** @see ApiError.isStatus. Default true. */
   readonly isStatus?: boolean;
-  /** Default: detected in the texts. Given where the texts are no longer the server's own. */
+  /** Given if the texts were changed. Default: detected in the texts. */
   readonly detected?: Detected;
 }
 
 /**
- * Causes detected in the server's own texts. They are detected once, before any redaction: a redacted value may be a word
- * such as `data`, and the causes must stay the same without it.
+ * Causes detected in the server's own texts. They are detected once, before any redaction: a redacted value may be a
+ * word such as `data`, and the causes must stay the same without it.
  */
 export interface Detected {
   /** The object is immutable, or the changed field is; its new content may be valid. */
@@ -50,7 +50,7 @@ export interface CallContext {
 const MAX_MESSAGE = 1024;
 const MAX_CAUSES = 16;
 
-/** Also where the answer is not a `Status` (a proxy's HTML page, an empty body). */
+/** Reasons for answers that are no `Status`, such as a proxy's HTML page or an empty body. */
 const REASON_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -101,7 +101,7 @@ export class ApiError extends Error {
     this.call = call;
   }
 
-  /** The same answer with other texts, and the causes detected in the server's own. The stack and the message of this error have the old texts. */
+  /** A copy with other texts, and the causes detected in the server's own. This error and its stack keep theirs. */
   reworded(texts: Partial<Pick<ApiStatus, 'reason' | 'message' | 'causes'>>): ApiError {
     const { reason, statusMessage: message, causes, retryAfterMs, isStatus, detected } = this;
     return new ApiError(this.call, this.status, {
@@ -116,21 +116,21 @@ export class ApiError extends Error {
   }
 }
 
-/** Fields whose immutability means that the object must be replaced to change. */
+/** Fields which, if they are immutable, change only by a replacement of the object. */
 const IMMUTABLE_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
 
 function detect(status: number, { message, causes }: ApiStatus): Detected {
   const refusal = refusalIn(status, message);
   return {
     immutable: causes.some((cause) => IMMUTABLE_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
-    // A webhook chooses its causes freely.
+    // Not of a webhook, which chooses its causes freely.
     namespaceTerminating: refusal?.by !== 'admission' && causes.some(({ reason }) => reason === 'NamespaceTerminating'),
     namespaceMissing: status === 404 && /^namespaces "[^"]*" not found/.test(message),
     refusal,
   };
 }
 
-/** No answer: refused, reset, not trusted, timed out, or the response broke off. Whether a write was done is unknown. */
+/** No answer: the connection was refused, not trusted, timed out or broke off. A write may have been carried out. */
 export class ConnectionError extends HttpError {
   /** The code is Node's (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for our own time limit. */
   override readonly name: string = 'ConnectionError';
@@ -148,7 +148,7 @@ export class CredentialError extends ConnectionError {
 /** Wraps errors of Node's sockets; a ConnectionError passes unchanged. */
 export function toConnectionError(call: CallContext, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
-  // A refused connection to a name with several addresses is an AggregateError without a message.
+  // If a name has several addresses and all refuse the connection, Node throws an AggregateError without a message.
   const inner: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
   const code = codeOf(inner) ?? codeOf(error) ?? 'ECONNECTION';
   const text = inner instanceof Error && inner.message !== '' ? inner.message : code;
@@ -180,19 +180,19 @@ export function apiErrorOf(
   });
 }
 
-/** Status codes of refusals, and reasons, that mean nothing else. */
+/** Status codes and reasons that mean a refusal and nothing else. */
 const REFUSALS: ReadonlySet<number | string> = new Set([400, 403, 422, 'BadRequest', 'Forbidden', 'Invalid']);
 
-/** Webhooks choose code and reason freely. A refusal as `Conflict` or `NotFound` says nothing about the object. */
+/** Webhooks choose code and reason freely. Their `Conflict` or `NotFound` means nothing, and becomes a 403. */
 function refusalOf(call: CallContext, status: number, refusal: ApiStatus): ApiError {
   const isPlain = REFUSALS.has(status) && REFUSALS.has(refusal.reason);
   const { message, causes } = refusal;
   return new ApiError(call, isPlain ? status : 403, isPlain ? refusal : { reason: 'Forbidden', message, causes });
 }
 
-/** Reads a `Status` object; `undefined` if the bytes are something else. Also for the object of a watch's ERROR event. */
+/** Reads a `Status` object, also that of a watch's ERROR event; `undefined` if the bytes are something else. */
 export function parseStatus(body: Uint8Array): ApiStatus | undefined {
-  // A Status is small.
+  // A Status is a small JSON object.
   if (body.length === 0 || body.length > 1024 * 1024 || body[0] !== 0x7b) return undefined;
   try {
     return statusOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
@@ -220,11 +220,11 @@ function causeOf(value: Record<string, unknown>): StatusCause {
   return { field: text(value['field']), message: text(value['message']), reason: text(value['reason']) };
 }
 
-/** A server's text without quotations of the request, and bounded. */
+/** A server's text without quotations of the request, and cut. */
 function text(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const clean = value
-    // Decoders of API servers before 1.23 answer with the bytes around a mistake: `error found in #10 byte of ...|<body>`.
+    // API servers before 1.23 quote the bytes around a mistake in JSON: `error found in #10 byte of ...|<body>`.
     .replace(
       / ?(?:error found in #\d+ byte of |bigger context )\.\.\.\|[\s\S]*/u,
       ' [quotation of the request left out]',
@@ -246,8 +246,8 @@ function hasStatus(status: number): (error: unknown) => error is ApiError {
 export const isNotFound = hasStatus(404);
 
 /**
- * The API server answered that this object does not exist. Other 404s mean that the API is not served, or come from a proxy.
- * They never lead to a deletion.
+ * The API server answered that this object does not exist. Other 404s mean that the API is not served, or come from a
+ * proxy. They never lead to a deletion.
  */
 export function isObjectGone(error: unknown, name: string): error is ApiError {
   return (
@@ -276,8 +276,8 @@ export const isUnauthorized = hasStatus(401);
 export const isThrottled = hasStatus(429);
 
 /**
- * The server cannot fill its cache of one kind yet (429 on watches): at its start, or permanently if the objects of a kind cannot be
- * converted. Calls for other kinds are not affected.
+ * The server cannot fill its cache of one kind yet (429 on watches): at its start, or permanently if the objects of a
+ * kind cannot be converted. Calls for other kinds are not affected.
  */
 export function isStorageStarting(error: unknown): error is ApiError {
   return isThrottled(error) && error.statusMessage.startsWith('storage is (re)initializing');
@@ -286,7 +286,7 @@ export function isStorageStarting(error: unknown): error is ApiError {
 /** The object fails validation (422). */
 export const isInvalid = hasStatus(422);
 
-/** The request itself is malformed or not understood (400), as `sendInitialEvents` on servers without WatchList may be. */
+/** The request is malformed or not understood (400), as `sendInitialEvents` may be on servers without WatchList. */
 export const isBadRequest = hasStatus(400);
 
 /** The object has to be replaced (422): it is immutable, or of another type. */
@@ -314,7 +314,7 @@ export function isGatewayError(error: ApiError): boolean {
   return !error.isStatus && error.status >= 502 && error.status <= 504;
 }
 
-/** Codes of our own errors, which do not mean that no server answers. */
+/** Codes of errors that Keyferry makes itself: they do not show that the server is silent. */
 const OWN_CODES: ReadonlySet<string> = new Set([
   'ECLOSED',
   'EMSGSIZE',
@@ -324,7 +324,7 @@ const OWN_CODES: ReadonlySet<string> = new Set([
   'ERR_UNESCAPED_CHARACTERS',
 ]);
 
-/** The server did not answer, or a proxy in front of it did. */
+/** The server did not answer, or a proxy answered in its place. */
 export function isUnanswered(error: unknown): boolean {
   if (error instanceof ConnectionError) return !OWN_CODES.has(error.code);
   return error instanceof ApiError && isGatewayError(error);

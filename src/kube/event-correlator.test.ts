@@ -16,7 +16,7 @@ function event(more: Partial<EventInput> = {}): EventInput {
   return { subject, type: 'Warning', reason: 'NoSecret', message: 'secret shop/db not found', ...more };
 }
 
-test('the same event again raises the count, a different one is a new event', () => {
+test('the same event again raises the count of its Event, and a different event gets a new Event', () => {
   const correlator = new EventCorrelator();
   const first = correlator.correlate('test', event(), START);
   assert.ok(first);
@@ -32,7 +32,7 @@ test('the same event again raises the count, a different one is a new event', ()
   assert.equal(new Set([first.name, ...names, correlator.correlate('other', event(), START)?.name]).size, 6);
 });
 
-test('after an hour without it the same event is a new one', () => {
+test('the same event after an hour without it gets a new Event', () => {
   const correlator = new EventCorrelator();
   const first = correlator.correlate('test', event(), START);
   assert.equal(correlator.correlate('test', event(), START + 3_600_000), first);
@@ -41,7 +41,7 @@ test('after an hour without it the same event is a new one', () => {
   assert.equal(later?.count, 1);
 });
 
-test('an event that says how things are has one name in every process', () => {
+test('an event that reports a lasting state has the same name in every process', () => {
   const nameOf = (more: Partial<EventInput>): string | undefined =>
     new EventCorrelator().correlate('test', event({ state: 'found', ...more }), START)?.name;
   assert.equal(nameOf({}), nameOf({}));
@@ -67,7 +67,7 @@ test('property: one object and type has at most 25 events at once, then one in f
   );
 });
 
-test('suppressed events are in the count of the next one', () => {
+test('events that are not written are in the count of the next one', () => {
   const correlator = new EventCorrelator();
   for (let i = 0; i < 40; i++) correlator.correlate('test', event(), START);
   assert.equal(correlator.correlate('test', event(), START), undefined);
@@ -75,7 +75,7 @@ test('suppressed events are in the count of the next one', () => {
   assert.ok(correlator.correlate('test', event({ type: 'Normal' }), START), 'another type has its own limit');
 });
 
-test('memory is bounded: only the oldest events are dropped', () => {
+test('the memory for events is bounded, and only the oldest events are forgotten', () => {
   const correlator = new EventCorrelator({ maxBytes: 64 * 1024 });
   const first = correlator.correlate('test', event(), START);
   for (let i = 0; i < 2000; i++)
@@ -85,7 +85,7 @@ test('memory is bounded: only the oldest events are dropped', () => {
   assert.notEqual(correlator.correlate('test', event(), START), first);
 });
 
-test('a long message is cut at whole characters', () => {
+test('a long message of an event is cut at whole characters', () => {
   const record = new EventCorrelator().correlate('test', event({ message: 'ü'.repeat(2000) }), START);
   assert.ok(record && Buffer.byteLength(record.message) <= MAX_MESSAGE_BYTES);
   fc.assert(
@@ -97,7 +97,7 @@ test('a long message is cut at whole characters', () => {
   );
 });
 
-test('names are valid for every name of an object', () => {
+test('an Event has a valid name for every name of its object', () => {
   assert.match(eventName('db', START, 0.5), /^db\.[0-9a-f]+80000$/);
   const long = eventName(`${'a'.repeat(235)}.${'b'.repeat(17)}`, START, 0.999_999_9);
   assert.ok(long.length <= 253);

@@ -1,4 +1,4 @@
-/** Decides which Event object says that something happened to an object, and how often. No I/O. */
+/** Decides what becomes of an event: a new Event object, a higher count of an old one, or nothing. No I/O. */
 import { createHash } from 'node:crypto';
 import { ByteCache } from '../runtime/maps.ts';
 
@@ -7,7 +7,7 @@ export interface EventSubject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
-  /** None: the event is in the namespace `default`, as the API requires. */
+  /** `undefined`: the object has none, and its events are in the namespace `default`, as the API requires. */
   readonly namespace?: string;
   readonly uid: string;
 }
@@ -23,15 +23,16 @@ export interface EventInput {
   /** Cut to 1,024 bytes. */
   readonly message: string;
   /**
-   * It says how things are, not what happened, so its Event has one name in every process. `found`: it was so when this process looked for the
-   * first time. Then an Event that another process has written stays as it is. `begun`: it is so since then, so such an Event gets the new time.
+   * Set if the event reports a lasting state: then its Event has the same name in every process. `found`: the state was
+   * there when this process first looked, so an Event that another process wrote stays unchanged. `begun`: the state
+   * began later, so such an Event gets the new time.
    */
   readonly state?: 'found' | 'begun';
 }
 
-/** One Event object as it is now. */
+/** The present content of one Event object. */
 export interface EventRecord extends EventInput {
-  /** Of the Event object. */
+  /** The name of the Event object. */
   readonly name: string;
   /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
   readonly component: string;
@@ -39,9 +40,9 @@ export interface EventRecord extends EventInput {
   /** Wall clock, ms. */
   readonly firstAt: number;
   lastAt: number;
-  /** The next write is a PATCH. */
+  /** The Event is on the server, so the next write is a PATCH. */
   isCreated: boolean;
-  /** Writes of the present count that were tried. */
+  /** Tries to write the present count. */
   tries: number;
 }
 
@@ -58,17 +59,14 @@ export const MAX_MESSAGE_BYTES = 1024;
 const SAME_EVENT_MS = 3_600_000;
 const SPAM_BURST = 25;
 const SPAM_REFILL_MS = 300_000;
-/** Memory of a record beside its texts, bytes: objects, keys, map entries. */
+/** Memory of a record besides its texts, bytes: objects, keys, map entries. */
 const RECORD_OVERHEAD = 400;
 
 /**
- * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped.
- *
- * The rules are two of client-go's (tools/record):
+ * Counts and limits events by two rules of client-go (tools/record):
  * - The same (component, object, type, reason, message) again within an hour is the same Event with a higher count.
- * - For each component, object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
- *   is in the next one that is written.
- *
+ * - Each component, object and type may write 25 events at once, then one in five minutes. Further events are counted
+ *   but not written. The next event that is written has their count.
  * All state is in caches of limited size, which drop the least recently used entries.
  */
 export class EventCorrelator {
@@ -126,7 +124,7 @@ export function eventName(object: string, now: number, random: number): string {
   return nameWith(object, `${now.toString(16)}${bits.padStart(5, '0')}`);
 }
 
-/** Cut so that it is a valid name. */
+/** `<object>.<hex>`, with the name of the object cut so that the whole is a valid name. */
 function nameWith(object: string, hex: string): string {
   return `${object.slice(0, 252 - hex.length).replace(/[.-]+$/u, '')}.${hex}`;
 }

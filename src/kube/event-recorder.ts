@@ -1,15 +1,15 @@
 /**
  * Writes core/v1 Events about objects, for `kubectl describe`.
  *
- * core/v1 and not events.k8s.io/v1, because only it fills the column "From" (`source.component`) and shows counts as
- * "x11 over 15m" on every kubectl. `record` only stores the event and returns; it is written later:
+ * It uses core/v1 and not events.k8s.io/v1, because only core/v1 fills the column "From" (`source.component`) and shows
+ * counts as "x11 over 15m" in every kubectl. `record` only stores the event; it is written later:
  *
  *   recorded ──▶ pending (one entry per Event object, however often it was counted up) ──▶ written
  *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
  *                   └──▶ dropped (`onDrop` is called)
  *
- * No other work waits for events, and their failures do not reach callers. Many events of one namespace neither delay nor displace those of
- * another one: their writes take turns, and each namespace has a share of the list.
+ * No other work waits for events, and their failures do not reach callers. Many events of one namespace neither delay
+ * nor displace those of another: the writes of namespaces take turns, and each namespace has a share of the list.
  */
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -25,9 +25,9 @@ export interface EventRecorderOptions {
   readonly instance: string;
   /** Called for an event that is dropped. Must not throw. */
   readonly onDrop?: (input: Pick<EventInput, 'subject' | 'reason'>, error: Error) => void;
-  /** Event objects waiting to be written, at most. Default 1,000. */
+  /** Most Event objects that wait to be written. Default 1,000. */
   readonly maxPending?: number;
-  /** Of these, in one namespace, at most. Default 250. */
+  /** Most Event objects of one namespace that wait to be written. Default 250. */
   readonly maxPendingInNamespace?: number;
   /** Limit of one write, ms. Default 5,000. */
   readonly timeoutMs?: number;
@@ -36,7 +36,7 @@ export interface EventRecorderOptions {
 }
 
 const TIMEOUT_MS = 5000;
-/** With the waits between them about 20 s. */
+/** Most tries to write an Event: about 20 s with the waits between them. */
 const MAX_TRIES = 6;
 
 export class EventRecorder {
@@ -44,7 +44,7 @@ export class EventRecorder {
   readonly #clock: Clock;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
-  /** By namespace and name of the Event object. */
+  /** The Events to be written, by namespace and name. */
   readonly #pending = new Map<string, EventRecord>();
   #stopped = false;
 
@@ -60,7 +60,7 @@ export class EventRecorder {
       retryAfterMs,
       retryBaseMs: 500,
       retryMaxMs: 10_000,
-      // Many of the same at once become one creation and one count.
+      // So many equal events at once cost two writes: one creates the Event, and one sets its count.
       minIntervalMs: 1000,
       groupOf: (key) => key.slice(0, key.indexOf('/')),
       onError: (key, error, retryInMs) => this.#failed(key, error, retryInMs),
@@ -127,7 +127,7 @@ export class EventRecorder {
         await this.#post(record, signal);
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
-        // An earlier try was carried out, but its answer was lost; or another process has said the same.
+        // An earlier try was carried out, but its answer was lost; or another process has written the same Event.
         if (record.state !== 'found' || count > 1) await this.#patch(record, signal);
       }
     }
@@ -151,7 +151,7 @@ export class EventRecorder {
       });
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      // The API server deletes Events after an hour by default; then it is created again, with its count.
+      // By default the API server deletes Events after an hour. Then this one is created again, with its count.
       await this.#post(record, signal);
     }
   }

@@ -1,4 +1,4 @@
-/** TLS and proxies, with certificates made for the run by the openssl command; left out where there is none. */
+/** The client through TLS and proxies. The openssl command makes the certificates; without it the tests are skipped. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -97,7 +97,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
   const as = (name: string): TlsMaterial => trusting({ cert: pem(`${name}.crt`), key: pem(`${name}.key`) });
 
-  test("the server's certificate is checked against CA and name", async (t) => {
+  test('TLS refuses a server whose certificate has another CA or name', async (t) => {
     const { url } = await serveTls(t);
     const byAddress = new URL(url);
     byAddress.hostname = '127.0.0.1';
@@ -111,7 +111,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     await assert.rejects(connect(t, url, { rejectUnauthorized: true }).stream(GET), /ConnectionError: .*certificate/u);
   });
 
-  test('sessions are reused and idle connections are kept', async (t) => {
+  test('TLS sessions are reused and idle connections are kept', async (t) => {
     const { url, reused } = await serveTls(t);
     const api = connect(t, url, as('alice'));
     for (let calls = 0; calls < 3; calls++) await api.request(GET);
@@ -132,7 +132,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     const stream = await api.stream(GET);
     assert.equal((await api.request(GET)).body.toString(), 'alice');
     const underWay = api.request(GET);
-    // It has the certificate, and no answer yet.
+    // This call has been sent with the old certificate, and has no answer yet.
     await setImmediate();
     tls = as('bob');
     assert.equal((await api.request(GET)).body.toString(), 'bob');
@@ -141,7 +141,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.equal(reused.length, 3);
   });
 
-  test('a certificate and a key that do not match are a CredentialError, and are read again', async (t) => {
+  test('a client certificate and key that do not match are a CredentialError, and are read again', async (t) => {
     const { url } = await serveTls(t);
     let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
     const credentials = { headers: async () => ({}), tls: async () => tls, invalidate: () => (tls = as('alice')) };
@@ -151,7 +151,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.equal((await api.request(GET)).body.toString(), 'alice');
   });
 
-  test("a proxy is used by a tunnel, and the server's certificate is checked through it", async (t) => {
+  test("a proxy is used by a tunnel, through which the server's certificate is checked", async (t) => {
     const { url } = await serveTls(t);
     await using server = await ConnectProxy.open((target) => target === url.host);
     const { url: proxy, tunnels } = server;
@@ -168,7 +168,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
 });
 
-test('the error for a proxy that refuses has no password; plain http uses a tunnel too', async (t) => {
+test('the error for a proxy that refuses does not show its password, and plain http uses a tunnel, too', async (t) => {
   const server = createHttpServer((_request, response) => response.end('{}'));
   const url = new URL(`http://127.0.0.1:${await listen(t, server)}`);
   await using tunnel = await ConnectProxy.open((target) => target === url.host);
@@ -196,7 +196,7 @@ test('a client that is closed while it waits for the proxy leaves no connection 
   const socket = await arrived.promise;
   await api[Symbol.asyncDispose]();
   assert.equal(((await call) as { code?: string }).code, 'ECLOSED');
-  // The proxy never answers. The client ends the connection now, not after the time limit for the answer (30 s).
+  // The proxy never answers. The client must close the connection now, and not after its limit for the answer (30 s).
   await once(socket.resume(), 'end', { signal: AbortSignal.timeout(15_000) });
   socket.destroy();
 });

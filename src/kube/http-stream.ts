@@ -1,6 +1,6 @@
 /**
- * A response that stays open. State: open → ended (by the server, `close`, the signal, or a broken connection); the first one
- * counts, and removes the call's listener from the signal.
+ * A response that stays open, read in chunks. State: open → ended by the server, by `close`, by the signal or by a
+ * broken connection. At the end the limit of the call is disposed.
  */
 import type { IncomingMessage } from 'node:http';
 import type { KubeStream } from './api.ts';
@@ -24,14 +24,14 @@ export function openStream(
     isClosed = true;
     incoming.destroy();
   };
-  /** Reads only as fast as the caller iterates, so that a slow reader slows the server instead of filling the memory. */
+  /** Reads only as fast as the caller iterates: a slow reader slows the server, and does not fill the memory. */
   async function* read(): AsyncGenerator<Buffer, void, undefined> {
     try {
       for await (const chunk of incoming) {
         onChunk();
         yield chunk as Buffer;
       }
-      // The end after our own destroy() looks like the server's.
+      // After an abort destroyed `incoming`, the loop ends as if the server had ended the response.
       limit.signal.throwIfAborted();
     } catch (error) {
       if (isClosed) return;

@@ -33,7 +33,7 @@ function connect(t: TestContext, server: URL, options?: HttpKubeApiOptions, more
 const GET = { method: 'GET', path: '/x' } as const;
 const POST = { method: 'POST', path: '/x', body: '{}' } as const;
 
-test('a request carries its pieces, headers and query, below the path of the server', async (t) => {
+test('a request sends the pieces of its body, headers and query, below the path of the server', async (t) => {
   const seen: unknown[] = [];
   const { url } = await serve(t, (request, response) => {
     const pieces: Buffer[] = [];
@@ -82,7 +82,7 @@ test('a request carries its pieces, headers and query, below the path of the ser
   ]);
 });
 
-test('1,000 calls use no more connections than allowed and leave no listener behind', async (t) => {
+test('1,000 calls use no more connections than maxSockets and leave no listener on the signal', async (t) => {
   const sockets = new Set<Socket>();
   const { url } = await serve(t, (request, response) => {
     sockets.add(request.socket);
@@ -102,7 +102,7 @@ test('1,000 calls use no more connections than allowed and leave no listener beh
   assert.deepEqual(warnings, []);
 });
 
-test('the time limit covers waiting for a connection and waiting for the answer', async (t) => {
+test('the time limit of a call covers the wait for a connection and for the answer', async (t) => {
   const { url, server } = await serve(t, () => undefined);
   const clock = new ManualClock();
   const api = connect(t, url, { maxSockets: 1, clock });
@@ -133,7 +133,7 @@ test('an abort ends a call at once with the reason of the signal, before and whi
   await assert.rejects(api.request({ ...GET, signal: abort.signal }), reason);
 });
 
-test('an answer above the limit, or broken off, is a ConnectionError', async (t) => {
+test('an answer that exceeds the size limit or breaks off is a ConnectionError', async (t) => {
   const { url } = await serve(t, (request, response) => {
     if (request.url === '/large') response.end('x'.repeat(2000));
     else response.writeHead(200, { 'Content-Length': '100' }).write('half', () => request.socket.destroy());
@@ -146,7 +146,7 @@ test('an answer above the limit, or broken off, is a ConnectionError', async (t)
   await assert.rejects(api.request({ ...GET, path: '/half' }), { name: 'ConnectionError', code: 'ECONNRESET' });
 });
 
-test('a compressed answer is unpacked, up to the limit', async (t) => {
+test('a compressed answer is unpacked, and one that exceeds the limit unpacked is an error', async (t) => {
   const asked: unknown[] = [];
   const { url } = await serve(t, (request, response) => {
     asked.push(request.headers['accept-encoding']);
@@ -166,7 +166,7 @@ test('a compressed answer is unpacked, up to the limit', async (t) => {
   assert.deepEqual(asked, ['gzip', undefined, 'gzip', 'gzip']);
 });
 
-test('a missing server is a ConnectionError with its code', async (t) => {
+test('a call to a missing server is a ConnectionError with the code of Node', async (t) => {
   const { server, url } = await serve(t, () => undefined);
   server.close();
   const api = connect(t, url);
@@ -174,7 +174,7 @@ test('a missing server is a ConnectionError with its code', async (t) => {
   await assert.rejects(api.stream(GET), { name: 'ConnectionError', code: 'ECONNREFUSED' });
 });
 
-test('a Retry-After holds waiting and later calls', async (t) => {
+test('a Retry-After delays waiting and later calls', async (t) => {
   const arrivals: number[] = [];
   const { url } = await serve(t, (_request, response) => {
     arrivals.push(performance.now());
@@ -190,7 +190,7 @@ test('a Retry-After holds waiting and later calls', async (t) => {
   assert.ok(next - at >= 990, `the second came ${next - at} ms after the refusal`);
 });
 
-test('the Retry-After of a watch whose storage cannot start holds no other call', async (t) => {
+test('the Retry-After of a watch whose storage is starting delays no other call', async (t) => {
   const body = {
     kind: 'Status',
     reason: 'TooManyRequests',
@@ -206,7 +206,7 @@ test('the Retry-After of a watch whose storage cannot start holds no other call'
   assert.equal((await api.request({ ...GET, timeoutMs: 5000 })).status, 200);
 });
 
-test('a call whose time limit ends before the hold is refused without a request', async (t) => {
+test('a call whose time limit ends before a Retry-After is over is refused without a request', async (t) => {
   let asked = 0;
   const { url } = await serve(t, (_request, response) => {
     asked += 1;
@@ -262,7 +262,7 @@ test('after a 401 with unchanged credentials the call is not repeated', async (t
   assert.equal(asked, 1);
 });
 
-test('when a kept connection was closed a GET is repeated, a POST never', async (t) => {
+test('a GET on a kept connection that was closed is repeated, but a POST never', async (t) => {
   const seen: string[] = [];
   const used = new Set<Socket>();
   const { url } = await serve(t, (request, response) => {
@@ -280,7 +280,7 @@ test('when a kept connection was closed a GET is repeated, a POST never', async 
   assert.equal((await api.request(GET)).status, 200);
   await api.request(GET);
   await assert.rejects(api.request(POST), { name: 'ConnectionError', code: 'ECONNRESET' });
-  // The repetition has a connection of its own, which is kept and turns out closed in its turn.
+  // Each repetition opens a connection, which is kept and is closed when the next call uses it.
   assert.deepEqual(seen, ['GET', 'GET', 'GET', 'GET', 'GET', 'POST']);
 });
 
@@ -314,7 +314,7 @@ test('a stream returns chunks as they arrive, is not ended by the time limit and
   stream.close();
 });
 
-test('a broken stream throws, a closed one ends, an aborted one throws the reason', async (t) => {
+test('a stream throws if its connection breaks, ends after close, and throws the reason of an abort', async (t) => {
   const sockets: Socket[] = [];
   const { url } = await serve(t, (request, response) => {
     sockets.push(request.socket);
@@ -346,7 +346,7 @@ test('a broken stream throws, a closed one ends, an aborted one throws the reaso
   );
 });
 
-test('a slow reader slows the server', async (t) => {
+test('a reader that stops reading a stream makes the server stop sending', async (t) => {
   let written = 0;
   const { url } = await serve(t, (_request, response) => {
     const piece = Buffer.alloc(64 * 1024);
@@ -360,7 +360,7 @@ test('a slow reader slows the server', async (t) => {
   const stream = await connect(t, url).stream(GET);
   const iterator = stream.chunks[Symbol.asyncIterator]();
   await iterator.next();
-  // Until no more bytes are accepted. The buffers of the kernel and of Node are bounded.
+  // Waits until the connection accepts no more bytes: the buffers of the kernel and of Node are bounded.
   for (let before = -1; before !== written;) {
     before = written;
     await new Promise((resolve) => setTimeout(resolve, 50));

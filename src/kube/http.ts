@@ -1,16 +1,14 @@
 /**
  * Calls to one API server over HTTP/1.1.
+ * A call waits for a slot (call-gate.ts), gets the credentials, is sent, and answers or throws. It is sent a second
+ * time in two cases only, in which the server did not carry it out or a second time does no harm:
+ * - after a 401, if the credentials have changed when they are read again;
+ * - after a kept connection was closed, on a new connection, because the others in the pool may be closed, too. All
+ *   other failures are for the caller. An answer with Retry-After (429, 500, 503) holds the later calls of this client.
+ *   While the server does not answer, calls are sent one at a time (call-gate.ts).
  *
- * A call: waits for a slot (call-gate.ts) → gets the credentials → is sent (http/exchange.ts) → answers or throws. It is sent a
- * second time in two cases only, in which the server did not carry it out or carrying it out twice does no harm:
- * - 401, if the credentials have changed when they are read again;
- * - the kept connection was closed; then on a new connection, because the others in the pool may be closed too.
- * The caller repeats all others. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
- * while the server does not answer they are sent one at a time (call-gate.ts).
- *
- * If the source of the connection has another one (a kubeconfig that is followed), later and waiting calls use that. Streams end, so that
- * their watchers open new ones, and calls under way go on.
- *
+ * If the kubeconfig of the connection is followed and has changed, later and waiting calls use the new connection.
+ * Streams end, so that their watchers open new ones, and calls under way go on.
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
 import type { TlsMaterial } from '../http/agent.ts';
@@ -33,21 +31,21 @@ import {
 } from './errors.ts';
 import { openStream } from './http-stream.ts';
 
-/** One request on the wire, for metrics. */
+/** One request that was sent, for metrics. */
 export interface RequestObservation {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
   /** `undefined` where there was no answer. */
   readonly status: number | undefined;
-  /** Until the answer was read, or for a stream until its head. */
+  /** Ms until the answer was read, or for a stream until its head. */
   readonly durationMs: number;
 }
 
 export interface HttpKubeApiOptions {
   /** Calls at once, and connections kept for them. Default 8. */
   readonly maxSockets?: number;
-  /** Longest that one Retry-After can hold this client, in ms. Default 30,000. */
+  /** Longest hold of this client by one Retry-After, ms. Default 30,000. */
   readonly maxHoldMs?: number;
   /** Called for every request sent, repeats included. Must not throw. */
   readonly onRequest?: (observation: RequestObservation) => void;
@@ -56,7 +54,7 @@ export interface HttpKubeApiOptions {
 
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
-/** The connection was replaced while a stream was opened. */
+/** Code of the error of a stream whose connection was replaced while the stream was being opened. */
 const REPLACED = 'EREPLACED';
 
 /** Largest answer read into memory, in bytes. Streams have no limit. */
@@ -70,9 +68,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #options: HttpKubeApiOptions;
   readonly #clock: Clock;
   readonly #gate: CallGate;
-  /** Open calls and streams. */
+  /** The limits of all open calls and streams. */
   readonly #open = new Set<CallLimit>();
-  /** The ends of the streams that are open or being opened. */
+  /** Functions that end the streams, each open or being opened. */
   readonly #streamEnds = new Set<() => void>();
   readonly #pools = new ConnectionPools();
   #connection: Connection;
@@ -188,7 +186,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     }
   }
 
-  /** Reads the credentials again, and then the source of the connection. @returns whether they have changed */
+  /** Reads the credentials again, and then the connection's source. @returns whether one of them has changed */
   async #renewed(connection: Connection, limit: CallLimit, auth: AuthHeaders, material: TlsMaterial): Promise<boolean> {
     if (connection !== this.#connection) return true;
     const { credentials } = connection;
@@ -219,14 +217,14 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     if (connection === this.#connection || this.#closed) return;
     this.#connection = connection;
     this.#pools.retire();
-    // What is known of the old server says nothing about the new one.
+    // A hold or outage of the old server says nothing about the new one.
     this.#gate.release();
     for (const end of this.#streamEnds) end();
   }
 
   /**
-   * Sends the request, and once more on a new connection where the kept one was closed and that is safe.
-   * @returns `undefined`: the connection was replaced while a stream was opened
+   * Sends the request. If the kept connection was closed and a second try is safe, sends it again on a new connection.
+   * @returns `undefined`: the connection was replaced while a stream was being opened
    */
   async #send(
     request: KubeRequest,
@@ -276,7 +274,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       limit.signal.throwIfAborted();
       const failure = toConnectionError(limit.call, error);
       if (failure.code === REPLACED) return undefined;
-      // Our own time limit may be shorter than the server needs.
+      // A call's own time limit may be shorter than the server needs, so it does not show an outage.
       const isOwn = error instanceof StaleConnectionError || failure.code === 'ETIMEDOUT';
       if (!isOwn && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;

@@ -7,7 +7,7 @@ export function parseJson(bytes: Buffer, what: string): unknown {
   try {
     return JSON.parse(bytes.toString());
   } catch {
-    // The parser's error is not the cause: its message quotes the text.
+    // The parser's error is dropped, also as a cause: its message quotes the text.
     throw new Error(`${what} is not JSON (${bytes.length} bytes)`);
   }
 }
@@ -16,7 +16,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Why a value that must be a text is none: `is a number: put it in quotes`. Without the value, which may be a secret. */
+/** The problem of a value that must be a text: `is a number: put it in quotes`. Not quoted, as it may be a secret. */
 export function notString(value: unknown): string {
   const type = typeof value;
   return type === 'number' || type === 'boolean' ? `is a ${type}: put it in quotes` : 'is not a string';

@@ -8,9 +8,9 @@ export type Listed = KubeObject & Readonly<Record<string, unknown>>;
 
 /** Objects of a page, as in client-go. */
 const PAGE_SIZE = 500;
-/** Largest page that is read, uncompressed, in bytes: 500 objects are a quarter of it, but one can be as large as etcd takes. */
+/** Largest page, bytes, uncompressed. 500 usual objects take a quarter of it; one can be as large as etcd allows. */
 const PAGE_BYTES = 2 * 1024 * 1024;
-/** A page that is larger is requested again with so many times fewer objects. */
+/** A page above the limit is requested again with this many times fewer objects. */
 const PAGE_SHRINK = 8;
 const METADATA_LIST = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
 
@@ -57,7 +57,7 @@ export async function listEach(
   }
 }
 
-/** @returns `undefined` if so many objects are too large together. A single object may have any size. */
+/** @returns `undefined` if `limit` objects are too large together. A single object may have any size. */
 async function readPage(
   api: KubeApi,
   path: string,

@@ -1,4 +1,4 @@
-/** Credentials that change at run time: files that are replaced, plugins that are run again. */
+/** Credentials that change at run time: the program follows replaced files and runs plugins again. */
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -32,7 +32,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const at = (name: string): string => join(dir, name);
 
-/** Replaces a file as the kubelet does: never half-written. */
+/** Replaces a file at once, as the kubelet does: no reader sees it half-written. */
 function put(name: string, content: string): void {
   writeFileSync(at(`${name}.new`), content);
   renameSync(at(`${name}.new`), at(name));
@@ -41,7 +41,7 @@ function put(name: string, content: string): void {
 describe('in a Pod', () => {
   const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
 
-  test('server, namespace, token and CA come from the service account', async () => {
+  test('in a Pod, server, namespace, token and CA come from the service account', async () => {
     put('token', 'one\n');
     put('ca.crt', 'CA');
     put('namespace', 'keyferry');
@@ -52,7 +52,7 @@ describe('in a Pod', () => {
     assert.deepEqual(await connection.credentials.tls(), { ...NO_TLS, ca: Buffer.from('CA') });
   });
 
-  test('a token is at most a minute old, and is read again at once after a refusal', async () => {
+  test('in a Pod, the token is read again after a minute, and at once after a refusal', async () => {
     put('token', 'one');
     const connection = await inClusterConnection({ env, dir, clock });
     const headers = async (): Promise<unknown> => connection?.credentials.headers();
@@ -67,7 +67,7 @@ describe('in a Pod', () => {
     assert.deepEqual(await headers(), { Authorization: 'Bearer three' });
   });
 
-  test('outside of a Pod there is no connection; without a token the call fails and names the file', async () => {
+  test('outside of a Pod there is no connection; in a Pod without a token file a call fails and names the file', async () => {
     assert.equal(await inClusterConnection({ env: {}, dir }), undefined);
     const connection = await inClusterConnection({ env, dir, clock });
     await assert.rejects(async () => connection?.credentials.headers(), {
@@ -77,7 +77,7 @@ describe('in a Pod', () => {
   });
 });
 
-test('a file that vanishes keeps its last content, and the same bytes keep the same object', async () => {
+test('a credential file that vanishes keeps its last content, and equal bytes keep the same Buffer', async () => {
   put('ca', 'CA');
   const value = new FileValue(at('ca'), 'field', clock);
   const first = await value.get();
@@ -95,7 +95,7 @@ test('a file that vanishes keeps its last content, and the same bytes keep the s
   assert.equal(a.toString(), 'NEW');
 });
 
-test('TLS material is a new object only when a file changed', async () => {
+test('TLS material is a new object only after a file has changed', async () => {
   for (const name of ['ca', 'cert', 'key']) put(name, name);
   const file = (name: string): FileValue => new FileValue(at(name), name, clock);
   const credentials = new RenewingCredentials({ ca: file('ca'), cert: file('cert'), key: file('key') });
@@ -109,7 +109,7 @@ test('TLS material is a new object only when a file changed', async () => {
   assert.equal(String(second.cert), 'renewed');
 });
 
-/** A plugin that notes each run, and prints what `answer` (a shell command) prints. */
+/** A plugin that notes each run, and prints the output of the shell command `answer`. */
 function plugin(answer: string, more: Partial<ExecSpec> = {}): ExecSpec {
   writeFileSync(at('plugin.sh'), `#!/bin/sh\necho run >> ${at('runs')}\n${answer}\n`, { mode: 0o755 });
   return {
@@ -129,7 +129,7 @@ function answer(status: object): string {
 }
 
 describe('an exec plugin', () => {
-  test('is run once for concurrent calls, and again shortly before its credential expires', async () => {
+  test('an exec plugin runs once for concurrent calls, and again shortly before its credential expires', async () => {
     const expirationTimestamp = new Date(clock.now() + 3_600_000).toISOString();
     put('answer', answer({ token: 'one', expirationTimestamp }));
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`cat ${at('answer')}`), clock) });
@@ -146,7 +146,7 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('is run again after a refusal, but not more often than every 5 s', async () => {
+  test('an exec plugin runs again after a refusal, but not more often than every 5 s', async () => {
     const exec = new ExecPlugin(plugin(`echo '${answer({ token: 'same' })}'`), clock);
     const first = await exec.get();
     exec.invalidate();
@@ -157,14 +157,14 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('may return a client certificate, which becomes part of the TLS material', async () => {
+  test('an exec plugin may return a client certificate, which becomes part of the TLS material', async () => {
     const status = { clientCertificateData: 'CERT', clientKeyData: 'KEY' };
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`echo '${answer(status)}'`), clock) });
     assert.deepEqual(await credentials.headers(), {});
     assert.deepEqual(await credentials.tls(), { ...NO_TLS, cert: 'CERT', key: 'KEY' });
   });
 
-  test('that fails is named with its stderr and the hint, and is not run again at once', async () => {
+  test('an exec plugin that fails is named with its stderr and the install hint, and does not run again at once', async () => {
     const spec = plugin(`echo s3cret; echo 'please log in' >&2; exit 3`, { installHint: 'See https://example.com' });
     const exec = new ExecPlugin(spec, clock);
     const expected = {
@@ -179,8 +179,8 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('that does not exist, hangs or floods ends with an error', async () => {
-    /** Its time limit ends after 50 ms. */
+  test('an exec plugin that does not exist, hangs or prints too much ends with an error', async () => {
+    /** A clock with which the time limit of a plugin ends after 50 ms. */
     const hurried = {
       ...systemClock,
       setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, ms / 600),
@@ -195,7 +195,7 @@ describe('an exec plugin', () => {
     await assert.rejects(get(plugin('exec head -c 2000000 /dev/zero')), /printed more than 1048576 bytes|ended with/u);
   });
 
-  test('has its output checked and never quoted', () => {
+  test('an exec plugin with malformed output is an error that does not quote the output', () => {
     const table: readonly [unknown, RegExp][] = [
       ['s3cret', /it is not JSON/u],
       [{ kind: 'Secret' }, /kind is not/u],
@@ -227,7 +227,7 @@ describe('an exec plugin', () => {
     }
   });
 
-  test('gets arguments, environment and cluster from the kubeconfig', async () => {
+  test('an exec plugin gets arguments, environment and cluster from the kubeconfig', async () => {
     const script = plugin(
       `echo "$1 $MARK" > ${at('seen')}; echo "$KUBERNETES_EXEC_INFO" >> ${at('seen')}; echo '${answer({ token: 't' })}'`,
     );

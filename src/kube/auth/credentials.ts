@@ -1,7 +1,6 @@
 /**
- * Credentials composed of parts that may be renewed at run time.
- *
- * Invariant: while no part changes, `headers()` and `tls()` return the same objects.
+ * Credentials made of parts (token, certificates, files, plugin) that may be renewed at run time. Invariant: while no
+ * part changes, `headers()` and `tls()` return the same objects.
  */
 import type { TlsMaterial } from '../../http/agent.ts';
 import type { AuthHeaders, CredentialSource } from '../connection.ts';
@@ -12,10 +11,10 @@ import type { Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 
 export interface CredentialParts {
-  /** Headers beside the token: basic auth, impersonation. */
+  /** Headers besides the token: basic auth, impersonation. */
   readonly headers?: AuthHeaders;
   readonly token?: string | undefined;
-  /** Wins over `token`, as in kubectl. */
+  /** Used instead of `token` if both are set, as in kubectl. */
   readonly tokenFile?: FileValue | undefined;
   readonly plugin?: ExecPlugin | undefined;
   readonly ca?: Buffer | FileValue | undefined;
@@ -70,7 +69,7 @@ export class RenewingCredentials implements CredentialSource {
   }
 }
 
-/** @throws CredentialError if it could not be put in a header; the token itself is not shown */
+/** @throws CredentialError if no header can hold the token; the message does not quote it */
 function tokenOf(content: Buffer, path: string): string {
   const token = content.toString('utf8').trim();
   if (token === '') throw new CredentialError(`${path}: the token file is empty`);
@@ -82,16 +81,16 @@ async function contentOf(part: Buffer | FileValue | undefined): Promise<Buffer |
   return part instanceof FileValue ? await part.get() : part;
 }
 
-/** Kubelet renews tokens and certificates long before they expire; client-go keeps them for a minute too. */
+/** A file is read again after this time, as in client-go. The kubelet renews files long before they expire. */
 const MAX_AGE_MS = 60_000;
 const RETRY_MS = 5_000;
 
 /**
  * The content of a file that another program renews: a Pod's token, a rotated certificate.
  *
- * Invariants: a content is at most `MAX_AGE_MS` old when it is handed out (as long as the file can be read); one read at a time; the
- * same bytes keep the same Buffer, so that users can compare by identity. While a file is missing (because it is being
- * replaced), the last content stays, and the file is read again soon.
+ * Invariants: a content is at most `MAX_AGE_MS` old when it is handed out (as long as the file can be read); one read
+ * at a time; the same bytes keep the same Buffer, so that users can compare by identity. While a file is missing
+ * (because it is being replaced), the last content stays, and the file is read again soon.
  */
 export class FileValue {
   readonly path: string;

@@ -1,9 +1,9 @@
 /**
  * Credentials from a program: the `exec` of a kubeconfig's user (client.authentication.k8s.io v1 and v1beta1).
  *
- * State: none → running → kept until shortly before it expires → running …; a failure is kept for a few seconds, so that the
- * program is not started for every key of a queue. One run at a time, shared by all calls.
- * The program's output is secret and is in no message.
+ * State: none → running → kept until shortly before it expires → running …; a failure is kept for a few seconds, so
+ * that the program is not started for every key of a queue. One run at a time, shared by all calls. The program's
+ * output is secret and is in no message.
  */
 import { errorText } from '../../observe/error-fields.ts';
 import { type Clock } from '../../runtime/clock.ts';
@@ -25,7 +25,7 @@ export interface ExecSpec {
   readonly apiVersion: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Whole environment of the program but `KUBERNETES_EXEC_INFO`. */
+  /** Environment of the program, without `KUBERNETES_EXEC_INFO`. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly installHint?: string | undefined;
   /** `spec.cluster` of `KUBERNETES_EXEC_INFO`, if the kubeconfig sets `provideClusterInfo`. */
@@ -36,7 +36,7 @@ export interface ExecSpec {
 const RUN_LIMIT_MS = 30_000;
 /** A program is not started more often than this, in ms, even if the server refuses its credentials. */
 const MIN_INTERVAL_MS = 5_000;
-/** Renewed this long before they expire, in ms, but not before nine tenths of their life. */
+/** Credentials are renewed this long before they expire, ms, but not before nine tenths of their life. */
 const EXPIRY_MARGIN_MS = 30_000;
 const MAX_OUTPUT = 1024 * 1024;
 const MAX_STDERR = 300;
@@ -48,7 +48,7 @@ interface Run {
   readonly freshUntil: number;
 }
 
-/** Creates credentials on demand. The same object means the same credentials. */
+/** Runs the program when credentials are needed. `get` returns the same object while the credentials are the same. */
 export class ExecPlugin {
   readonly #spec: ExecSpec;
   readonly #clock: Clock;
@@ -103,7 +103,7 @@ export class ExecPlugin {
     const { command, args, env, apiVersion, clusterInfo } = this.#spec;
     const spec = { interactive: false, cluster: await clusterInfo?.() };
     const info = { apiVersion, kind: 'ExecCredential', spec };
-    // Most clusters need no plugin, so the module is loaded here.
+    // Loaded only here, because most clusters need no plugin.
     const { spawn } = await import('node:child_process');
     return await new Promise<string>((resolve, reject) => {
       const child = spawn(command, args, {
@@ -116,7 +116,7 @@ export class ExecPlugin {
       let stderrText = '';
       const end = (outcome: string | CredentialError): void => {
         timer.cancel();
-        // A grandchild may hold the pipes open after the child is gone.
+        // A process that the program has started may keep the pipes open after the program has ended.
         child.stdout.destroy();
         child.stderr.destroy();
         if (typeof outcome === 'string') resolve(outcome);

@@ -1,9 +1,8 @@
 /**
- * A kubeconfig file that is followed: when its content changes, the client uses the new server and credentials (`Connection.source`).
- *
- * The content is compared, because a mounted Secret is replaced by the swap of a symbolic link, which watches of files miss. While the
- * file cannot be used (missing, empty, half-written, without the context) the connection stays as it is. Tokens and certificates in files of their own
- * are followed as in any kubeconfig (credentials.ts).
+ * Follows a kubeconfig file (`Connection.source`): when it changes, the client uses its new server and credentials.
+ * The file is read and compared from time to time, because the kubelet replaces a mounted Secret by the swap of a
+ * symbolic link, which watches of files miss. While the file cannot be used (missing, empty, half-written, without the
+ * context) the connection stays as it is. `credentials.ts` follows other files with tokens and certificates.
  */
 import { resolve } from 'node:path';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -15,7 +14,7 @@ export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path
   readonly path: string;
   /** The flag that names the file, for errors: `--kubeconfig`. */
   readonly flag: string;
-  /** Between two checks of the file, ms. Default 30,000. */
+  /** Time between two checks of the file, ms. Default 30,000. */
   readonly intervalMs?: number;
   /** The file was replaced, and the new connection is used. */
   readonly onReplaced: () => void;
@@ -26,7 +25,7 @@ export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path
 const INTERVAL_MS = 30_000;
 
 /**
- * Reads the file for the first time.
+ * Reads the file for the first time. The client then calls `source.check` to follow it.
  * @throws KubeconfigError naming flag, file and field
  */
 export async function followKubeconfig(options: FollowedKubeconfigOptions): Promise<Connection> {
@@ -34,11 +33,11 @@ export async function followKubeconfig(options: FollowedKubeconfigOptions): Prom
   const path = resolve(options.path);
   let content: Buffer | undefined;
   let connection: Connection | undefined;
-  /** Of the last check. */
+  /** The message of the problem that the last check found. */
   let problem: string | undefined;
   const checks = new SingleFlight<Connection>();
 
-  /** @returns the present connection if the content has not changed */
+  /** @returns the same connection as before if the content has not changed */
   async function read(): Promise<Connection> {
     const where = `${flag}: ${path}`;
     const now = await readKubeconfig(path, where);

@@ -1,7 +1,7 @@
 /**
- * Kubeconfig files: their fields, and how several files become one by kubectl's rules. The first file that names a cluster, user or
- * context wins with its whole entry; the first `current-context` that is not empty counts; relative paths are relative to the file that
- * contains them. Errors name file and field, and never the value of a secret field.
+ * Reads kubeconfig files, and merges several of them by kubectl's rules: of a cluster, user or context with the same
+ * name the first file's whole entry counts; the first `current-context` that is not empty counts; paths are relative to
+ * the file that contains them. Errors name file and field, and never the value of a secret field.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -28,7 +28,7 @@ export class Fields {
   readonly path: string;
   readonly #values: Readonly<Record<string, unknown>>;
 
-  /** @throws KubeconfigError if the value is no mapping; nothing (`null`) is an empty one */
+  /** @throws KubeconfigError if the value is no mapping; `null` and `undefined` count as an empty mapping */
   constructor(file: string, path: string, value: unknown) {
     this.file = file;
     this.path = path;
@@ -71,7 +71,7 @@ export class Fields {
     return Buffer.from(text, 'base64');
   }
 
-  /** A path in the kubeconfig, which is relative to the file. */
+  /** Resolves a path in the kubeconfig, which is relative to the folder of the file. */
   resolve(path: string): string {
     return isAbsolute(path) ? path : join(dirname(this.file), path);
   }
@@ -82,7 +82,7 @@ export class Fields {
     return path === undefined ? undefined : new FileValue(this.resolve(path), `${this.file}: ${this.at(name)}`, clock);
   }
 
-  /** `name-data` (base64, wins), or the content of the file that `name` names. */
+  /** The bytes in the field `name-data` (base64), else the content of the file that the field `name` names. */
   bytesOrFile(name: string, clock: Clock): Buffer | FileValue | undefined {
     return this.base64(`${name}-data`) ?? this.fileValue(name, clock);
   }
@@ -94,7 +94,7 @@ export class Fields {
     });
   }
 
-  /** Values of a mapping from strings to lists of strings. */
+  /** The entries of a mapping from strings to lists of strings. */
   stringLists(name: string): [string, string[]][] {
     const inner = this.fields(name);
     return inner.names.map((key) => [key, inner.strings(key)]);
@@ -146,7 +146,7 @@ export interface Kubeconfig {
 
 /**
  * @param optional files that do not exist are left out, as in `$KUBECONFIG`
- * @throws KubeconfigError naming the file, and the field where it is one
+ * @throws KubeconfigError naming the file, and the field if a field is wrong
  */
 export async function readKubeconfigs(paths: readonly string[], optional: boolean): Promise<Kubeconfig> {
   const parsed: Kubeconfig[] = [];
@@ -177,10 +177,10 @@ export async function readKubeconfig(path: string, where: string): Promise<Buffe
  * @throws KubeconfigError
  */
 export async function parseKubeconfig(content: Buffer, file: string): Promise<Kubeconfig> {
-  // A Pod has no kubeconfig and need not load the parser.
+  // Loaded only here, because a Pod has no kubeconfig and needs no parser.
   const { LineCounter, parseDocument } = await import('yaml');
   const lineCounter = new LineCounter();
-  // Without `prettyErrors`: those quote the lines around a mistake, tokens included.
+  // `prettyErrors` would quote the lines around a mistake, tokens included.
   const document = parseDocument(content.toString('utf8'), { prettyErrors: false, lineCounter });
   const [mistake] = document.errors;
   if (mistake !== undefined) {
@@ -191,7 +191,7 @@ export async function parseKubeconfig(content: Buffer, file: string): Promise<Ku
   try {
     value = document.toJS();
   } catch {
-    // The parser's message names the alias, and an unquoted token that starts with `*` is one.
+    // The parser's message is dropped: it names the alias, and an unquoted token that begins with `*` is an alias.
     throw new KubeconfigError(file, 'is not YAML: it has an alias without an anchor, or too many aliases');
   }
   const top = new Fields(file, '', value);

@@ -1,6 +1,7 @@
 /**
- * The same kubeconfig through the official client and through ours must end in the same server, headers and TLS material.
- * Left out where that client differs from kubectl: it ignores `users[].user.tokenFile`, and refuses http without the insecure flag.
+ * Keyferry and the official client must read the same server, headers and TLS material from the same kubeconfig. Not
+ * compared are the cases in which the official client differs from kubectl: it ignores `users[].user.tokenFile`, and
+ * refuses http without the insecure flag.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -51,7 +52,7 @@ const CLUSTERS: Readonly<Record<string, string>> = {
 
 for (const [clusterName, cluster] of Object.entries(CLUSTERS)) {
   for (const [userName, user] of Object.entries(USERS)) {
-    test(`${clusterName}, ${userName}`, async () => {
+    test(`Keyferry and the official client read the same connection: cluster ${clusterName}, user ${userName}`, async () => {
       const path = join(dir, 'config');
       writeFileSync(
         path,
@@ -97,7 +98,7 @@ async function theirs(path: string): Promise<unknown> {
     Buffer.isBuffer(value) ? value.toString() : value,
   );
   const headers = { ...(options.headers as Record<string, string>) };
-  // Node makes this header of the option.
+  // Node makes this header from the option `auth`.
   if (typeof auth === 'string') headers['Authorization'] = `Basic ${base64(auth)}`;
   return {
     server: new URL(cluster?.server ?? '').href,
@@ -107,7 +108,7 @@ async function theirs(path: string): Promise<unknown> {
     cert: certText,
     key: keyText,
     servername,
-    // Theirs leaves the default to Node.
+    // The official client leaves the default to Node.
     rejectUnauthorized: rejectUnauthorized ?? true,
   };
 }

@@ -37,7 +37,7 @@ async function headersOf(text: string): Promise<AuthHeaders> {
 }
 
 describe('a kubeconfig is read:', () => {
-  test('server, namespace, proxy, TLS and origin', async () => {
+  test('a kubeconfig gives server, namespace, proxy, TLS material and origin', async () => {
     const ca = Buffer.from('a CA').toString('base64');
     const cluster = `{server: "https://[::1]:1/p", certificate-authority-data: ${ca}, tls-server-name: n, proxy-url: "http://u:p@h:3128"}`;
     const path = write(configOf(cluster, '{}', '{cluster: c, user: u, namespace: team}'));
@@ -56,7 +56,7 @@ describe('a kubeconfig is read:', () => {
     });
   });
 
-  test('every kind of credentials', async () => {
+  test('a kubeconfig gives every kind of credentials as headers or TLS material', async () => {
     const table: readonly [string, AuthHeaders][] = [
       ['{}', {}],
       ['{token: t}', { Authorization: 'Bearer t' }],
@@ -75,7 +75,7 @@ describe('a kubeconfig is read:', () => {
     for (const [user, expected] of table) assert.deepEqual(await headersOf(configOf(SERVER, user)), expected, user);
   });
 
-  test('files, relative to the file that names them; a token file wins over a token', async () => {
+  test('files in a kubeconfig are relative to it, and a token file is used instead of a token', async () => {
     write(' from-file\n', 'creds/token');
     write('CERT', 'creds/tls.crt');
     write('KEY', 'creds/tls.key');
@@ -89,7 +89,7 @@ describe('a kubeconfig is read:', () => {
     assert.equal(await credentials.tls(), tls, 'the same object while nothing changed');
   });
 
-  test('data wins over a file; a server without scheme is https where TLS is configured, else http', async () => {
+  test('data in a kubeconfig is used instead of a file; a server without scheme is https if TLS is configured, else http', async () => {
     const path = write(configOf('{server: "a:1", certificate-authority-data: Q0E=, certificate-authority: /nowhere}'));
     const connection = await loadKubeconfig({ path, env: {} });
     assert.equal(connection.server.href, 'https://a:1/');
@@ -106,7 +106,7 @@ describe('a kubeconfig is read:', () => {
     );
   });
 
-  test('a kubeconfig in JSON', async () => {
+  test('a kubeconfig may be JSON', async () => {
     const json = {
       'current-context': 'x',
       clusters: [{ name: 'c', cluster: { server: 'https://a' } }],
@@ -123,7 +123,7 @@ describe('the kubeconfig is found by', () => {
   write(named('home'), 'home/.kube/config');
   const pod = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' };
 
-  test('the flag, $KUBECONFIG, the home folder, the Pod, in this order', async () => {
+  test('the kubeconfig is that of the flag, $KUBECONFIG, the home folder or the Pod, in this order', async () => {
     const [flag, list] = [write(named('flag')), write(named('list'))];
     const at = async (env: Record<string, string>, path?: string): Promise<string> =>
       (await loadKubeconfig({ path, env })).server.host;
@@ -135,7 +135,7 @@ describe('the kubeconfig is found by', () => {
     assert.deepEqual([inPod.origin, inPod.namespace], ['in-cluster', 'default']);
   });
 
-  test('without any kubeconfig the error names all places; a missing file never leads to another cluster', async () => {
+  test('without any kubeconfig the error names all places, and a named file that is missing is an error', async () => {
     await assert.rejects(
       loadKubeconfig({ env: { HOME: dir } }),
       /no --kubeconfig, \$KUBECONFIG is not set, .*\.kube\/config does not exist, and this process does not run in a Pod/u,
@@ -151,7 +151,7 @@ describe('the kubeconfig is found by', () => {
     );
   });
 
-  test('a list is merged: whole entries, the first wins, missing files are left out', async () => {
+  test('the files in $KUBECONFIG are merged: the first entry of a name counts whole, and missing files are skipped', async () => {
     const first = write(`
 clusters: [{name: c, cluster: {server: "https://first"}}]
 users: [{name: u, user: {as: somebody}}]
@@ -213,7 +213,7 @@ describe('errors name file and field:', () => {
       /certificate-authority-data: is not base64/u,
     ],
     [
-      'CA and insecure',
+      'a CA and insecure-skip-tls-verify',
       configOf('{server: "https://a", certificate-authority-data: Q0E=, insecure-skip-tls-verify: true}'),
       /insecure-skip-tls-verify: must not be true/u,
     ],
@@ -232,7 +232,11 @@ describe('errors name file and field:', () => {
       configOf(SERVER, '{token: "s3cret\\nX-Other: 1"}'),
       /users\[name=u\]\.user\.token: has characters/u,
     ],
-    ['two ways at once', configOf(SERVER, '{token: s3cret, username: a}'), /users\[name=u\]\.user: more than one way/u],
+    [
+      'a token and a user',
+      configOf(SERVER, '{token: s3cret, username: a}'),
+      /users\[name=u\]\.user: more than one way/u,
+    ],
     ['a certificate alone', configOf(SERVER, '{client-certificate: a}'), /user\.client-key: is missing/u],
     ['auth-provider', configOf(SERVER, '{auth-provider: {name: gcp}}'), /user\.auth-provider: is no longer supported/u],
     ['groups without a user', configOf(SERVER, '{as-groups: [g]}'), /user\.as: is missing/u],
@@ -266,18 +270,18 @@ describe('errors name file and field:', () => {
       /exec\.env\[0\]\.name: is missing/u,
     ],
     [
-      'a name twice',
+      'the same user name twice',
       configOf(SERVER).replace('users: [', 'users: [{name: u, user: {}}, '),
       /users\[name=u\]: the name "u" is used twice/u,
     ],
     ['no mapping', 'clusters: {}', /clusters: must be a list, is a mapping/u],
     ['another kind', 'kind: Secret\ndata: {a: s3cret}', /kind: must be "Config", is "Secret"/u],
-    ['not YAML', 'users:\n- token: "s3cret\n  ]', /is not YAML: \w+ in line \d, column \d+/u],
+    ['text that is not YAML', 'users:\n- token: "s3cret\n  ]', /is not YAML: \w+ in line \d, column \d+/u],
     ['an alias', 'users: [{name: u, user: {token: *s3cret}}]', /is not YAML: it has an alias/u],
     ['nothing', '', /current-context: is not set/u],
   ];
   for (const [name, text, expected] of table) {
-    test(name, async () => {
+    test(`a kubeconfig with ${name} is an error that names file and field, and no secret`, async () => {
       const path = write(text);
       await assert.rejects(loadKubeconfig({ path, env: {} }), (error: Error) => {
         assert.equal(error.name, 'KubeconfigError');
@@ -289,7 +293,7 @@ describe('errors name file and field:', () => {
     });
   }
 
-  test('a file that cannot be read later, with the call that needs it', async () => {
+  test('a file in a kubeconfig that cannot be read fails the call that needs it', async () => {
     const path = write(configOf('{server: "https://a", certificate-authority: none.crt}', '{tokenFile: empty}'));
     const { credentials } = await loadKubeconfig({ path, env: {}, clock: systemClock });
     await assert.rejects(async () => credentials.tls(), {

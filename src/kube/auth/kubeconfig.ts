@@ -1,9 +1,9 @@
 /**
- * Makes a `Connection` from a kubeconfig: `--kubeconfig`, else the list in `$KUBECONFIG`, else `~/.kube/config`, else the Pod's
- * own service account.
+ * Makes a `Connection` from a kubeconfig: `--kubeconfig`, else the list in `$KUBECONFIG`, else `~/.kube/config`, else
+ * the Pod's own service account.
  *
- * A kubeconfig that kubectl refuses is refused when it is read, and not with the first call. Files that it names (tokens,
- * certificates) and plugins are read with the first call, and renewed from then on.
+ * A kubeconfig that kubectl refuses is refused when it is read, and not with the first call. Files that it names
+ * (tokens, certificates) and plugins are read with the first call, and renewed from then on.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -108,7 +108,7 @@ function lookUp(entries: ReadonlyMap<string, Fields>, context: Fields, name: 'cl
 
 function serverOf(cluster: Fields, usesTls: boolean): URL {
   const text = cluster.required('server');
-  // As kubectl reads a server without a scheme.
+  // kubectl, too, adds the scheme to a server without one.
   const whole = text.includes('://') ? text : `${usesTls ? 'https' : 'http'}://${text}`;
   const server = URL.parse(whole);
   if (server === null) throw cluster.error('server', 'is not a URL');
@@ -125,7 +125,7 @@ function proxyOf(cluster: Fields): URL | undefined {
   const text = cluster.string('proxy-url');
   if (text === undefined) return undefined;
   const proxy = URL.parse(text);
-  // The value may hold a password.
+  // Not quoted: the value may hold a password.
   if (proxy === null) throw cluster.error('proxy-url', 'is not a URL');
   if (proxy.protocol === 'http:' || proxy.protocol === 'https:') return proxy;
   throw cluster.error('proxy-url', `${proxy.protocol}// is not supported, only http and https proxies are`);
@@ -142,7 +142,7 @@ const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentica
 /** Extension of a cluster entry with the configuration for exec plugins. */
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
-/** Which parts make a user's credentials. @throws KubeconfigError where kubectl refuses the user too, or for features that are not supported */
+/** The parts of a user's credentials. @throws KubeconfigError for unsupported features, and where kubectl refuses */
 function userParts(user: Fields, context: UserContext): CredentialParts {
   const { clock } = context;
   if (user.has('auth-provider')) {
@@ -217,7 +217,7 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
   return {
     field: `${exec.file}: ${exec.path}`,
     apiVersion,
-    // A bare name is looked for in PATH, anything with a slash beside the kubeconfig.
+    // A name without a slash is searched in PATH; a path is relative to the kubeconfig's folder.
     command: command.includes('/') ? exec.resolve(command) : command,
     args: exec.strings('args'),
     env: { ...env, ...Object.fromEntries(given) },
@@ -273,7 +273,7 @@ async function namespaceIn(dir: string): Promise<string> {
     const name = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
     return name === '' ? 'default' : name;
   } catch (error) {
-    // A projected volume may not have it; a flag sets another namespace than `default`.
+    // A projected volume may lack this file. A flag can set another namespace than `default`.
     if (codeOf(error) === 'ENOENT') return 'default';
     throw error;
   }

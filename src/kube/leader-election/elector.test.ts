@@ -1,6 +1,6 @@
 /**
- * The times of a leader, on a clock that only the test moves: two replicas must never write at the same time. The election between real
- * processes is in test/scenarios/kube and test/faults.
+ * The time limits of a leader, on a manual clock: two replicas must never write at the same time. Elections between
+ * real processes are in test/scenarios/kube and test/faults.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -13,7 +13,7 @@ import { LeaderElector } from './elector.ts';
 const RETRY_MS = 2000;
 const DEADLINE_MS = 10_000;
 
-/** An elector whose requests end when the test lets them. */
+/** An elector, and an API server whose answers the test sets and delays. */
 class World {
   readonly clock = new ManualClock();
   readonly stop = new AbortController();
@@ -21,7 +21,7 @@ class World {
   /** How long each answer takes, ms. `Infinity`: the request fails after its limit. */
   answerMs = 0;
   isWorking = false;
-  /** Who holds the Lease in the answer to a read. */
+  /** The holder of the Lease in the answer to a read. */
   holder: string | undefined;
   /** Another replica has changed the Lease since it was read: the next write is refused. */
   isOutdated = false;
@@ -80,7 +80,7 @@ class World {
 }
 
 describe('a leader', () => {
-  it('a leader counts its time from the begin of a renewal: a slow answer gives it no more', async () => {
+  it('a leader counts its time from the request of a renewal, so a slow answer does not prolong it', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
@@ -107,7 +107,7 @@ describe('a leader', () => {
     world.answerMs = Infinity;
     await world.clock.advance(DEADLINE_MS);
     assert.equal(world.isWorking, false);
-    // The request that was under way when the time was over.
+    // A request was under way when the time was over: this is its end.
     await world.clock.advance(DEADLINE_MS);
     world.answerMs = 0;
     const before = world.requests.length;
@@ -130,7 +130,7 @@ describe('a leader', () => {
     await world.clock.advance(0);
     world.isOutdated = true;
     const lost = assert.rejects(running, /^Error: lost leadership/);
-    // The renewal is refused, and the Lease is free.
+    // The renewal is refused, and the Lease has no holder.
     await world.clock.advance(RETRY_MS + 1);
     assert.deepEqual([world.isWorking, world.elector.isLeader], [false, false]);
     world.endWork();

@@ -5,11 +5,12 @@
  *                                            └──renewDeadline passed, or another holds it──▶ lost
  *
  * - **standby** reads the Lease every `retryMs` (jittered), and when the holder's time would run out.
- * - **leading** renews every `retryMs`. The leader counts its time from *before* it sent the last successful renewal; the others
- *   count from after they saw it. With `renewDeadlineMs` < `leaseDurationMs` the work's signal is therefore aborted before
- *   another replica can start, however the clocks are set. A timer enforces this, also while a request hangs.
- * - **draining** renews until the work has ended, and only then releases the Lease, so that the next holder does not start while
- *   this one still writes.
+ * - **leading** renews every `retryMs`. The leader counts its time from *before* it sent the last successful renewal;
+ *   the others count from after they saw it. With `renewDeadlineMs` < `leaseDurationMs` the work's signal is therefore
+ *   aborted before another replica can start, however the clocks are set. A timer enforces this, also while a request
+ *   hangs.
+ * - **draining** renews until the work has ended, and only then releases the Lease, so that the next holder does not
+ *   start while this one still writes.
  * - **lost** ends the run when the work has ended. The process ends then: a new one has no stale caches.
  *
  * The request limit is half the renew deadline, so that one stalled request does not cost the Lease.
@@ -35,15 +36,15 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
-  /** How the identities of earlier processes of this container begin. Their Lease is taken over at once. Default: none are known. */
+  /** Prefix of the identities of this container's earlier processes, whose Lease need not run out (`StepFacts`). */
   readonly predecessors?: string | undefined;
-  /** Of these three times each is well above the next one. */
+  /** Each of these three times must be well above the next one. */
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryMs: number;
   /** Called after a failed attempt, which is repeated. Must not throw. */
   readonly onError: (error: unknown) => void;
-  /** Called when the holder has changed; `undefined`: none. Must not throw. */
+  /** Called when the holder has changed; `undefined`: there is no holder. Must not throw. */
   readonly onLeader?: (leader: string | undefined) => void;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter. */
@@ -60,7 +61,7 @@ export interface ElectionOptions {
 }
 
 const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
-/** How long the last requests may take once the work has ended, ms: an API server that does not answer cannot delay the end of the process. */
+/** Limit for the last requests after the work has ended, ms: a silent API server must not delay the process's end. */
 const EXIT_LIMIT_MS = 2000;
 
 /** Retries are spread over this share of the period; client-go's 120 % would make a hand-over take up to 4.4 s. */
@@ -73,10 +74,10 @@ type Optional = 'onLeader' | 'predecessors';
 export class LeaderElector {
   readonly #options: Required<Omit<LeaderElectorOptions, Optional>> & Pick<LeaderElectorOptions, Optional>;
   readonly #client: LeaseClient;
-  /** As last read or written. */
+  /** The Lease as last read or written. */
   #lease: Lease | undefined;
   #observation: LeaseObservation | undefined;
-  /** We lead until then, monotonic ms. */
+  /** This process leads until then, monotonic ms. */
   #heldUntil = -Infinity;
 
   constructor(options: LeaderElectorOptions) {
@@ -140,7 +141,7 @@ export class LeaderElector {
     try {
       await onStartedLeading(leading.signal);
     } catch (error) {
-      // Work that was told to end may fail.
+      // After the abort of its signal the work may fail.
       if (!leading.signal.aborted) throw error;
     } finally {
       renewals.abort();
@@ -196,7 +197,7 @@ export class LeaderElector {
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
     const startedAt = this.#options.clock.monotonic();
     const step = this.#nextStep(read, startedAt);
-    // Another replica may have led before a `take`: the work has to stop before we take the Lease again.
+    // `take`: another replica may have led since. So a leader's work must end before it takes the Lease again.
     if (step.do === 'wait' || (step.do === 'take' && this.isLeader)) this.#heldUntil = -Infinity;
     else this.#hold(await this.#client.hold(step, this.#options.clock.now(), signal), startedAt);
   }
@@ -209,7 +210,7 @@ export class LeaderElector {
       identity,
       defaultDurationMs: this.#options.leaseDurationMs,
       now,
-      // A leader renews every `retryMs`.
+      // A leader renews every `retryMs`, so a predecessor that is silent for longer has ended.
       predecessors: prefix === undefined ? undefined : { prefix, silenceMs: retryMs * (1 + JITTER), time: clock.now() },
     });
   }

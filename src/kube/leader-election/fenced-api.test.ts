@@ -22,7 +22,7 @@ async function withServer(listener: RequestListener, run: (connection: Connectio
   }
 }
 
-test('reads always, writes only while this replica leads', async () => {
+test('a fenced API always reads, and writes only while this replica leads', async () => {
   const seen: string[] = [];
   const listener: RequestListener = (request, response) => {
     seen.push(request.method ?? '');
@@ -49,7 +49,7 @@ test('a write that waited for its slot longer than the Lease lasted is not sent'
   let open = true;
   const listener: RequestListener = (request, response) => {
     seen.push(request.url ?? '');
-    // From here on the lease is another's, while the second write still waits for the connection.
+    // From now on another replica has the Lease, while the second write still waits for the connection.
     open = false;
     response.end('{}');
   };
@@ -64,7 +64,7 @@ test('a write that waited for its slot longer than the Lease lasted is not sent'
   assert.deepEqual(seen, ['/first', '/third']);
 });
 
-test('a write into a namespace that is no longer served when it is sent is not sent, and both fences count', async () => {
+test('a write is not sent if its namespace is no longer served by then, or the replica no longer leads', async () => {
   const seen: string[] = [];
   const served = new ServedNamespaces([], 'team=a');
   const sink = served.sinkBefore(new HeldObjects());

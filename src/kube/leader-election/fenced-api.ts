@@ -1,14 +1,13 @@
 /**
- * An API that writes only while it may: while this replica leads, and only in namespaces that are served. A write can wait for its turn while that
- * changes, so it is checked again at the moment when it is sent.
- *
- * A process that was stopped (SIGSTOP, a paused machine) for longer than its Lease receives data before its overdue timers
- * fire. So the clock is checked again at the moment of each write.
+ * Refuses writes that this process may not send, because it does not lead or does not serve the namespace. This can
+ * change while a write waits for its turn, so each write is checked again right before it is sent. The check reads the
+ * clock: after a pause of the process that is longer than its Lease (SIGSTOP, a paused machine), data arrive before
+ * overdue timers fire.
  */
 import type { KubeApi } from '../api.ts';
 import { ConnectionError } from '../errors.ts';
 
-/** @param refusal why a write to this path must not be sent now; it then throws ConnectionError `EFENCED`. `undefined`: it may be sent */
+/** @param refusal why a write to this path must fail now (ConnectionError `EFENCED`); `undefined`: it may be sent */
 export function fenced(api: KubeApi, refusal: (path: string) => string | undefined): KubeApi {
   return {
     cluster: api.cluster,

@@ -12,7 +12,7 @@ function lease(spec: LeaseSpec | undefined, resourceVersion = '1'): Lease {
 
 const other: LeaseSpec = { holderIdentity: 'other', leaseDurationSeconds: 15, renewTime: microTime(NOW) };
 
-test('the step about a Lease', () => {
+test('the next step of an election follows from holder, duration and last change of the Lease', () => {
   const cases: [string, Lease | undefined, number, string][] = [
     ['none', undefined, 0, 'create'],
     ['no spec', lease(undefined), 0, 'take'],
@@ -47,7 +47,7 @@ test('the step about a Lease', () => {
   }
 });
 
-test('a Lease of an earlier process of the container is taken once a renewal is missing', () => {
+test('a Lease of an earlier process of the same container is taken once a renewal is missing', () => {
   const held = (holderIdentity: string): Lease => lease({ ...other, holderIdentity });
   const step = (seen: Lease, ago: number, time: number): string => {
     const observation = observe(seen, undefined, 1000);
@@ -65,7 +65,7 @@ test('a Lease of an earlier process of the container is taken once a renewal is 
   assert.equal(step(held('pod-0_u1_b'), 0, NOW), 'renew');
 });
 
-test('only a change of the record renews a observation', () => {
+test('only a change of the record of a Lease counts as a renewal', () => {
   const first = observe(lease(other, '1'), undefined, 100);
   assert.equal(observe(lease(other, '2'), first, 200), first, 'an annotation is no renewal');
   const renewed = observe(lease({ ...other, renewTime: microTime(NOW + 1) }), first, 300);
@@ -73,7 +73,7 @@ test('only a change of the record renews a observation', () => {
   assert.equal(observe({ ...lease(other), metadata: { ...lease(other).metadata, uid: 'v' } }, first, 400).at, 400);
 });
 
-test('the Lease that is written', () => {
+test('a Lease is written with holder, duration, times and transitions', () => {
   const holder = { namespace: 'ns', name: 'keyferry', identity: 'me', durationMs: 15_000 };
   assert.deepEqual(heldLease({ do: 'create' }, holder, NOW), {
     apiVersion: 'coordination.k8s.io/v1',
@@ -106,8 +106,8 @@ test('the Lease that is written', () => {
 });
 
 /**
- * The rules played through without a server: each member looks when the history says so, with a clock that starts
- * anywhere, and writes only if no other replica wrote in between; a write may be carried out and its answer lost.
+ * Simulates elections without a server. Each replica reads the Lease at random times, by a clock with an offset of its
+ * own. It writes only if no other replica wrote since; a write may be carried out although its answer is lost.
  */
 test('property: two replicas never lead at once, and one leads if all keep trying', () => {
   const DURATION = 15_000;

@@ -1,8 +1,7 @@
 /**
- * The Lease of an election: what it says, the next step of the election (both pure), and the calls.
- *
- * Only our own clock counts: a Lease has run out when its record has not *changed*, as seen from here, for its duration (the
- * rule of client-go's leaderelection). The times in the record are informative.
+ * The Lease of an election: decides on the next step (pure), and sends the calls.
+ * Only the clock of this process counts: a Lease has run out when this process has seen no *change* of its record for
+ * its duration (the rule of client-go's leaderelection). The times in the record are informative.
  */
 import type { KubeObject, KubeApi, KubeRequest } from '../api.ts';
 import { isNotFound } from '../errors.ts';
@@ -23,7 +22,7 @@ export interface LeaseSpec {
   readonly leaseTransitions?: number | null;
 }
 
-/** When the lease was last seen to change, by our own monotonic clock. */
+/** When this process last saw the Lease change, monotonic ms. */
 export interface LeaseObservation {
   readonly fingerprint: string;
   readonly at: number;
@@ -34,10 +33,10 @@ export type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | '
 
 export type ElectionStep =
   | HoldingStep
-  /** Another replica's; `until` is when it runs out if it is not renewed (monotonic ms). */
+  /** The Lease is another replica's. `until`: when it runs out without a renewal, monotonic ms. */
   | { readonly do: 'wait'; readonly holder: string; readonly until: number };
 
-/** Notes whether the lease changed since `before`. */
+/** The observation of this Lease: `before`, if the Lease has not changed since. */
 export function observe(lease: Lease, before: LeaseObservation | undefined, now: number): LeaseObservation {
   const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = lease.spec ?? {};
   const fingerprint = JSON.stringify([
@@ -52,17 +51,18 @@ export function observe(lease: Lease, before: LeaseObservation | undefined, now:
 }
 
 export interface StepFacts {
-  /** As read now; `undefined` if there is none. */
+  /** The Lease as read now; `undefined` if there is none. */
   readonly lease: Lease | undefined;
   readonly observation: LeaseObservation | undefined;
   readonly identity: string;
-  /** For a record that names no duration, ms. */
+  /** Duration of a Lease that names none, ms. */
   readonly defaultDurationMs: number;
   /** Monotonic ms. */
   readonly now: number;
   /**
-   * Earlier processes of this container: their identities begin with `prefix`. One whose last renewal is `silenceMs` ago has ended. This is
-   * judged by the wall clock (`time`, ms), because they ran on this node. One that renews is left alone: two containers may have one identity.
+   * Earlier processes of this container: their identities begin with `prefix`. If the last renewal of such a holder is
+   * `silenceMs` ago, it has ended. The wall clock (`time`, ms) decides this, because it ran on this node. A holder that
+   * still renews keeps the Lease: two containers may have one prefix.
    */
   readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }
@@ -114,7 +114,7 @@ export function heldLease(step: HoldingStep, holder: LeaseHolder, now: number): 
   return { ...lease, spec: { ...before, ...spec } };
 }
 
-/** As client-go writes it with ReleaseOnCancel: no holder, and a duration of one second. */
+/** The Lease without a holder, with a duration of one second, as client-go releases it (ReleaseOnCancel). */
 export function releasedLease(lease: Lease, now: number): unknown {
   const times = { acquireTime: microTime(now), renewTime: microTime(now) };
   return { ...lease, spec: { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, ...times } };
@@ -153,7 +153,7 @@ export class LeaseClient {
     }
   }
 
-  /** @throws ApiError (AlreadyExists: another replica was first; Conflict: the Lease changed since it was read), ConnectionError */
+  /** @throws ApiError AlreadyExists (another replica was first) or Conflict (the Lease has changed); ConnectionError */
   hold(step: HoldingStep, now: number, signal: AbortSignal): Promise<Lease> {
     const lease = heldLease(step, this.#options, now);
     if (step.do !== 'create') return this.#put(lease, signal);

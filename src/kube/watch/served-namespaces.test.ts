@@ -19,7 +19,7 @@ function selected() {
   return { clock, served, changes, known, sink: served.sinkBefore(known) };
 }
 
-test('the namespaces of a list never change, and those of nothing are all', async () => {
+test('the served namespaces of a list never change; without list and selector there is no restriction', async () => {
   const served = ServedNamespaces.of(['a'], undefined);
   assert.deepEqual(
     [served?.names, served?.has('a'), served?.has('b'), served?.flag],
@@ -30,7 +30,7 @@ test('the namespaces of a list never change, and those of nothing are all', asyn
   assert.equal(ServedNamespaces.of([], 'x')?.flag, '--namespace-selector');
 });
 
-test('a namespace that is selected is served at once, and left at once', async () => {
+test('a namespace is served at once when it is selected, and no longer served at once when it is not', async () => {
   const { served, changes, sink, known } = selected();
   sink.upsert(namespace('a'), true);
   assert.deepEqual([served.has('a'), known.objects.size], [true, 1]);
@@ -42,7 +42,7 @@ test('a namespace that is selected is served at once, and left at once', async (
   sink.remove(namespace('a'));
   assert.deepEqual(changes, ['+a', '+b', '-a']);
   assert.deepEqual([served.names, known.objects.size], [['b'], 1]);
-  // A list after a gap.
+  // A new list after a gap of the watch.
   sink.prune(new Set(), '9');
   assert.deepEqual([changes.at(-1), served.names, known.objects.size], ['-b', [], 0]);
 });
@@ -61,14 +61,14 @@ test('a namespace that is selected again within a second waits, so that a label 
   sink.remove(namespace('a'));
   await clock.advance(1000);
   assert.deepEqual([served.has('a'), clock.pendingTimers], [false, 0]);
-  // After the second it is served at once again.
+  // After the second the namespace is served at once again.
   sink.upsert(namespace('a'), false);
   assert.equal(served.has('a'), true);
   served.stop();
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a namespace that waits and that a list does not have is not served later', async () => {
+test('a namespace that waits to be served again is not served if a new list lacks it', async () => {
   const { served, sink, clock } = selected();
   sink.upsert(namespace('a'), false);
   sink.remove(namespace('a'));
@@ -78,7 +78,7 @@ test('a namespace that waits and that a list does not have is not served later',
   assert.deepEqual(served.names, []);
 });
 
-test('a handler that was ended hears nothing', () => {
+test('a handler of served namespaces that was ended gets no changes', () => {
   const { served, sink } = selected();
   const heard: string[] = [];
   served.onChange((name) => heard.push(name))();

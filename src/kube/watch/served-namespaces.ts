@@ -1,12 +1,14 @@
 /**
- * The namespaces that the process serves, where it does not serve all: those of a list, or those that a label selects. The latter come and go:
+ * The namespaces that the process serves, if not all: those of a fixed list, or those that a label selector selects.
+ * Selected namespaces come and go:
  *
  *   not served ──selected──▶ served ──no longer selected, or deleted──▶ not served
  *                               ▲                                          │
  *                               └──selected again, within a second later── waiting
  *
- * A label can flip many times a second, and each namespace has watches of its own. So a namespace that is selected again soon waits, and is
- * served at most about once a second. One that leaves is left at once.
+ * A label can flip many times a second, and each served namespace needs watches of its own. So a namespace that is
+ * selected again within a second waits, and its watches open about once a second at most. A namespace that is no longer
+ * selected is dropped at once.
  */
 import { type Clock, systemClock, type Timer } from '../../runtime/clock.ts';
 import type { KubeObject } from '../api.ts';
@@ -15,16 +17,16 @@ import type { WatchSink } from './watcher.ts';
 /** A namespace is served from now on, or no longer. */
 export type OnServed = (namespace: string, isServed: boolean) => void;
 
-/** How long a namespace waits at most that is selected again, ms. */
+/** Longest wait of a namespace that is selected again, ms. */
 const FLIP_MS = 1000;
 
 export class ServedNamespaces {
-  /** The label selector; `undefined`: they are those of a list. */
+  /** The label selector; `undefined`: the namespaces are a fixed list. */
   readonly selector: string | undefined;
   readonly #names: Set<string>;
   readonly #handlers = new Set<OnServed>();
   readonly #listed = Promise.withResolvers<void>();
-  /** The namespaces that came lately. With an object: it is selected again, and waits. */
+  /** Namespaces that were selected within a second. With an object: the namespace is selected again, and waits. */
   readonly #recent = new Map<string, KubeObject | undefined>();
   readonly #clock: Clock;
   #timer: Timer | undefined;
@@ -41,7 +43,7 @@ export class ServedNamespaces {
     return names.length === 0 && selector === undefined ? undefined : new ServedNamespaces(names, selector);
   }
 
-  /** The flag that sets them, for messages. */
+  /** The flag that sets the namespaces, for messages. */
   get flag(): string {
     return this.selector === undefined ? '--namespaces' : '--namespace-selector';
   }
@@ -50,7 +52,7 @@ export class ServedNamespaces {
     return this.#names.has(namespace);
   }
 
-  /** Why nothing may be written to a path of the API; `undefined`: it is in no namespace, or in one that is served. */
+  /** Why nothing may be written to a path; `undefined`: the path is in no namespace, or in one that is served. */
   refusal(path: string): string | undefined {
     const namespace = /\/namespaces\/([^/]+)\//.exec(path)?.[1];
     return namespace === undefined || this.has(namespace) ? undefined : `namespace ${namespace} is no longer served`;
@@ -60,18 +62,18 @@ export class ServedNamespaces {
     return [...this.#names];
   }
 
-  /** Settles when they are known for the first time. */
+  /** Settles when the namespaces are known: with a selector, when their first list is complete. */
   get listed(): Promise<void> {
     return this.#listed.promise;
   }
 
-  /** Calls the handler for every change from now on. @returns ends that */
+  /** Calls the handler for every change from now on. @returns a function that ends this */
   onChange(handler: OnServed): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);
   }
 
-  /** For a watch of namespaces with the selector. @param known gets the events of the namespaces that are served */
+  /** The sink for a watch of the selected namespaces. @param known gets the events of those that are served */
   sinkBefore(known: WatchSink): WatchSink {
     return {
       upsert: (object, initial) => {
@@ -96,7 +98,7 @@ export class ServedNamespaces {
     this.#timer?.cancel();
   }
 
-  /** The namespace is known before its watches open, so that the rules that reach it hear of it before its objects come. */
+  /** Serves a namespace. `known` gets it before its watches open, so that rules know of it before its objects come. */
   #put(object: KubeObject, initial: boolean, known: WatchSink): void {
     const { name } = object.metadata;
     known.upsert(object, initial);
@@ -116,7 +118,7 @@ export class ServedNamespaces {
     for (const object of waiting) if (object !== undefined) this.#put(object, false, known);
   }
 
-  /** The namespace is not served from now on: it is no longer selected, or nothing in it may be read. */
+  /** Stops to serve a namespace: it is no longer selected, or nothing in it may be read. */
   remove(name: string): void {
     if (this.#recent.has(name)) this.#recent.set(name, undefined);
     if (!this.#names.delete(name)) return;

@@ -1,4 +1,4 @@
-/** The watches of namespaces that come and go, against a scripted server on loopback. */
+/** The watches of namespaces that are served and then no longer served, against a scripted server on loopback. */
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,9 +20,9 @@ interface Stream {
 
 let server: Server;
 let api: HttpKubeApi;
-/** The requests for each namespace. */
+/** The streams that the client opened in each namespace. */
 let streams: Map<string, Stream[]>;
-/** The namespaces in which nothing may be watched. */
+/** The namespaces in which the server answers 403. */
 let forbidden: Set<string>;
 
 before(async () => {
@@ -95,7 +95,7 @@ function scene() {
   };
 }
 
-test('the group waits for the namespaces that are there first, and for no later one', async () => {
+test('a group is synced when the namespaces selected at the start are listed, and waits for no later ones', async () => {
   await using group = scene();
   let isSynced = false;
   void group.group.synced.then(() => (isSynced = true));
@@ -109,13 +109,13 @@ test('the group waits for the namespaces that are there first, and for no later 
   await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
 });
 
-test('the objects of a namespace that leaves are gone at once, its stream ends, and what arrives then is ignored', async () => {
+test('when a namespace is no longer served its objects go at once, its stream ends, and late events are ignored', async () => {
   await using group = scene();
   group.come('a');
   group.come('b');
   await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
   const [stream] = streams.get('a') ?? [];
-  // It may be in the buffers of the client when the watch is closed.
+  // This event may be in the buffers of the client when the watch is closed.
   stream?.response.write(added('late', 7, 'a'));
   group.leave('a');
   assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
@@ -130,7 +130,7 @@ test('the objects of a namespace that leaves are gone at once, its stream ends, 
   assert.equal(openIn('a'), 1);
 });
 
-test('a namespace that comes and leaves many times leaves no stream open', async () => {
+test('a namespace that is served and dropped many times leaves no stream open', async () => {
   await using group = scene();
   for (let flip = 0; flip < 20; flip += 1) {
     group.come('a');
@@ -142,7 +142,7 @@ test('a namespace that comes and leaves many times leaves no stream open', async
   assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
 });
 
-test('a namespace without permissions delays nobody, is excused with an advice, and is read when it gets them', async () => {
+test('a namespace without permissions delays no other, is excused with an advice, and is listed once permitted', async () => {
   forbidden.add('a');
   await using group = scene();
   group.come('a');
@@ -159,7 +159,7 @@ test('a namespace without permissions delays nobody, is excused with an advice, 
   assert.equal(group.group.health[0]?.isExcused, undefined);
 });
 
-test('a stopped group follows no namespace', async () => {
+test('a stopped group opens no watch for a new namespace', async () => {
   const group = scene();
   await group.group.stop();
   group.come('a');

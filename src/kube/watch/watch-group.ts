@@ -1,12 +1,12 @@
 /**
- * The watches of one collection: one for the whole cluster, or one for each namespace that the process serves. They share a sink. The list of
- * one namespace says nothing about the objects of the others, so `prune` gets its namespace.
+ * The watches of one collection: one for the whole cluster, or one for each namespace that the process serves. They
+ * share a sink. The list of one namespace says nothing about the objects of the others, so `prune` gets the namespace.
+ * When a namespace is served, its watch opens; when it no longer is, its watch ends, and its objects leave the sink at
+ * once, as if a list of it were empty.
  *
- * Where the served namespaces come and go, their watches do, too. The objects of one that is no longer served leave the sink at once, as if its
- * list had none.
- *
- * A missing permission (403) is *excused* in a namespace that a label selects, and for a watch that only some rules need: it is reported and tried
- * again, and delays nobody. Each watch of the group is excused on its own. Other causes are for the `WatchDiagnosis` of the group.
+ * A missing permission (403) is *excused* in a namespace that a label selects, and for a watch that only some rules
+ * need: it is reported and tried again, but nobody waits for the watch. Each watch of the group is excused on its own.
+ * The `WatchDiagnosis` of the group judges other causes.
  */
 import { isForbidden } from '../errors.ts';
 import type { ServedNamespaces } from './served-namespaces.ts';
@@ -15,29 +15,29 @@ import type { WatchHealth, WatchTarget } from './watch-target.ts';
 
 /** Diagnoses why the objects of a group cannot be listed. */
 export interface WatchDiagnosis {
-  /** A watch failed. @returns `KnownCause.isKnown` */
+  /** Called when a watch has failed. @returns `KnownCause.isKnown` */
   failed(error: unknown): boolean;
-  /** How the user can fix it. `undefined`: the cause is another one. */
+  /** How the user can fix the cause. `undefined`: the diagnosis does not know the cause. */
   readonly advice: string | undefined;
   /** @see WatchHealth.isExcused */
   readonly isExcused: boolean;
-  /** Settles when the cause is found: then nobody waits for the lists. `undefined`: they are waited for in any case. */
+  /** Settles when the cause is found: then nobody waits for the lists. `undefined`: the lists are always waited for. */
   readonly found: Promise<void> | undefined;
 }
 
-/** What is known of the cause of a failure. */
+/** The cause of a failure, as far as it is known. */
 export interface KnownCause {
-  /** How the user can fix it. */
+  /** How the user can fix the cause. */
   readonly advice?: string | undefined;
   /** The watch failed before with the same cause, and may fail again: one warning is enough. */
   readonly isKnown: boolean;
-  /** The permission is missing, and that is excused in this namespace; `undefined` for a watch of all. */
+  /** Set if the permission is missing and this is excused. `namespace`: that of the watch; `undefined`: all. */
   readonly excused?: { readonly namespace: string | undefined };
 }
 
 interface Member {
   readonly watcher: Watcher;
-  /** Settles when the first list is complete, or when it is not waited for. */
+  /** Settles when the first list is complete, or when nobody has to wait for it any more. */
   readonly listed: Promise<void>;
   readonly giveUp: () => void;
 }
@@ -46,24 +46,24 @@ export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
   /** @see WatcherOptions.onTrouble */
   readonly onTrouble?: (error: unknown, retryInMs: number, cause?: KnownCause) => void;
   readonly diagnosis?: WatchDiagnosis | undefined;
-  /** Only some rules need it, and they report that its permission is missing. */
+  /** Only some rules need the watch, and they report a missing permission themselves. */
   readonly isOptional?: boolean;
 }
 
-/** Above every resourceVersion, which are numbers of 64 bits: an answer that is under way is older. */
+/** A version above every resourceVersion (a 64-bit number), so that answers under way count as older. */
 const AFTER_ALL = '9'.repeat(20);
 
 export class WatchGroup {
   readonly #options: WatchGroupOptions;
   readonly #served: ServedNamespaces | undefined;
-  /** By namespace; `undefined`: all. */
+  /** The watches by namespace; `undefined`: the watch of the whole cluster. */
   readonly #members = new Map<string | undefined, Member>();
   /** Watches that were closed and have not ended. */
   readonly #ending = new Set<Promise<void>>();
   #unfollow: (() => void) | undefined;
   #synced: Promise<void> | undefined;
 
-  /** @param served `undefined`: the target is watched as it is */
+  /** @param served `undefined`: one watch for the whole target */
   constructor(options: WatchGroupOptions, served: ServedNamespaces | undefined) {
     this.#options = options;
     this.#served = served;
@@ -79,14 +79,14 @@ export class WatchGroup {
   }
 
   /**
-   * Settles when every first list is complete, except where a missing permission is excused; rejects when the group is stopped before. Of namespaces
-   * that come and go, those are waited for that are there first.
+   * Settles when every first list is complete, except where a missing permission is excused. It rejects if the group is
+   * stopped before. Of selected namespaces only those count that are selected at the start.
    */
   get synced(): Promise<void> {
     return this.#members.get(undefined)?.listed ?? (this.#synced ??= this.#sync());
   }
 
-  /** As `synced`, but settles also when the diagnosis has found the cause why there is no list. */
+  /** As `synced`, but also settles when the diagnosis has found out why there is no list. */
   get settled(): Promise<void> {
     const { found } = this.#options.diagnosis ?? {};
     return found === undefined ? this.synced : Promise.race([this.synced, found]);
@@ -159,7 +159,7 @@ export class WatchGroup {
       },
     });
     const listed = Promise.race([watcher.synced, given.promise]);
-    // Who waits for it gets the error of a stop. Perhaps nobody waits.
+    // A stop rejects the promise, and perhaps nobody waits for it: this handler avoids an unhandled rejection.
     listed.catch(() => undefined);
     this.#members.set(namespace, { watcher, listed, giveUp: given.resolve });
     watcher.start();
@@ -175,7 +175,7 @@ export class WatchGroup {
     this.#options.sink.prune(new Set(), AFTER_ALL, namespace);
   }
 
-  /** @returns how the user can give the missing permission, if that is the cause and is excused */
+  /** @returns if the cause is a missing permission that is excused: how the user can give it */
   #excuse(error: unknown, namespace: string | undefined): string | undefined {
     if (!isForbidden(error)) return undefined;
     const { isOptional = false, target } = this.#options;
@@ -190,7 +190,7 @@ export class WatchGroup {
   }
 }
 
-/** The same collection in one namespace. The path of a target may change, so it is not copied. */
+/** The same collection in one namespace. Its path is computed at each use, because the path of a target may change. */
 function targetIn(target: WatchTarget, namespace: string): WatchTarget {
   return {
     ...target,

@@ -11,7 +11,7 @@ const NOW = 5000;
 const apiError = (code: number, reason: string, message = 'no'): ApiError =>
   new ApiError(CALL, code, { reason, message, causes: [] });
 
-/** A stream that was opened at 0 and has brought a byte at `lastByteAt`. */
+/** The state of a stream that was opened at 0 and last brought a byte at `lastByteAt`. */
 async function watching(lastByteAt: number, refusals = 0): Promise<Watching> {
   const clock = new ManualClock();
   const stream = new WatchStream(
@@ -37,7 +37,7 @@ for (const [title, error, next] of [
   ['a 404', apiError(404, 'NotFound'), 'unlisted'],
   ['a version that does not exist yet', apiError(504, 'Timeout', 'Too large resource version: 7'), 'unlisted'],
 ] as const) {
-  test(`after ${title} the state is ${next}`, async () => {
+  test(`after ${title} the state of a watcher is ${next}`, async () => {
     const state = afterFailure(await watching(1000), error, NOW);
     assert.equal(state.at, next);
     assert.equal(state.at === 'listed' ? state.resourceVersion : state.newest, '7');
@@ -45,13 +45,13 @@ for (const [title, error, next] of [
   });
 }
 
-test('a stream that never brought a byte, and the third error in a row, make the version useless', async () => {
+test('after a stream without a byte, and after three errors in a row, everything is listed again', async () => {
   assert.equal(afterFailure(await watching(0), new StalledWatchError('no byte'), NOW).at, 'unlisted');
   assert.equal(afterFailure(await watching(1000, 2), apiError(500, 'InternalError'), NOW).at, 'listed');
   assert.equal(afterFailure(await watching(1000, 3), apiError(500, 'InternalError'), NOW).at, 'unlisted');
 });
 
-test('a failed list keeps the version before and the time since which there is no stream', () => {
+test('a failed list keeps the last known version and the time since which no stream is open', () => {
   const state = afterFailure({ at: 'unlisted', newest: '9', since: 3 }, apiError(410, 'Expired', 'old'), NOW);
   assert.deepEqual({ ...state, error: '' }, { at: 'unlisted', newest: '9', since: 3, error: '' });
 });

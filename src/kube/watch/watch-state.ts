@@ -1,14 +1,13 @@
 /**
- * The states of a watcher, and the state after a failure. Pure; `Watcher` does the step of each state.
- *
- * A failure before the list is complete leads back to `unlisted`, and a later one to `listed`: the next stream continues from the last
- * version. Only if the server no longer serves that version is everything listed again.
+ * The states of a watcher, and the state after a failure. Pure; `Watcher` does the step of each state. A failure before
+ * the list is complete leads back to `unlisted`. A later failure leads to `listed`: the next stream continues from the
+ * last version, and everything is listed again only if the server no longer serves this version.
  */
 import { ApiError, isGone, isNotFound } from '../errors.ts';
 import { StalledWatchError, type WatchStream } from './watch-stream.ts';
 
 interface Disconnected {
-  /** When the stream was last known to work, or the watcher was made: monotonic, ms. */
+  /** When the stream was last known to work, or the watcher was created: monotonic, ms. */
   readonly since: number;
   /** Why the last attempt failed. */
   readonly error?: Error | undefined;
@@ -17,7 +16,7 @@ interface Disconnected {
 /** The next step is a list. */
 export interface Unlisted extends Disconnected {
   readonly at: 'unlisted';
-  /** The version of the last list or event before. An older list means that the server's etcd was restored from a backup. */
+  /** The last version that was seen. An older one in a list shows that the server's etcd was restored from a backup. */
   readonly newest?: string | undefined;
 }
 
@@ -42,15 +41,15 @@ export interface Listed extends Disconnected {
 export interface Watching {
   readonly at: 'watching';
   readonly stream: WatchStream;
-  /** Of the last event. */
+  /** The version of the last event. */
   resourceVersion: string;
-  /** As of `Listed`. */
+  /** As in `Listed`. */
   refusals: number;
 }
 
 export type WatchState = Unlisted | Listing | Listed | Watching;
 
-/** Streams in a row, from one version, that bring only an error: then everything is listed again. */
+/** After so many streams in a row from one version that bring only an error, everything is listed again. */
 const REFUSALS_LIMIT = 3;
 
 export function isConnected(state: WatchState): state is Watching {

@@ -28,7 +28,7 @@ export interface WatchStreamOptions {
   readonly idleLimitMs?: number | undefined;
 }
 
-/** Longest silence of a stream without bookmarks, ms: above every `timeoutSeconds` that we request. */
+/** Longest silence of a stream without bookmarks, ms: above every `timeoutSeconds` that a watcher requests. */
 const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
 /** A longer line is an error, to limit memory. An object in etcd has at most 1.5 MB. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
@@ -88,7 +88,7 @@ export class WatchStream {
     this.#stream.close();
   }
 
-  /** The reason of the end, if the stream was closed because of its silence. */
+  /** The error of a stream that was closed because of its silence; else `undefined`. */
   #stall(cause?: unknown): StalledWatchError | undefined {
     if (this.#stalledMs === undefined) return undefined;
     const message = `no byte for ${Math.round(this.#stalledMs)} ms`;
@@ -121,8 +121,8 @@ export function watchError(cluster: string, path: string, object: unknown): Erro
 /**
  * Splits a stream of chunks into lines. A watch sends one JSON document in each line.
  *
- * Invariant: `#rest` holds the bytes of at most one incomplete line. A line within one chunk is a view of that chunk (no copy); only
- * a line that spans chunks is joined.
+ * Invariant: `#rest` holds the bytes of at most one incomplete line. A line within one chunk is a view of that chunk
+ * (no copy); only a line that spans chunks is joined.
  */
 export class LineSplitter {
   #rest: Buffer[] = [];

@@ -1,22 +1,22 @@
-/** What a watch follows, and how it is. */
+/** Describes a watch: the collection that it follows, and its health. */
 
 /** The collection that a watch follows. */
 export interface WatchTarget {
   /** Plural of its kind: `secretmirrors`, `secrets`. */
   readonly collection: string;
-  /** Which of its objects, for logs and metrics: `copies`. `undefined`: all. */
+  /** Names the watched part of the collection in logs and metrics: `copies`. `undefined`: all of it. */
   readonly scope?: string | undefined;
   /** Path of the collection: `/api/v1/secrets`. */
   readonly path: string;
-  /** The sink has objects of other namespaces, too: those are not pruned. */
+  /** Set if only this namespace is watched: then its lists prune no objects of other namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   /** `true`: only metadata is transferred. */
   readonly metadataOnly: boolean;
   /**
-   * For collections that may be very large: they are listed in pages, which the API server compresses to a tenth, and not as a stream,
-   * which it does not compress. For small collections the stream is better: it is one request, and becomes the watch.
+   * Lists the collection in pages, which the API server compresses to a tenth, and not as a stream, which it does not
+   * compress: for very large collections. For small ones a stream is better: one request lists and then watches.
    */
   readonly inPages?: boolean;
 }
@@ -30,7 +30,7 @@ export function watchName({ collection, scope }: Pick<WatchTarget, 'collection' 
 export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   /** @see watchName */
   readonly name: string;
-  /** The first list has been complete once. */
+  /** Whether a list was complete at least once. */
   readonly synced: boolean;
   /** A stream is open, and the list before it is complete: the sink is up to date. */
   readonly connected: boolean;
@@ -42,6 +42,6 @@ export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   readonly cause?: Error | undefined;
   /** How the user can fix its failure. */
   readonly advice?: string | undefined;
-  /** The process is ready without this watch: its API is not installed, or it concerns only what reports the failure. */
+  /** The process is ready without this watch: its API is not installed, or its failure is reported by its rules. */
   readonly isExcused?: boolean;
 }

@@ -1,4 +1,4 @@
-/** The watcher over random histories of changes and broken streams: in the end its sink equals the server's state. */
+/** A watcher during random changes and broken streams: in the end its sink has the objects of the server. */
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,12 +21,12 @@ import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { HttpKubeApi } from '../http.ts';
 import { Watcher } from './watcher.ts';
 
-/** A change of an object, or something that happens to the connection. */
+/** A change of an object, or an event of the connection or the server. */
 type Step =
   | { readonly do: 'put' | 'remove'; readonly name: string }
   | { readonly do: 'cut' | 'end' | 'tear' | 'forget' | 'bookmark' | 'turn' };
 
-/** As much of an API server as a watch sees: objects, their history from a point on, and open streams. */
+/** An API server as a watch sees it: objects, their history since some version, and open streams. */
 class World {
   readonly objects = new Map<string, string>();
   readonly #streams = new Set<ServerResponse>();
@@ -135,7 +135,7 @@ after(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('property: after any changes and any cuts of the stream the sink equals the state of the server', async () => {
+test('property: after any changes and broken streams the sink of a watcher has the objects of the server', async () => {
   const steps: Arbitrary<Step> = oneof(
     {
       weight: 6,

@@ -25,7 +25,7 @@ interface Call {
   closed: boolean;
 }
 
-/** The server: every request is put into `calls` and answered by the next of `script`. */
+/** The server puts each request into `calls`, and answers it by the next function of `script`. */
 let server: Server;
 let api: HttpKubeApi;
 let calls: Call[] = [];
@@ -73,14 +73,14 @@ const open =
     response.flushHeaders();
     if (lines.length > 0) response.write(lines.join(''));
   };
-/** The same, and the stream ends as it should. */
+/** Answers with these lines and ends the stream as planned. */
 const whole =
   (...lines: string[]) =>
   ({ response }: Call): void => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(lines.join(''));
   };
-/** The same, and the connection breaks when they have arrived. */
+/** Answers with these lines and breaks the connection when they have arrived. */
 const broken =
   (...lines: string[]) =>
   ({ response }: Call): void => {
@@ -121,7 +121,7 @@ function start(options: Partial<WatcherOptions> = {}): Scene {
   return { watcher, held, troubles, [Symbol.asyncDispose]: () => watcher.stop() };
 }
 
-/** The n-th call, when it has come. */
+/** Waits for the n-th call. */
 async function call(n: number): Promise<Call> {
   await waitFor(() => calls.length > n, { intervalMs: 2, message: `call ${n}` });
   const found = calls[n];
@@ -135,7 +135,7 @@ const has = (held: HeldObjects, objects: Record<string, string>): Promise<unknow
     message: () => `${JSON.stringify(objects)}; there is ${held.log.join(' · ')}`,
   });
 
-test('lists as a stream, then follows from the version of the list', async () => {
+test('a watcher lists as a stream, and then continues from the version of the list', async () => {
   script = [open(added('a', 3), added('b', 2), listEnd(7), line('MODIFIED', object('a', 9)), bookmark(12))];
   await using scene = start();
   await scene.watcher.synced;
@@ -167,7 +167,7 @@ for (const [code, reason] of [
   [400, 'BadRequest'],
   [422, 'Invalid'],
 ] as const) {
-  test(`a server that refuses to stream the list (${code}) is read in pages, at once`, async () => {
+  test(`a server that refuses to stream the list (${code}) is listed in pages, at once`, async () => {
     script = [refuse(code, reason), page(['a', 'b'], 5, 'next'), page(['c'], 5), open(added('d', 6))];
     await using scene = start({ reconnect: { ...RECONNECT, baseMs: 60_000, maxMs: 60_000 } });
     await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5', 'n/d': '6' });
@@ -179,7 +179,7 @@ for (const [code, reason] of [
   });
 }
 
-test('very many objects are listed in compressed pages, with fewer objects each if these are large', async () => {
+test('a very large collection is listed in compressed pages, with fewer objects each if the objects are large', async () => {
   const large = (names: string[], version: number, token = ''): ((call: Call) => void) =>
     whole(
       JSON.stringify({
@@ -222,7 +222,7 @@ test('very many objects are listed in compressed pages, with fewer objects each 
   assert.deepEqual(scene.troubles, []);
 });
 
-test('pages grow back to the usual size, and no further', async () => {
+test('pages of a list never have more than 500 objects', async () => {
   script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
   await using scene = start({
     target: { collection: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true },
@@ -232,7 +232,7 @@ test('pages grow back to the usual size, and no further', async () => {
     calls.slice(0, 3).map(({ query }) => query.get('limit')),
     ['500', '500', '500'],
   );
-  // Its watch must not arrive during the next test, and take a step of that script.
+  // Waits for the watch, so that its request cannot take a step of the next test's script.
   await call(3);
 });
 
@@ -281,7 +281,7 @@ test('after a cut in the middle of a line, of the list or between events the nex
   assert.equal(scene.troubles.length, 4);
 });
 
-test('an error is reported and never quotes what the server sent', async () => {
+test('the error of a malformed watch event does not quote the event', async () => {
   script = [
     broken(listEnd(2), `{"type":"ADDED","object":{"metadata":{"annotations":{"x":"${SECRET_TEXT}" oops}}}}\n`),
     open(`{"${SECRET_TEXT}`, '\n'),
@@ -298,7 +298,7 @@ test('an error is reported and never quotes what the server sent', async () => {
   }
 });
 
-test('a version at which the server sends only errors is given up', async () => {
+test('after repeated errors from one version everything is listed again', async () => {
   const poisoned = whole(line('ERROR', status(500, 'InternalError', 'unable to decode an object')));
   script = [broken(added('a', 1), listEnd(2)), poisoned, poisoned, poisoned, open(added('b', 5), listEnd(5))];
   await using scene = start();
@@ -339,7 +339,7 @@ test('a group of namespaces is synced when the list of each is complete', async 
   }
 });
 
-test('the list of one namespace of a group says so, so that the objects of the others stay', async () => {
+test('the list of one namespace of a group prunes only objects of this namespace', async () => {
   script = [open(listEnd(1)), open(listEnd(1))];
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const pruned: (string | undefined)[] = [];
@@ -357,7 +357,7 @@ test('the list of one namespace of a group says so, so that the objects of the o
   }
 });
 
-test('after a 410 the list begins without a back-off; until it is complete its namespace is synced and not listed', async () => {
+test('after a 410 a new list begins at once, and until it is complete its namespace is synced but not listed', async () => {
   script = [open(listEnd(1), line('ERROR', status(410, 'Expired')))];
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
@@ -386,7 +386,7 @@ test('a silent stream is opened again and counts as failed', async () => {
   await clock.advance(140);
   assert.equal(calls.length, 1);
   await clock.advance(60);
-  // The pause before the next try.
+  // Passes the pause before the next try.
   const again = async (): Promise<boolean> => {
     await clock.advance(1);
     return calls.length === 2;
@@ -397,7 +397,7 @@ test('a silent stream is opened again and counts as failed', async () => {
   assert.equal((await call(0)).closed, true);
 });
 
-test('a silent stream after a list in pages is opened again, although it has brought no bookmark yet', async () => {
+test('a silent stream after a list in pages is opened again even before its first bookmark', async () => {
   script = [page(['a'], 5), open(), page(['a', 'b'], 6), open()];
   const clock = new ManualClock();
   await using scene = start({
@@ -415,7 +415,7 @@ test('a silent stream after a list in pages is opened again, although it has bro
   await waitFor(again, { message: 'another list and another stream' });
   await has(scene.held, { 'n/a': '6', 'n/b': '6' });
   assert.deepEqual(scene.troubles, []);
-  // A long stream without a bookmark: this server sends none, so the silence of the next stream means less.
+  // A long stream had no bookmark, so this server sends none, and the next stream may be silent for longer.
   await clock.advance(200_000);
   assert.equal(calls.length, 4);
   assert.equal(scene.watcher.health.connected, true);
@@ -423,7 +423,7 @@ test('a silent stream after a list in pages is opened again, although it has bro
   await waitFor(() => calls.length > 4, { message: 'the end of the second stream' });
 });
 
-test('a quiet collection, for which the server sends no bookmarks, is listed again once, and is no failure', async () => {
+test('a quiet collection without bookmarks is listed again once, without a reported failure', async () => {
   script = [open(added('a', 1), listEnd(2)), open(added('a', 1), listEnd(2)), open()];
   const clock = new ManualClock();
   await using scene = start({ clock });
@@ -459,7 +459,7 @@ test('a stream with regular bookmarks stays open', async () => {
   assert.deepEqual(scene.troubles, []);
 });
 
-test('health: not connected before the list is complete, nor during a second list', async () => {
+test('a watcher is not connected before its list is complete, nor during a second list', async () => {
   script = [open(added('a', 1))];
   await using scene = start();
   const first = await call(0);
@@ -496,7 +496,7 @@ test('the back-off grows while the server refuses, and honours Retry-After', asy
   assert.ok((waits[5] ?? 0) >= 1000);
 });
 
-test('the back-off of an outage ends with it: a server that answers again, but refuses at first, is tried soon', async () => {
+test('after an outage a server that answers again with refusals is tried again soon', async () => {
   const waits: number[] = [];
   const drop = ({ response }: Call): void => void response.destroy();
   const gateway = ({ response }: Call): void => void response.writeHead(502).end();
@@ -518,11 +518,11 @@ test('a server that ends every watch at once does not cause a busy loop', async 
   (await call(0)).response.end();
   await call(6);
   const tookMs = performance.now() - from;
-  // The first pause may be none, and those after it are 100, 200 and three times 400 ms.
+  // The first pause may be 0. The next ones are 100, 200 and three times 400 ms.
   assert.ok(tookMs > 1400, `six calls in ${tookMs} ms`);
 });
 
-test('reopening continues from the last version', async () => {
+test('a stream that reopenIfSilent closes is continued from the last version', async () => {
   script = [open(added('a', 1), listEnd(2), added('b', 3)), open(added('c', 4))];
   await using scene = start();
   await has(scene.held, { 'n/a': '1', 'n/b': '3' });
@@ -531,7 +531,7 @@ test('reopening continues from the last version', async () => {
   assert.equal(calls[1]?.query.get('resourceVersion'), '3');
 });
 
-test('stop ends everything, whatever is under way', async () => {
+test('stop of a watcher ends lists, streams and waits', async () => {
   const stages: readonly ((call: Call) => void)[] = [
     () => undefined,
     open(added('a', 1)),
@@ -551,7 +551,7 @@ test('stop ends everything, whatever is under way', async () => {
   }
 });
 
-test('three hundred broken streams leave nothing behind', async () => {
+test('three hundred broken streams leave no listeners, timers or connections', async () => {
   const warnings: Error[] = [];
   const onWarning = (warning: Error): unknown => warnings.push(warning);
   process.on('warning', onWarning);

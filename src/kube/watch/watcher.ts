@@ -6,14 +6,14 @@
  *     └──────── 410 Gone, or the version is not usable ──────┘
  *
  * `watch-state.ts` describes the states and their failures; `#step` does the step of the state.
- *
- * - The list is streamed as a watch (WatchList, KEP-3157) where the server supports it. It is read in compressed pages where the server does not,
- *   and where very many objects are expected. When it is complete the sink drops the objects that the list does not have. So the sink notices
- *   a deletion in any gap.
+ * - The list is streamed as a watch (WatchList, KEP-3157) where the server supports it. It is read in compressed pages
+ *   where the server does not, and where very many objects are expected. When the list is complete, the sink drops the
+ *   objects that are not in it. So the sink notices deletions in any gap between two streams.
  * - A stream that ended is opened again from its last version; one that failed after a jittered back-off.
- * - A stream without a byte for longer than the interval of the server's bookmarks is dead, even if TCP reports no error, and is opened again.
+ * - A stream without a byte for longer than the interval of the server's bookmarks is dead, even if TCP reports no
+ *   error. It is opened again.
  *
- * The watcher holds no objects, except the keys of a list under way.
+ * The watcher keeps no objects, and the keys of objects only while it lists.
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
@@ -28,14 +28,15 @@ import { type WatchHealth, watchName, type WatchTarget } from './watch-target.ts
 /** Receives the objects and deletions of a watcher, in order. Must not wait or throw. */
 export interface WatchSink {
   /**
-   * `object` exists with this content. `initial`: it is part of a list, not a change.
-   * @returns whether the sink keeps it. The watcher remembers no keys of other objects, so that they cost no memory in a list.
+   * `object` exists with this content. `initial`: the object comes from a list, not from a change.
+   * @returns whether the sink keeps the object. The watcher remembers the keys of these alone, to save memory in a
+   *   list.
    */
   upsert(object: KubeObject, initial: boolean): boolean;
   /** `object` was deleted, or no longer matches the selector. It has its last content. */
   remove(object: KubeObject): void;
   /**
-   * A list is complete: objects whose keys (`namespace/name`, or `name`) are not among `keys` did not exist at `resourceVersion`.
+   * A list is complete: an object whose key (`namespace/name` or `name`) is not in `keys` did not exist at this version.
    * @param namespace only objects of this namespace were listed
    */
   prune(keys: ReadonlySet<string>, resourceVersion: string, namespace?: string): void;
@@ -48,11 +49,11 @@ export interface WatcherOptions {
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly reconnect?: ReconnectOptions;
-  /** A stream without a byte for this long (ms) is dead, if the server sends bookmarks. They come every 60 to 75 s. Default 90,000. */
+  /** @see WatchStreamOptions.idleLimitMs */
   readonly idleLimitMs?: number;
   /** Called once per stream that failed (not for one that ended as planned). */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
-  /** The permission may be given at any time, or never: after each 403 the next try waits longer, up to 30 s. */
+  /** A missing permission may be given at any time or never: after each 403 the next try waits longer, up to 30 s. */
   readonly isRefusalLasting?: boolean;
   /** Called when a list is older than one before: the server's etcd was restored from a backup. */
   readonly onRollback?: () => void;
@@ -60,7 +61,7 @@ export interface WatcherOptions {
 
 /** A stream that ends as planned, but within this many ms, counts as failed. */
 const SHORT_STREAM_MS = 1000;
-/** Longest wait before a stream is opened again, ms: 10 s after any outage the sink is up to date. */
+/** Longest wait before a stream is opened again, ms: the sink must be up to date 10 s after any outage. */
 const LONGEST_WAIT_MS = 7000;
 /** Longest wait where the collection does not exist, ms: its CRD may be installed at any time. */
 const ABSENT_WAIT_MS = 4000;
@@ -83,8 +84,8 @@ export class Watcher {
   /** Lists are read in pages: by option, or because the server cannot stream them. */
   #inPages: boolean;
   /**
-   * Whether the server sends bookmarks for this collection. It sends none before the first change after its own start, and none without a
-   * watch cache.
+   * Whether the server sends bookmarks for this collection. It sends none before the first change after its own start,
+   * and none without a watch cache.
    */
   #sendsBookmarks = true;
   /** The current stream has brought a bookmark, besides the one at the end of a list. */
@@ -137,7 +138,7 @@ export class Watcher {
     if (isConnected(state) && this.#clock.monotonic() - state.stream.lastByteAt >= silentMs) state.stream.close();
   }
 
-  /** The sink gets nothing any more, also of what has arrived. */
+  /** After the call the sink gets nothing more, not even events that have arrived. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -151,7 +152,7 @@ export class Watcher {
         await this.#step(signal);
       } catch (error) {
         const retryInMs = this.#fail(error);
-        // Only a stop ends the wait early.
+        // A stop rejects the sleep, and the loop ends.
         if (retryInMs > 0) await sleep(retryInMs, signal, this.#clock).catch(() => undefined);
       }
     }
@@ -264,7 +265,7 @@ export class Watcher {
     this.#synced.resolve();
   }
 
-  /** The server has ended the stream. That needs no back-off, unless it does so as soon as the stream is open. */
+  /** Called when the server has ended the stream. @throws Error, for a wait, if the stream was open only briefly */
   #end(state: Listing | Watching): void {
     if (state.at === 'listing') throw new Error('the watch ended before its list was complete');
     const now = this.#clock.monotonic();
@@ -288,7 +289,7 @@ export class Watcher {
       return 0;
     }
     if (isQuiet) {
-      // Without bookmarks, silence is no failure. Nor is it a proof that the stream works, so it is opened again once.
+      // A server without bookmarks may be silent. But silence proves nothing, so the stream is opened again once.
       this.#sendsBookmarks = false;
       return 0;
     }
@@ -298,11 +299,11 @@ export class Watcher {
   }
 
   #waitAfter(error: unknown): number {
-    // After an outage the waits begin short again, because a server that starts refuses some calls.
+    // After an outage the waits begin short again, because a server that is starting refuses some calls.
     const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
     this.#wasUnanswered = isUnanswered(error);
     if (this.#options.isRefusalLasting === true && isForbidden(error)) return this.#refusals.next(retryAfterMs(error));
-    // The server accepted a stalled stream, and the idle time replaces the back-off.
+    // The server had accepted the stalled stream, and the silence was long enough as a wait.
     if (isOutageOver || error instanceof StalledWatchError) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;
