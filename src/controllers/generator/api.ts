@@ -1,24 +1,24 @@
 /**
- * The objects of External Secrets Operator (ESO), as far as they matter here. All fields are optional, because the objects of an older
- * CRD may lack them.
+ * The objects of External Secrets Operator (ESO), with the fields that the generator reads. All fields are optional: an
+ * older CRD may lack them.
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { LabelSelector } from '../../runtime/text/label-selector.ts';
 
-/** The name of the controller: first part of its rule keys, and in metrics and reports. */
+/** The name of the controller in rule keys, metrics and reports. */
 export const GENERATOR = 'generator';
 
 export const ESO_GROUP = 'external-secrets.io';
-/** The versions of the API that are read, the preferred one first. */
+/** The versions of the API that Keyferry reads. The first one is preferred. */
 export const ESO_VERSIONS = ['v1', 'v1beta1'] as const;
 export type EsoVersion = (typeof ESO_VERSIONS)[number];
 
-/** The reason of the condition `Ready` while ESO cannot read a value. */
+/** The reason of the condition `Ready` while ESO cannot read a value from Vault. */
 export const FAILING_REASON = 'SecretSyncedError';
-/** The condition of the original. */
+/** The type of the condition that the original writes, as Keyferry does. */
 export const CREATED_CONDITION = 'Created';
 
-/** One entry of `status.conditions`. ESO and others may add fields. */
+/** One entry of `status.conditions`. ESO and other clients may add fields. */
 export interface EsoCondition {
   readonly type?: string;
   readonly status?: string;
@@ -55,7 +55,7 @@ export interface ExternalSecret extends KubeObject {
   readonly status?: { readonly conditions?: readonly EsoCondition[] };
 }
 
-/** A reference to one key of a Secret. The namespace counts only in a ClusterSecretStore. */
+/** A reference to one key of a Secret. ESO reads the namespace only in a ClusterSecretStore. */
 export interface SecretKeySelector {
   readonly name?: string;
   readonly namespace?: string;
@@ -67,7 +67,7 @@ export interface VaultProvider {
   readonly path?: string;
   readonly version?: string;
   readonly namespace?: string;
-  /** Base64 of PEM. */
+  /** PEM in base64. */
   readonly caBundle?: string;
   readonly caProvider?: {
     readonly type?: string;
@@ -95,7 +95,7 @@ export interface VaultProvider {
   };
 }
 
-/** One entry of `spec.conditions` of a ClusterSecretStore: the namespaces that may use it. */
+/** One entry of `spec.conditions` of a ClusterSecretStore. It selects namespaces that may use the store. */
 export interface StoreCondition {
   readonly namespaces?: readonly string[];
   readonly namespaceRegexes?: readonly string[];
@@ -105,12 +105,12 @@ export interface StoreCondition {
 /** A SecretStore or ClusterSecretStore. */
 export interface SecretStore extends KubeObject {
   readonly spec?: {
-    /** The class of the ESO that serves the store. */
+    /** The class of ESO controllers that serves the store. */
     readonly controller?: string;
     readonly conditions?: readonly StoreCondition[];
     readonly provider?: Readonly<Record<string, unknown>> & { readonly vault?: VaultProvider };
   };
 }
 
-/** What to do if the API is missing. */
+/** Advice if the API of ESO is not installed. */
 export const ESO_ADVICE = 'install External Secrets Operator, or its CRDs';

@@ -1,6 +1,6 @@
 /**
- * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. The generator does not copy, so it has no
- * claims, but a queue for each Vault server (`run/queue.ts`) and one worker (`run/worker.ts`).
+ * The generator puts random values into Vault for ExternalSecrets whose values do not exist yet. It copies nothing, so
+ * it has no claims. It has a queue for each Vault server (`run/queue.ts`) and one worker (`run/worker.ts`).
  */
 import type { Controller, RuleReadiness } from '../../copy/engine/controller.ts';
 import { nobodyCause, userCause } from '../../copy/model/cause.ts';
@@ -34,7 +34,7 @@ import { Stores } from './store/stores.ts';
 
 export const generator: ControllerEntry = {
   name: GENERATOR,
-  // The generator reads annotations of ExternalSecrets only, which the stores of copies do not hold.
+  // The stores of copies hold no ExternalSecrets, and the generator reads annotations only of those.
   annotationReader: () => () => false,
   create,
   reader: async () => (await import('./reader.ts')).GeneratorReader,
@@ -42,13 +42,13 @@ export const generator: ControllerEntry = {
 
 /** The source component of events. */
 const EVENT_COMPONENT = 'keyferry-generator';
-/** ExternalSecrets that are worked on at once for each server. */
+/** Maximum number of ExternalSecrets at work at the same time for each server. */
 const CONCURRENCY = 8;
-/** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. Many refused ones wait longer. */
+/** Longest pause before a retry, ms: a value is written within 20 s after Vault is back. Exception: `Refusals`. */
 const LONGEST_WAIT_MS = 12_000;
-/** Between two tries to find out what the API server serves and permits, ms. */
+/** Pause between two requests for the version and the permissions on the API server, ms. */
 const DISCOVERY_RETRY_MS = 2000;
-/** Between two looks whether ExternalSecrets may be listed, ms. */
+/** Pause between two checks of the permission to list ExternalSecrets, ms. */
 const PERMISSION_RETRY_MS = 15_000;
 
 function create(context: ControllerContext): Controller {
@@ -57,7 +57,7 @@ function create(context: ControllerContext): Controller {
   const served = new ServedVersion(cluster.api, log);
   let rights: EsoRights | undefined;
   let mode: ConditionMode = 'unknown';
-  /** Is aborted at the stop of the process. */
+  /** Aborted when the process stops. */
   let ending: AbortSignal | undefined;
 
   const rules = new RuleStore<ExternalSecretRule>({
@@ -79,7 +79,8 @@ function create(context: ControllerContext): Controller {
     },
   );
   const lanes = new Lanes({
-    // The server of the values. Those of several servers share a lane of their namespace, so that a server without answers delays no other one.
+    // The lane is the Vault server. Rules with several servers share a lane of their namespace, so no lane waits for
+    // others.
     laneOf: (key) => {
       const rule = rules.get(key);
       if (rule === undefined || rights?.stores !== true) return '';
@@ -99,7 +100,7 @@ function create(context: ControllerContext): Controller {
     retryMaxMs: LONGEST_WAIT_MS,
     retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
     onError: (rule, error, retryInMs) => {
-      // Other failures are reported to the author.
+      // The author of the ExternalSecret reads all other failures in its result, so they are only debug messages.
       const level = isForbidden(error) && error.call.method === 'PATCH' ? 'warn' : 'debug';
       log[level]('generating a value failed, retrying', { rule, error, retryInMs });
     },
@@ -130,7 +131,7 @@ function create(context: ControllerContext): Controller {
     return [...rules.all()].filter(([, rule]) => needOf(rule, mode) === 'values').length;
   });
 
-  /** Why ESO cannot read the values of an ExternalSecret, as far as the generator knows. */
+  /** Why ESO cannot read the values of an ExternalSecret; `undefined`: no reason is known. */
   const causeOf = (key: RuleKey, rule: ExternalSecretRule): RuleReadiness['cause'] => {
     const need = needOf(rule, mode);
     if (need === 'setting') return userCause('ErrorAnnotation', WRONG_ANNOTATION);
@@ -144,7 +145,7 @@ function create(context: ControllerContext): Controller {
     mode = next;
     for (const [key] of rules.all()) lanes.add(key, 'low');
   };
-  /** Follows the schema of the conditions. */
+  /** Watches the CRD, whose schema says whether the condition `Created` is allowed. */
   const watchCrd = (): void => {
     const target = {
       collection: 'customresourcedefinitions',
@@ -205,7 +206,7 @@ function create(context: ControllerContext): Controller {
       get queues() {
         return lanes.all;
       },
-      // An ExternalSecret that is ready and was not helped before is no rule.
+      // Only rules are here: an ExternalSecret that is ready, and always was, is none.
       *readiness() {
         for (const [rule, object] of rules.all()) yield { rule, cause: causeOf(rule, object) };
       },
@@ -214,8 +215,8 @@ function create(context: ControllerContext): Controller {
 }
 
 /**
- * Waits for the CRDs of ESO and for permission to list ExternalSecrets. Under `run` most operators have neither, and must be ready without
- * the generator. @throws the reason of `signal`
+ * Waits until the CRDs of ESO exist and ExternalSecrets may be listed. Most clusters have neither, and there the
+ * process must be ready without the generator. @throws the reason of `signal`
  */
 async function findRights(context: ControllerContext, served: ServedVersion, signal: AbortSignal): Promise<EsoRights> {
   const { cluster, log } = context;

@@ -6,7 +6,7 @@ import { conditionModeOf } from './eso-api.ts';
 const FREE = { type: 'string' };
 const LIMITED = { type: 'string', enum: ['Ready', 'Deleted'] };
 
-/** @param type the schema of the types of conditions */
+/** A version of the CRD. @param type the schema of `status.conditions[].type` */
 function version(served: boolean | undefined, type?: object): object {
   const conditions = { items: { properties: { type } } };
   const schema = { openAPIV3Schema: { properties: { status: { properties: { conditions } } } } };
@@ -18,7 +18,7 @@ function modeOf(...versions: readonly object[]): string {
   return conditionModeOf({ metadata, spec: { versions } } as KubeObject);
 }
 
-test('the condition is allowed unless a served version has an enum of its types', () => {
+test('the condition Created is allowed unless a served version of the CRD has an enum of condition types', () => {
   assert.equal(modeOf(version(true, FREE)), 'allowed');
   assert.equal(modeOf(version(true, LIMITED)), 'limited');
   assert.equal(modeOf(version(true, FREE), version(true, LIMITED)), 'limited');

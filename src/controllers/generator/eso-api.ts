@@ -1,6 +1,6 @@
 /**
- * What the API server has of External Secrets Operator (ESO), and what of that the permissions of the process allow. With the Role of the
- * original alone, the generator serves one namespace with the token of the process, as the original did.
+ * Which version of ESO's API the API server serves, and what this process may read of it. With the Role of the original
+ * alone, the generator serves one namespace, with the token of the process as the original did.
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
@@ -18,12 +18,12 @@ export const CRD_COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefin
 export const EXTERNAL_SECRET_CRD = `${EXTERNAL_SECRETS}.${ESO_GROUP}`;
 
 /**
- * The version of the API that the server serves. ESO 0.16 serves v1beta1 beside v1, older releases only v1beta1, newer ones only v1, and a
- * cluster may change from one to another at any time.
+ * The version of ESO's API that the server serves. It may change at any time: ESO up to 0.15 serves only v1beta1, 0.16
+ * both versions, and newer releases only v1.
  */
 export class ServedVersion {
   readonly plural = EXTERNAL_SECRETS;
-  /** The start waits for the API. */
+  /** Whether the start waits for the API. */
   isAwaited = false;
   readonly #api: KubeApi;
   readonly #log: Log;
@@ -47,7 +47,7 @@ export class ServedVersion {
     return `/apis/${this.apiVersion}`;
   }
 
-  /** Asks the server. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
+  /** Requests the served version. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
   async refresh(signal: AbortSignal | undefined): Promise<boolean> {
     for (const version of ESO_VERSIONS) {
       const path = `/apis/${ESO_GROUP}/${version}`;
@@ -65,10 +65,10 @@ export class ServedVersion {
   }
 
   /**
-   * Diagnoses a watch that gets 404: the CRDs of ESO serve another version now, or are gone. The next try of the watch uses the version that is
-   * served then. Where the refresh fails, that try fails too, and refreshes again.
-   * @param isNamed the user named the controller, so it is an error that its API is missing
-   * @param signal ends a refresh
+   * Diagnoses a watch that gets 404, because ESO's CRDs are gone or serve another version. It reads the served version
+   * again, which the next try of the watch uses. If that read fails, the next try fails too, and there is another read.
+   * @param isNamed whether the user named the controller: then a missing API is an error
+   * @param signal ends a read of the version
    */
   diagnosis(isNamed: boolean, signal: AbortSignal | undefined): WatchDiagnosis {
     const refresh = async (): Promise<void> => {
@@ -84,7 +84,7 @@ export class ServedVersion {
       kind: this,
       advice: { missing: ESO_ADVICE, webhook: undefined },
       isOptional: !isNamed,
-      // The cluster waits for the watch: at the start the API was there.
+      // The API existed at the start, so the process waits for the list of this watch.
       isAlone: true,
       onMissing: () => void refresh(),
     });
@@ -92,25 +92,25 @@ export class ServedVersion {
 }
 
 export interface EsoRights {
-  /** `undefined`: all. */
+  /** The namespaces to serve; `undefined`: all. */
   readonly namespaces: ServedNamespaces | undefined;
   readonly stores: boolean;
   readonly clusterStores: boolean;
-  /** The CRD of ExternalSecrets can be read. */
+  /** Whether the process may read the CRD of ExternalSecrets. */
   readonly crd: boolean;
 }
 
 /**
- * Tries one small list of each kind.
+ * Finds out the permissions by a list of one object of each kind.
  * @param groupPath `/apis/external-secrets.io/v1`
- * @returns `undefined` if no ExternalSecret can be listed @throws ApiError, ConnectionError
+ * @returns `undefined`: no ExternalSecret may be listed @throws ApiError, ConnectionError
  */
 export async function rightsOf(
   { cluster: { api, served }, config: { generator: config }, namespace: ownNamespace, log }: ControllerContext,
   groupPath: string,
   signal: AbortSignal,
 ): Promise<EsoRights | undefined> {
-  /** Whether the server permits a list. @param refused for the log: what is missing without the permission, and how to grant it */
+  /** Whether the server permits a list. @param refused log message and advice if it does not */
   const mayList = async (path: string, refused?: { text: string; advice: string }): Promise<boolean> => {
     try {
       await api.request({ method: 'GET', path, query: { limit: 1 }, signal });
@@ -133,7 +133,7 @@ export async function rightsOf(
   const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
   const stores =
     config.credentials === 'stores' &&
-    // Each namespace that a label selects has a Role of its own, perhaps later.
+    // With a namespace selector, each served namespace has a Role of its own, which may come later.
     (namespaces?.selector !== undefined ||
       (await mayList(`${storesPath}/secretstores`, {
         text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all',
@@ -162,9 +162,9 @@ interface CustomResourceDefinition extends KubeObject {
 }
 
 /**
- * Whether the condition `Created` may be written. A version of the CRD may have an enum of condition types (ESO 0.20.2 and later). The API server
- * then refuses the condition; or it accepts the condition through another version, and then refuses every status that ESO writes. Pure.
- * @param crd that of ExternalSecrets
+ * Whether the condition `Created` may be written. ESO 0.20.2 and later list the condition types in the CRD. Then the
+ * server refuses the condition, or accepts it in another API version and refuses every status that ESO writes. Pure.
+ * @param crd the CRD of ExternalSecrets
  */
 export function conditionModeOf(crd: KubeObject): ConditionMode {
   const { spec } = crd as CustomResourceDefinition;

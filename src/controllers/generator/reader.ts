@@ -1,6 +1,6 @@
 /**
- * The ExternalSecrets for `status` and `plan`: their state from the objects, and what is wrong in them by the functions of the worker. The commands
- * do not read Vault, because that needs the login of a store.
+ * Reads the ExternalSecrets for `status` and `plan`. Their state comes from the objects, and their problems from the
+ * functions of the worker. Vault is not read, because that needs the login of a store.
  */
 import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
@@ -31,13 +31,13 @@ export class GeneratorReader implements RuleReader {
   readonly system = GENERATOR;
   readonly ruleNames = 'ExternalSecrets with the annotation create';
   readonly versionMark = '';
-  /** Those that opted in, by `<namespace>/<name>`. */
+  /** The ExternalSecrets that the generator serves, by `<namespace>/<name>`. */
   readonly #objects = new Map<string, ExternalSecret>();
 
   constructor({ inventory }: ReaderContext) {
     inventory.include(COLLECTION, (item: KubeObject) => {
       const { namespace = '', name, annotations = {} } = item.metadata;
-      // Whether the operator serves all is not known here. Those that it has served have a result.
+      // Whether the operator runs with `--all` is not known here. A result shows that it has served the object.
       const isServed = optInOf(annotations, false) !== 'no' || annotations[RESULT_ANNOTATION] !== undefined;
       if (isServed) this.#objects.set(`${namespace}/${name}`, item);
     });
@@ -66,7 +66,7 @@ export class GeneratorReader implements RuleReader {
   }
 }
 
-/** Why no value would be made, as far as the object shows it. */
+/** Why the generator would make no value, as far as the object itself shows that. */
 function problemsIn({ metadata, spec }: ExternalSecret): readonly string[] {
   const annotations = metadata.annotations ?? {};
   if (optInOf(annotations, false) === 'wrong') return [WRONG_ANNOTATION];
@@ -87,7 +87,7 @@ function listed(object: ExternalSecret): ListedRule {
   const keys = new Set(requestsOf(spec).wanted.map(({ key }) => key));
   const isReady = ready?.status === 'True';
   const state = isReady ? 'Ready' : ready === undefined ? 'Unknown' : 'Failing';
-  // The words of the generator say more than those of External Secrets Operator, but only while it fails.
+  // While ESO fails, the generator's result explains more than ESO's condition.
   const said = isReady ? undefined : result;
   const because = notReady(
     state,

@@ -51,7 +51,7 @@ function rule(shape: Shape = {}, all = false): ExternalSecretRule {
   return result;
 }
 
-test('an ExternalSecret needs what its annotation, its conditions and the last result say', () => {
+test('the annotation create, the conditions and the last result decide what an ExternalSecret needs', () => {
   const yes = { create: 'true' };
   const cases: readonly (readonly [shape: Shape, limited: Need | undefined, allowed: Need | undefined])[] = [
     [{}, 'values', 'values'],
@@ -62,16 +62,16 @@ test('an ExternalSecret needs what its annotation, its conditions and the last r
     [{ conditions: [DELETED] }, undefined, undefined],
     [{ conditions: [{ type: 'Ready', status: 'Unknown', reason: 'SecretSyncedError' }] }, undefined, undefined],
     [{ meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, undefined, undefined],
-    // The last result is a failure, and ESO has found the values.
+    // The last result is a failure, but ESO has found the values.
     [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [READY] }, 'found', 'found'],
     [{ annotations: { ...yes, [RESULT]: SUCCESS_TEXT }, conditions: [READY] }, undefined, undefined],
     [{ annotations: { create: 'no', [RESULT]: FAILED_TEXT }, conditions: [READY] }, 'found', 'found'],
     [{ annotations: { [RESULT]: FAILED_TEXT }, conditions: [READY] }, undefined, undefined],
     [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [DELETED] }, undefined, undefined],
-    // The condition was written, and the annotation was not.
+    // The condition was written, but the write of the annotation failed.
     [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [MADE, READY] }, 'healing', 'found'],
     [{ annotations: { ...yes, [RESULT]: SUCCESS_TEXT }, conditions: [MADE, READY] }, 'healing', undefined],
-    // The condition of the original is harmful only where the CRD does not allow it, and there for everybody.
+    // Where the CRD does not allow the condition Created, it is removed, even without the annotation create.
     [{ conditions: [MADE, FAILING] }, 'healing', 'values'],
     [{ conditions: [MADE, READY] }, 'healing', undefined],
     [{ conditions: [FAILED, READY] }, 'healing', 'found'],
@@ -82,7 +82,7 @@ test('an ExternalSecret needs what its annotation, its conditions and the last r
       undefined,
       undefined,
     ],
-    // A condition of somebody else is theirs.
+    // A condition Created of another program is left alone.
     [{ annotations: {}, conditions: [FOREIGN, READY] }, undefined, undefined],
     [{ conditions: [FOREIGN, FAILING] }, 'values', 'values'],
     [{ conditions: [FOREIGN, READY] }, undefined, undefined],
@@ -99,14 +99,14 @@ test('an ExternalSecret needs what its annotation, its conditions and the last r
   }
 });
 
-test('with --all everything that fails needs values, unless it opts out', () => {
+test('with --all every failing ExternalSecret needs values, unless it opts out', () => {
   assert.equal(needOf(rule({ annotations: {} }, true), 'limited'), 'values');
   assert.equal(ruleOf(object({ annotations: { create: 'false' } }), true), undefined);
   assert.equal(needOf(rule({ annotations: { create: 'no' } }, true), 'limited'), 'setting');
   assert.equal(ruleOf(object({ annotations: {}, conditions: [READY] }), true), undefined);
 });
 
-test('nothing is kept of an object that needs nothing, and little of the others', () => {
+test('an ExternalSecret without a need is not kept, and of the others no long or unused fields are', () => {
   for (const status of [undefined, {}, { conditions: [] }]) {
     assert.equal(
       ruleOf({ metadata: { ...metadata, annotations: { create: 'true' } }, ...(status && { status }) }, true),
@@ -121,10 +121,10 @@ test('nothing is kept of an object that needs nothing, and little of the others'
     kept.requests.wanted.map(({ key }) => key),
     ['secret/dev/app'],
   );
-  assert.deepEqual(rule({ annotations: { create: 'wrong' } }).requests.wanted, [], 'its data are not needed');
+  assert.deepEqual(rule({ annotations: { create: 'wrong' } }).requests.wanted, [], 'its data is not needed');
 });
 
-test('what we write does not change the version, and what the author changes does', () => {
+test('writes of Keyferry and ESO do not change the version of a rule, and changes of its author do', () => {
   const { version } = rule();
   const ours = { create: 'true', [RESULT]: SUCCESS_TEXT };
   for (const same of [
@@ -147,7 +147,7 @@ test('what we write does not change the version, and what the author changes doe
   }
 });
 
-test('the last result is the condition, with the versions of the annotation', () => {
+test('the last result comes from the condition Created, with the versions from the annotation', () => {
   const state = { path: 'secret/data/dev/app', version: 3, createdTime: 't', made: true };
   const success = resultOf({ entries: [state], nested: [], problems: [] }, undefined);
   const annotations = { create: 'true', [RESULT]: textOf(success) };
@@ -160,7 +160,7 @@ test('the last result is the condition, with the versions of the annotation', ()
   assert.equal(rule({ annotations: { create: 'true', [RESULT]: 'not ours' } }).result, undefined);
 });
 
-test('a result that somebody else has written or copied does not count', () => {
+test('a result annotation that Keyferry did not write does not count', () => {
   for (const text of [SUCCESS_TEXT, FAILED_TEXT]) {
     const annotations = { create: 'true', [RESULT]: text };
     for (const meta of [writtenBy('kubectl'), { managedFields: [] }])
@@ -170,7 +170,7 @@ test('a result that somebody else has written or copied does not count', () => {
   }
 });
 
-test('a list of 50 conditions can be written back, also with ours, and a longer one is left alone', () => {
+test('up to 50 conditions beside Created are kept to be written back; if there are more, none is', () => {
   const others = Array.from({ length: 49 }, (_, index): EsoCondition => ({ type: `T${index}`, status: 'True' }));
   const full = [FAILING, ...others];
   assert.equal(rule({ conditions: full }).conditions?.length, 50);

@@ -1,4 +1,4 @@
-/** The part of an ExternalSecret that is kept. Nothing is kept of one that never needs work. */
+/** Keeps the needed part of an ExternalSecret, and says what it needs. One without a need is not kept. */
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './settings.ts';
@@ -9,9 +9,9 @@ import { parseResult, type Result, withoutCreated } from '../run/result.ts';
 /**
  * What an ExternalSecret needs:
  *
- * - `values`: ESO cannot read them.
- * - `setting`: ESO cannot read them, and the author has made a mistake in the annotation `create`.
- * - `found`: ESO has read them, and the last result says that they are missing.
+ * - `values`: ESO cannot read its values.
+ * - `setting`: as `values`, and the annotation `create` has a wrong value.
+ * - `found`: ESO has read the values, but the last result says that they are missing.
  * - `healing`: its condition `Created` makes the API server refuse every status of ESO.
  */
 export type Need = 'values' | 'setting' | 'found' | 'healing';
@@ -21,31 +21,31 @@ export type ConditionMode = 'allowed' | 'limited' | 'unknown';
 
 export interface ExternalSecretRule {
   readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp'>;
-  /** Those that are read. */
+  /** The annotations that the generator reads. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly optIn: OptIn;
-  /** The status of the condition `Ready` as far as it matters. */
+  /** The state of the condition `Ready`. `other`: it is missing, or fails for another reason than missing values. */
   readonly state: 'failing' | 'ready' | 'other';
-  /** Empty unless the state is `failing`. */
+  /** The requested values. Empty in other states than `failing`. */
   readonly requests: Requests;
-  /** As on the server; `undefined`: they are too many to be written back. */
+  /** The conditions on the server; `undefined`: they are too many to be written back. */
   readonly conditions: readonly EsoCondition[] | undefined;
-  /** The condition `Created`, if its reason is one of the original's or ours. */
+  /** The condition `Created`, if its reason is one of the original's or of Keyferry's. */
   readonly created: EsoCondition | undefined;
-  /** The last result: the condition, if there is one. */
+  /** The last result: from the condition `Created`, or from the annotation if there is no condition. */
   readonly result: Result | undefined;
-  /** The condition or the annotation says that values are missing. One of them may be older, because the other could not be written. */
+  /** Whether the condition or the annotation says that values are missing. They differ if the write of one failed. */
   readonly saysFailure: boolean;
   /** @see RuleStoreOptions.versionOf */
   readonly version: string;
 }
 
-/** More conditions, beside `Created`, are not the work of ESO. */
+/** Maximum number of conditions beside `Created`. ESO does not write so many. */
 const MAX_CONDITIONS = 50;
 
 /**
- * @param all every ExternalSecret is served that does not opt out
- * @returns `undefined` if the ExternalSecret needs no work, and will need none before it changes
+ * @param all whether every ExternalSecret is served that does not opt out
+ * @returns `undefined`: the ExternalSecret needs nothing, and will need nothing until it changes
  */
 export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | undefined {
   const { metadata, status, spec } = object as ExternalSecret;
@@ -63,7 +63,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
   if (!isFailing && created === undefined && !saysFailure) return undefined;
   const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
-  // The version leaves out our own annotation, so that writing the result causes no other run.
+  // The version ignores the annotation with the result: otherwise each result would cause another run.
   const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
   return {
     metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },
@@ -81,14 +81,14 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
 
 export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | undefined {
   const { optIn, state, created, saysFailure } = rule;
-  // First, because ESO can report nothing until the condition is removed.
+  // Healing comes first, because until then ESO cannot report anything.
   if (created !== undefined && mode === 'limited') return 'healing';
   if (optIn === 'no') return undefined;
   if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';
   return state === 'ready' && saysFailure ? 'found' : undefined;
 }
 
-/** Whether Keyferry is the last writer of the annotation with the result. Others copy it with its object, or write one of their own. */
+/** Whether Keyferry wrote the result last. Users may copy the annotation with its object, or write one. */
 function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
   return managedFields.some(({ manager, fieldsV1 }) => {
     const fields = fieldsV1?.['f:metadata'] as { readonly 'f:annotations'?: object } | undefined;
@@ -96,7 +96,7 @@ function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
   });
 }
 
-/** @param said by the annotation */
+/** @param said the result in the annotation */
 function lastResult(said: Result | undefined, created: EsoCondition | undefined): Result | undefined {
   if (created === undefined || !isReason(created.reason)) return said;
   const { status, reason, message = '' } = created;

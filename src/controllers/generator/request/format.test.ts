@@ -26,7 +26,7 @@ function deviation(counts: readonly number[]): number {
   return (chiSquare - freedom) / Math.sqrt(2 * freedom);
 }
 
-/** Good randomness exceeds it once in 10⁹ runs or less. */
+/** Limit of `deviation`: uniform values exceed it at most once in 10⁹ runs. */
 const LIMIT = 12;
 
 function countsOf(text: string, alphabet: string): number[] {
@@ -36,7 +36,7 @@ function countsOf(text: string, alphabet: string): number[] {
   return [...counts.values()];
 }
 
-test('each format has exactly the length and the characters that it should have', () => {
+test('a value of each format has exactly the requested length and only the characters of its format', () => {
   const lengths = [...Array.from({ length: 60 }, (_, index) => index + 8), 255, 256, 1000, 4095, 4096];
   for (const format of ['hex', 'base64url', 'alphanumeric', 'password'] as const) {
     for (const length of lengths) {
@@ -50,7 +50,7 @@ test('each format has exactly the length and the characters that it should have'
   }
 });
 
-test('two values are never the same', () => {
+test('200 values of each format are all different', () => {
   for (const format of FORMATS) {
     assert.equal(new Set(Array.from({ length: 200 }, () => make(format, 32))).size, 200, format);
   }
@@ -61,12 +61,12 @@ test('all characters of a value are equally frequent', () => {
     const text = Array.from({ length: 25 }, () => make(format, 4096)).join('');
     assert.ok(deviation(countsOf(text, ALPHABETS[format])) < LIMIT, format);
   }
-  // Bytes modulo 62, the usual mistake, are found by this measure.
+  // This measure detects the usual mistake: random bytes modulo 62.
   const biased = Array.from(randomBytes(25 * 4096), (byte) => ALPHABETS.alphanumeric.charAt(byte % 62)).join('');
   assert.ok(deviation(countsOf(biased, ALPHABETS.alphanumeric)) > 3 * LIMIT);
 });
 
-test('the last character is as random as the others', () => {
+test('the last character of a value is as uniform as the others, also at odd lengths', () => {
   for (const format of PLAIN) {
     for (const length of [8, 9, 10, 11]) {
       const last = Array.from({ length: 6400 }, () => make(format, length).slice(-1)).join('');
@@ -75,7 +75,7 @@ test('the last character is as random as the others', () => {
   }
 });
 
-test('a password has a letter of each case, a digit and a symbol, at no special place', () => {
+test('a password has a letter of each case, a digit and a symbol, each at any place with the same probability', () => {
   const places = CLASSES.map(() => Array.from({ length: 8 }, () => 0));
   for (let index = 0; index < 4000; index += 1) {
     const value = make('password', 8);
@@ -89,7 +89,7 @@ test('a password has a letter of each case, a digit and a symbol, at no special 
   for (const [number, counts] of places.entries()) assert.ok(deviation(counts) < LIMIT, String(CLASSES[number]));
 });
 
-test('a password can have one symbol only, and all of them', () => {
+test('the symbols of a password may be a single one, or all 32 of ASCII', () => {
   assert.match(make('password', 8, '#'), /#/);
   const all = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).filter((one) =>
     /\W|_/.test(one),
@@ -98,7 +98,7 @@ test('a password can have one symbol only, and all of them', () => {
   countsOf(make('password', 4096, all.join('')), ALPHABETS.alphanumeric + all.join(''));
 });
 
-test('a value in Vault is what ESO decodes to the value', () => {
+test('ESO decodes the text in Vault to the generated value, with each decodingStrategy', () => {
   // `Decode` in pkg/esutils of ESO. `fromBase64` is strict, as Go's decoder is.
   const decoders: Readonly<Record<Decoding, (text: string) => string>> = {
     None: (text) => text,

@@ -18,7 +18,7 @@ function problemOf(item: ExternalSecretData): readonly string[] {
   return problems.flatMap(({ reason, field, message }) => [reason, field, message]);
 }
 
-test('each item with a property is a wanted value', () => {
+test('each item of spec.data with a key and a property is a wanted value', () => {
   const { wanted, problems } = requestsOf(
     spec(
       { secretKey: 'a', remoteRef: { ...REF, metadataPolicy: 'None', decodingStrategy: 'None', version: '' } },
@@ -46,7 +46,7 @@ test('the store of an item has precedence over that of the ExternalSecret', () =
   assert.deepEqual(storesOf(cluster, { remoteRef: REF, sourceRef: { storeRef: { name: 'vault' } } }), [STORE]);
 });
 
-test('an item without a store is a problem, also where ESO does not use that of the ExternalSecret', () => {
+test('an item without a store is a problem, also if its sourceRef names none but the ExternalSecret does', () => {
   for (const secretStoreRef of [undefined, {}, { name: '' }, { kind: 'ClusterSecretStore' }]) {
     const { problems } = requestsOf({ data: [{ remoteRef: REF }], ...(secretStoreRef && { secretStoreRef }) });
     assert.deepEqual(
@@ -60,7 +60,7 @@ test('an item without a store is a problem, also where ESO does not use that of 
   }
 });
 
-test('an item that no value is made for is a problem, which names its field', () => {
+test('an item of a form that gets no value is a problem that names its field', () => {
   const cases: readonly [item: ExternalSecretData, field: string][] = [
     [{ remoteRef: { key: 'secret/app' } }, 'remoteRef.property'],
     [{ remoteRef: { key: 'secret/app', property: '' } }, 'remoteRef.property'],
@@ -88,7 +88,7 @@ test('an item that no value is made for is a problem, which names its field', ()
   );
 });
 
-test('an item with a mistake does not hold up the others', () => {
+test('beside an item with a mistake, the other items are wanted', () => {
   const { wanted, problems } = requestsOf(spec({ remoteRef: REF }, { remoteRef: { key: 'x' } }, { remoteRef: REF }));
   assert.deepEqual(
     wanted.map(({ field }) => field),
@@ -100,7 +100,7 @@ test('an item with a mistake does not hold up the others', () => {
   );
 });
 
-test('of many items the first 200 are wanted, and the rest is a problem', () => {
+test('of 201 items, the first 200 are wanted, and one problem reports the rest', () => {
   const items = Array.from({ length: 201 }, (_, index) => ({ remoteRef: { ...REF, property: `p${index}` } }));
   assert.deepEqual(requestsOf(spec(...items.slice(0, 200))).problems, []);
   const { wanted, problems } = requestsOf(spec(...items));

@@ -1,4 +1,4 @@
-/** The values that an ExternalSecret reads, those that are never made, and the reasons of results. Pure. */
+/** The values that an ExternalSecret requests, why some of them are never made, and all reasons of results. Pure. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { ExternalSecretData, ExternalSecretSpec, StoreReference } from '../api.ts';
 import { DECODINGS, type Decoding } from './settings.ts';
@@ -8,28 +8,28 @@ export interface StoreRef {
   readonly name: string;
 }
 
-/** One value, read by one item of `spec.data`. */
+/** A value that one item of `spec.data` reads. */
 export interface WantedValue {
   /** `spec.data[0]` */
   readonly field: string;
   readonly store: StoreRef;
-  /** As the author wrote it. */
+  /** The key as the author wrote it. */
   readonly key: string;
   readonly property: string;
   readonly decoding: Decoding;
 }
 
-/** Those of the original's condition `Created`, and their meaning there. */
+/** The reasons of the original's condition `Created`, with their meaning there. */
 const ORIGINAL_REASONS = ['Success', 'ErrorCreating', 'Recreating', 'Exists', 'ErrorAnnotation'] as const;
 
-/** Why no value was made, in more detail than the original's `ErrorCreating`. */
+/** Reasons why no value was made. They say more than the original's `ErrorCreating`. */
 const PROBLEM_REASONS = [
   'ErrorCreating',
-  /** An item that no values are made for. */
+  /** The item is of a form for which no values are made. */
   'NotMade',
   'InvalidStore',
   'StoreNotFound',
-  /** A ClusterSecretStore does not admit the namespace. */
+  /** A ClusterSecretStore does not allow the namespace. */
   'StoreNotAllowed',
   'UnsupportedProvider',
   'UnsupportedAuth',
@@ -48,7 +48,7 @@ export function isReason(reason: string | undefined): reason is Reason {
   return reason !== undefined && ALL.has(reason);
 }
 
-/** Something that no value is made for, or that is wrong. */
+/** A mistake or failure that prevents a value. */
 export interface Problem {
   readonly reason: ProblemReason;
   readonly field: string;
@@ -56,7 +56,7 @@ export interface Problem {
   readonly fault: Fault;
 }
 
-/** A mistake of the author. */
+/** Makes a problem that the author has to mend. */
 export function userProblem(reason: ProblemReason, field: string, message: string): Problem {
   return { reason, field, message, fault: 'user' };
 }
@@ -66,12 +66,12 @@ export interface Requests {
   readonly problems: readonly Problem[];
 }
 
-/** Most values of one ExternalSecret. */
+/** Maximum number of values of one ExternalSecret. */
 export const MAX_VALUES = 200;
-/** Longest property, characters. */
+/** Maximum length of a property, characters. */
 const MAX_PROPERTY = 512;
 
-/** Any field may be missing, as in the objects of an older CRD. */
+/** The requested values and the problems of a spec. Any field may be missing, as in objects of an older CRD. */
 export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
   const data = spec?.data ?? [];
   const wanted: WantedValue[] = [];
@@ -116,7 +116,7 @@ function requestOf(
   }
   const decoding = DECODINGS.find((one) => one === (decodingStrategy || 'None'));
   if (decoding === undefined) return problem('remoteRef.decodingStrategy', 'is not a known strategy');
-  // ESO does not read the default store where an item has a source, even an empty one.
+  // ESO ignores the default store where an item has a `sourceRef`, even an empty one.
   const store = storeRefOf(sourceRef === undefined ? defaultStore : sourceRef.storeRef);
   if (store === undefined) {
     const source = sourceRef === undefined ? 'spec.secretStoreRef' : `${field}.sourceRef.storeRef`;

@@ -4,12 +4,12 @@ import { keptAnnotations, optInOf, settingsOf } from './settings.ts';
 
 const GENERATE = 'keyferry.dev/generate-';
 
-/** Annotations, without the common part of their names. */
+/** Annotations by their short names: `format` stands for `keyferry.dev/generate-format`. */
 function annotated(settings: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`${GENERATE}${name}`, value]));
 }
 
-test('only "true" opts in; with --all, everything is served that does not say "false"', () => {
+test('create "true" opts in; with --all every object without the annotation does, and "false" opts out', () => {
   const cases: readonly [create: string | undefined, named: string, all: string][] = [
     [undefined, 'no', 'yes'],
     ['true', 'yes', 'yes'],
@@ -33,7 +33,7 @@ test('without settings a value is 64 hexadecimal characters, and deleted entries
   assert.deepEqual({ format, length, whenDeleted }, { format: 'hex', length: 64, whenDeleted: false });
 });
 
-test('settings are read from their annotations', () => {
+test('the annotations set format, length, symbols and whenDeleted', () => {
   const of = (settings: Readonly<Record<string, string>>): unknown => {
     const { format, length, whenDeleted } = settingsOf(annotated(settings));
     return [format, length, whenDeleted];
@@ -45,13 +45,13 @@ test('settings are read from their annotations', () => {
   assert.equal(settingsOf(annotated({ format: 'password', symbols: '#"\\' })).symbols, '#"\\');
 });
 
-test('the symbols of a password need no escaping in a URL', () => {
+test('the default symbols of a password need no escaping in a URL', () => {
   const { symbols } = settingsOf(annotated({ format: 'password' }));
   assert.match(symbols, /^[^a-zA-Z\d]+$/);
   assert.equal(encodeURIComponent(symbols), symbols);
 });
 
-test('a wrong setting names the annotation, and what it may be', () => {
+test('the error of a wrong setting names the annotation and its allowed values', () => {
   const symbols = { format: 'password' };
   const cases: readonly (readonly [settings: Readonly<Record<string, string>>, annotation: string, says: RegExp])[] = [
     [{ format: 'Hex' }, 'format', /hex, base64url, alphanumeric, uuid, password, not "Hex"/],
@@ -81,14 +81,14 @@ test('a wrong setting names the annotation, and what it may be', () => {
   }
 });
 
-test('the message of a very long value is short', () => {
+test('the error of a very long annotation stays below 300 characters', () => {
   assert.throws(
     () => settingsOf(annotated({ format: 'x'.repeat(200_000) })),
     ({ message }: Error) => message.length < 300,
   );
 });
 
-test('only the annotations that are read are kept, and of long ones a part', () => {
+test('only annotations that the generator reads are kept, cut at 32,768 characters', () => {
   const ours = { create: 'true', ...annotated({ length: '16' }), 'keyferry.dev/generator': '{}' };
   assert.deepEqual(keptAnnotations({ ...ours, other: 'x', 'force-sync': '1' }), ours);
   assert.deepEqual(keptAnnotations(undefined), {});

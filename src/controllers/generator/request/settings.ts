@@ -1,17 +1,17 @@
-/** The annotations of an ExternalSecret that the generator reads and writes, and the random values that they ask for. */
+/** The annotations of an ExternalSecret that the generator knows, and the random values that they describe. */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 
-/** Opt-in, as in the original: without a prefix. */
+/** The annotation by which the author opts in. It has no prefix, as in the original. */
 export const CREATE_ANNOTATION = 'create';
 const FORMAT_ANNOTATION = 'keyferry.dev/generate-format';
 const LENGTH_ANNOTATION = 'keyferry.dev/generate-length';
 const SYMBOLS_ANNOTATION = 'keyferry.dev/generate-symbols';
 const WHEN_DELETED_ANNOTATION = 'keyferry.dev/generate-when-deleted';
 /**
- * What the generator did last. Any change of an annotation makes ESO read again, so the text changes when a value was written, and never
- * by itself.
+ * The last result of the generator. Any change of an annotation makes ESO read again. So the text changes after each
+ * write of a value, and never without an event.
  */
 export const RESULT_ANNOTATION = 'keyferry.dev/generator';
 
@@ -26,7 +26,7 @@ const READ: ReadonlySet<string> = new Set([
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Longest value of an annotation that is kept, characters. Ours is shorter, and no valid setting is longer. */
+/** Longest annotation that is kept, characters. Results and valid settings are shorter. */
 const MAX_VALUE = 32_768;
 
 const LEAST_LENGTH = 8;
@@ -34,13 +34,13 @@ const GREATEST_LENGTH = 4096;
 const DEFAULT_LENGTH = 64;
 /** Length of a UUID in text. */
 const UUID_LENGTH = 36;
-/** Of a password. The only symbols that need no escaping anywhere in a URL (RFC 3986, "unreserved"): many values become a part of one. */
+/** Symbols of a password. They need no escaping in a URL (RFC 3986, "unreserved"), of which many become a part. */
 const DEFAULT_SYMBOLS = '-._~';
 
-/** Whether the author wants values. `wrong`: the annotation has a value that is not accepted. */
+/** Whether the author wants values. `wrong`: the annotation has a value that means nothing. */
 export type OptIn = 'yes' | 'no' | 'wrong';
 
-/** @param all every ExternalSecret is served that does not opt out with `create: "false"` */
+/** @param all whether every ExternalSecret is served that does not opt out with `create: "false"` */
 export function optInOf(annotations: Annotations, all: boolean): OptIn {
   const value = annotations[CREATE_ANNOTATION];
   if (value === 'true' || (value === undefined && all)) return 'yes';
@@ -48,13 +48,13 @@ export function optInOf(annotations: Annotations, all: boolean): OptIn {
   return 'wrong';
 }
 
-/** The annotations that are kept of an ExternalSecret. */
+/** The part of an object's annotations that is kept: those that the generator reads, cut at `MAX_VALUE`. */
 export function keptAnnotations(annotations: Annotations | undefined): Annotations {
   const kept = Object.entries(annotations ?? {}).filter(([name]) => READ.has(name));
   return Object.fromEntries(kept.map(([name, value]) => [name, value.slice(0, MAX_VALUE)]));
 }
 
-/** A setting that cannot be used. The message names the annotation and what it may be. */
+/** An annotation has a value that cannot be used. The message names the annotation and the allowed values. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
@@ -62,22 +62,22 @@ export class SettingError extends Error {
 export const FORMATS = ['hex', 'base64url', 'alphanumeric', 'uuid', 'password'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** What the annotations of an ExternalSecret ask for. */
+/** How to make the values of an ExternalSecret, from its annotations. */
 export interface Settings {
   readonly format: Format;
-  /** Characters. */
+  /** Length of a value, characters. */
   readonly length: number;
-  /** Of a password. */
+  /** The symbols that a password may contain. */
   readonly symbols: string;
-  /** A value is also made where the present version of the entry is deleted or destroyed. */
+  /** Whether to make a value if the latest version of the entry is deleted or destroyed. */
   readonly whenDeleted: boolean;
 }
 
-/** ESO's `decodingStrategy`: how it decodes the text in Vault before it writes the Secret. */
+/** ESO's `decodingStrategy`: how ESO decodes the text in Vault into the value of the Secret. */
 export const DECODINGS = ['None', 'Base64', 'Base64URL', 'Auto'] as const;
 export type Decoding = (typeof DECODINGS)[number];
 
-/** How values are made. @throws SettingError */
+/** Reads the settings. @throws SettingError */
 export function settingsOf(annotations: Annotations): Settings {
   const format = formatOf(annotations[FORMAT_ANNOTATION]);
   return {
@@ -138,12 +138,12 @@ const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const DIGITS = '0123456789';
 
-/** A new value, as an application gets it. Values come from `node:crypto`, and each allowed text has the same probability. */
+/** Makes a value. The random source is `node:crypto`, and all allowed texts have the same probability. */
 export function generateValue({ format, length, symbols }: Settings): SecretBytes {
   return SecretBytes.fromUtf8(MAKERS[format](length, symbols));
 }
 
-/** Of random bytes there are more than the text needs. */
+/** hex and base64url: more random bytes than needed, of which the rest is cut off. */
 const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => string>> = {
   hex: (length) => randomBytes(length).toString('hex').slice(0, length),
   base64url: (length) => randomBytes(length).toString('base64url').slice(0, length),
@@ -152,11 +152,11 @@ const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => strin
   password: (length, symbols) => password(symbols, length),
 };
 
-/** The text for Vault, which ESO decodes to the value. `Auto` decodes everything that looks like base64, as most values do. */
+/** The text for Vault, which ESO decodes to the value. `Auto` decodes all that looks like base64, as most values do. */
 export function encodedFor(decoding: Decoding, value: SecretBytes): string {
   if (decoding === 'None') return value.utf8();
   if (decoding !== 'Base64URL') return value.base64();
-  // Go's base64.URLEncoding needs the padding.
+  // Go's `base64.URLEncoding` requires the padding.
   return value.base64().replaceAll('+', '-').replaceAll('/', '_');
 }
 
@@ -165,8 +165,8 @@ function draw(alphabet: string, length: number): string {
 }
 
 /**
- * Rules for passwords ask for a lower-case letter, a capital, a digit and a symbol. Drawing again until all are there keeps the remaining
- * passwords equally probable; putting one of each at a fixed place would not.
+ * Common rules require a lower-case letter, a capital, a digit and a symbol. A password without one of them is drawn
+ * again as a whole. So all allowed passwords have the same probability, unlike with a fixed place for each class.
  */
 function password(symbols: string, length: number): string {
   const classes = [LOWER, UPPER, DIGITS, symbols];

@@ -1,4 +1,4 @@
-/** One entry of Vault: decides which values the entry lacks, and makes them in one version. */
+/** Decides which values an entry of Vault lacks, and writes them in one version. */
 import type { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
 import { isJsonObject, type JsonValue } from '../../../vault/json.ts';
 import type { KvEntry } from '../../../vault/kv/answers.ts';
@@ -10,50 +10,50 @@ import { encodedFor, generateValue, type Settings } from '../request/settings.ts
 
 /** All values that one ExternalSecret reads from one entry. */
 export interface WantedEntry {
-  /** As in Vault's API. @see entryPathOf */
+  /** Path in Vault's API. @see entryPathOf */
   readonly path: string;
-  /** The KV version that the store names. `undefined`: there is no store, and Vault decides, as for `vault kv put`. */
+  /** The KV version in the store; `undefined`: there is no store, and Vault says it, as for `vault kv put`. */
   readonly version: 'v1' | 'v2' | undefined;
   readonly values: readonly WantedValue[];
 }
 
 export interface EntryDecision {
-  /** The values to make; each property once. */
+  /** The values to make. Each property occurs once. */
   readonly make: readonly WantedValue[];
-  /** ESO finds them inside another property, so they are left alone. */
+  /** Values that ESO finds inside another property. They are left alone. */
   readonly nested: readonly WantedValue[];
   readonly problems: readonly Problem[];
 }
 
 export interface EntryOutcome extends EntryDecision {
-  /** As in Vault's API. */
+  /** Path in Vault's API. */
   readonly path: string;
-  /** Of the entry now; `undefined` where the engine has no versions. */
+  /** Present version of the entry; `undefined`: the engine has no versions. */
   readonly version: number | undefined;
-  /** Of the version, RFC 3339. */
+  /** Creation time of that version, RFC 3339. */
   readonly createdTime: string | undefined;
-  /** There was an entry before. */
+  /** Whether the entry existed before. */
   readonly existed: boolean;
-  /** Values were written. */
+  /** Whether values were written. */
   readonly made: boolean;
 }
 
 export interface MakeOptions {
   readonly settings: Settings;
-  /** Who else writes the entry. @param paths all spellings of its path */
+  /** The rule that also writes the entry; `undefined`: none. @param paths all spellings of the entry's path */
   readonly writerOf: (paths: readonly string[]) => string | undefined;
-  /** Only looks: `make` has the values that are missing. */
+  /** Writes nothing: `make` then has the missing values. */
   readonly dryRun: boolean;
-  /** By `key`, the entry in its server. KV 1 has no versions, so two writers of this process would not notice each other. */
+  /** Locks an entry by `key` (server and entry). In KV 1, which has no versions, two writers could collide. */
   readonly writers: KeyedLock;
   readonly key: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Reads the entry, and writes what it lacks. The write names the version that was read, so of several writers one succeeds, and the others
- * read again.
- * @throws VaultError: nothing is known, and nothing was written, unless the answer to the write was lost
+ * Reads the entry, and writes the values that it lacks. The write names the version that was read. So of several
+ * writers one succeeds, and the others read again.
+ * @throws VaultError: nothing was written, or the answer to the write was lost
  */
 export async function makeValues(
   entries: VaultEntries,
@@ -74,12 +74,12 @@ export async function makeValues(
   return await writers.run(key, async () => await update(entries, entry, options), signal);
 }
 
-/** Every value is refused for the same reason. */
+/** The decision that refuses every value for the same reason. */
 function refused(values: readonly WantedValue[], reason: ProblemReason, message: string): EntryDecision {
   return { make: [], nested: [], problems: values.map(({ field }) => userProblem(reason, field, message)) };
 }
 
-/** The paths by which rules may name an entry: in KV 2 with `data/` after the mount, or without it. */
+/** The paths by which rules may name an entry. In KV 2, `data/` after the mount may be missing. */
 function spellingsOf({ mount, dataPath }: EntryPath, path: string): readonly string[] {
   const inData = `${mount.path}data/`;
   const short = mount.kind === 'kv2' && dataPath.startsWith(inData) ? mount.path + dataPath.slice(inData.length) : path;
@@ -106,7 +106,7 @@ async function update(
   return { ...decision, path, version, createdTime, existed, made: written };
 }
 
-/** Values of other properties keep every digit. */
+/** The entry with new values. Numbers of other properties keep all their digits. */
 function withNewValues(current: KvEntry, make: readonly WantedValue[], settings: Settings): VaultValues {
   const present = current.state === 'found' ? current.values.entries() : [];
   const made = make.map(({ property, decoding }): [string, string] => [
@@ -116,7 +116,7 @@ function withNewValues(current: KvEntry, make: readonly WantedValue[], settings:
   return new VaultValues([...present, ...made]);
 }
 
-/** Why nothing may be written here, although ESO reads here. */
+/** Why nothing may be written at a path, although ESO reads there; `undefined`: it may. */
 function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: WantedEntry): string | undefined {
   if (!known) {
     return `Vault does not say what is mounted at ${JSON.stringify(path)}: no KV store is, or the policies of the login do not name the path`;
@@ -132,7 +132,7 @@ function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: 
   return `${mount.path} is a KV store of version ${mount.kind === 'kv1' ? 1 : 2}, and the store says version ${version}`;
 }
 
-/** @param wanted all values of this entry */
+/** Decides which values of an entry to make. @param wanted all values of this entry */
 export function decideEntry(
   entry: KvEntry,
   wanted: readonly WantedValue[],
@@ -170,20 +170,20 @@ export function decideEntry(
       case 'present':
     }
   }
-  // While one part is wrong, no part is written: the readers of the entry would see half of its values.
+  // If one value is a problem, none is written: otherwise readers of the entry would see only some of its values.
   return { make: problems.length > 0 ? [] : [...make.values()], nested, problems };
 }
 
-/** `nested`: ESO finds the property inside another one. `unknown`: the path has signs of gjson that are not evaluated here. */
+/** `nested`: ESO finds it inside another property. `unknown`: it is a gjson expression, not evaluated here. */
 export type PropertyState = 'present' | 'absent' | 'nested' | 'unknown';
 
-/** Queries, modifiers, wildcards, multipaths, literals and escapes of gjson. */
+/** Signs of gjson: queries, modifiers, wildcards, multipaths, literals and escapes. */
 const GJSON_SIGNS = /[*?|#@!{}[\]()\\"]/;
 
 /**
- * Finds a property as ESO does: the exact key first, then a path of gjson (github.com/tidwall/gjson) into the JSON of the entry. Only plain paths
- * are followed. The results of other paths of gjson are not known.
- * @param values `undefined`: there is no entry
+ * Finds a property as ESO does: first by its exact key, then as a path of gjson (github.com/tidwall/gjson) in the JSON
+ * of the entry. Here only plain paths are evaluated.
+ * @param values `undefined`: the entry does not exist
  */
 export function findProperty(values: VaultValues | undefined, property: string): PropertyState {
   if (values?.get(property) !== undefined) return 'present';

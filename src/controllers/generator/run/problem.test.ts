@@ -12,7 +12,7 @@ function vaultError(kind: VaultErrorKind, path?: string): VaultError {
   return new VaultError('words of the server', { kind, addr: 'http://vault', ...(path && { path }) });
 }
 
-test('an author reads what Vault says, and nothing that another server answers', () => {
+test('the message has the words of Vault, and no words of a server that does not answer as Vault does', () => {
   const messageOf = (error: unknown): string => {
     const problem = problemOf(error, STORE, undefined);
     assert.deepEqual([problem?.reason, problem?.field], ['ErrorCreating', 'SecretStore vault']);
@@ -28,7 +28,7 @@ test('an author reads what Vault says, and nothing that another server answers',
   }
 });
 
-test('a missing credential, and a missing permission, are named', () => {
+test('the message names a missing credential or a missing permission', () => {
   const missing = new VaultAuthMissingError('the Secret dev/token does not exist', 'user');
   const login = new Error('login', { cause: missing });
   assert.equal(problemOf(login, STORE, undefined)?.message, 'the Secret dev/token does not exist');
@@ -39,7 +39,7 @@ test('a missing credential, and a missing permission, are named', () => {
   assert.ok(problemOf(new ConnectionError('ECONNREFUSED', 'no connection'), STORE, undefined));
 });
 
-test('a store whose certificates are not there keeps its reason', () => {
+test('a store whose certificates cannot be found keeps the reason InvalidStore', () => {
   const error = new StoreError('InvalidStore', 'spec.provider.vault.caProvider: the Secret dev/ca has no key pem');
   assert.deepEqual(problemOf(error, STORE, undefined), {
     reason: 'InvalidStore',
@@ -49,7 +49,7 @@ test('a store whose certificates are not there keeps its reason', () => {
   });
 });
 
-test('an error of the program is no problem of the author', () => {
+test('problemOf does not know other errors, such as a TypeError', () => {
   for (const error of [new TypeError('x'), undefined, 'text'])
     assert.equal(problemOf(error, STORE, undefined), undefined);
 });

@@ -12,8 +12,8 @@ const ENTRY = VaultValues.fromJson(
   }`) as JsonObject,
 );
 
-test('a property is found where ESO finds it', () => {
-  // What the exact key, and then gjson 1.18, find in this entry.
+test('findProperty says present, nested or absent where ESO finds so, and unknown for gjson expressions', () => {
+  // The results of ESO in this entry: first by the exact key, then by gjson 1.18.
   const cases: Readonly<Record<string, readonly string[]>> = {
     present: ['a', 'list', 'text', 'number', 'nothing', 'a.b.exact', 'toString', 'user@host', '*'],
     nested: ['a.b', 'a.b.c', 'a.n', 'a.0', 'list.0', 'list.00', 'list.1', 'list.1.q', 'toString.x'],
@@ -45,7 +45,7 @@ test('a property is found where ESO finds it', () => {
       '__proto__',
       'a.__proto__',
     ],
-    // gjson finds something at some of them, and nothing at others.
+    // gjson finds values at some of these, and none at others.
     unknown: [
       'list.#',
       'a.*',
@@ -68,7 +68,7 @@ test('a property is found where ESO finds it', () => {
   }
 });
 
-test('with no entry, plain properties are absent and expressions unknown', () => {
+test('without an entry, plain properties are absent, and gjson expressions are unknown', () => {
   for (const property of ['password', 'a.b', 'a-b_c', 'ä']) assert.equal(findProperty(undefined, property), 'absent');
   for (const property of ['a.*', 'list.#', '@this']) assert.equal(findProperty(undefined, property), 'unknown');
 });

@@ -9,7 +9,7 @@ import type { RuleKey } from '../../../copy/model/keys.ts';
 
 const RULE: RuleKey = asKey('generator:default/postgres');
 
-test('a rule that moves to another server runs there after its run, and is not repeated at the server before', async () => {
+test('a rule whose store names another server runs there once its present run ends, and no more at the old one', async () => {
   const clock = new ManualClock();
   const work = new ManualWorker();
   const errors: unknown[] = [];

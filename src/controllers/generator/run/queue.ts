@@ -1,7 +1,7 @@
 /**
- * The queues of the generator: a lane for each Vault server, and one for each namespace with values of several servers. An ExternalSecret
- * changes its lane when its store names another server, or when it needs no more work. Each is in one lane, and never runs twice at the same
- * time. Those that are refused have a pace of their own.
+ * The queues of the generator, called lanes: one for each Vault server, and one for each namespace with values of
+ * several servers. A rule changes its lane when its store names another server. Each rule is in one lane, and never
+ * runs twice at the same time. `Refusals` slows down rules that Vault or the API server refuses.
  */
 import type { NamedQueue } from '../../../copy/engine/controller.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
@@ -15,13 +15,13 @@ import { isVaultError } from '../../../vault/errors.ts';
 
 export interface LanesOptions extends Omit<QueueLanesOptions<RuleKey>, 'clock'> {
   readonly clock: Clock;
-  /** The longest wait of rules that are few, ms. Many refused ones wait longer. */
+  /** Longest pause before a retry, ms. Only refused rules wait longer, if they are many. */
   readonly retryMaxMs: number;
-  /** The lane of a rule now; `''` if it has none of its own. */
+  /** The present lane of a rule: a server or namespace; `''`: the common lane. */
   readonly laneOf: (key: RuleKey) => string;
 }
 
-/** Until a run in another lane has ended, ms. */
+/** Pause until a rule is tried again that still runs in its earlier lane, ms. */
 const STILL_RUNNING_MS = 250;
 
 export class Lanes {
@@ -29,7 +29,7 @@ export class Lanes {
   readonly #lanes: QueueLanes<RuleKey>;
   readonly #refusals: Refusals;
   readonly #running = new Set<RuleKey>();
-  /** The lane of each rule that is in one of a server or namespace. */
+  /** The lane of each rule, except for rules in the common lane. */
   readonly #laneOf = new Map<RuleKey, string>();
 
   constructor(options: LanesOptions) {
@@ -38,7 +38,7 @@ export class Lanes {
     this.#refusals = new Refusals(options.clock, options.retryMaxMs);
   }
 
-  /** Adds a rule to its lane, and removes the rule from the lane before. */
+  /** Adds a rule to its lane, and removes it from its earlier lane. */
   add(key: RuleKey, priority: Priority): void {
     const lane = this.#options.laneOf(key);
     const before = this.#laneOf.get(key) ?? '';
@@ -48,10 +48,10 @@ export class Lanes {
     this.#lanes.of(lane).add(key, { priority });
   }
 
-  /** @param worker a result says that Vault has the values of the rule now */
+  /** @param worker its result is `undefined` unless Vault now has the values of the rule */
   start(worker: Worker<RuleKey>): void {
     this.#lanes.start(async (key, ...run) => {
-      // The rule still runs in the lane before. This run does not wait: a server without answers would take a place in this lane, too.
+      // The rule still runs in its earlier lane, perhaps for long. To wait here would block this lane, too.
       if (this.#running.has(key)) return { requeueAfterMs: STILL_RUNNING_MS };
       this.#running.add(key);
       try {
@@ -77,25 +77,26 @@ export class Lanes {
   }
 }
 
-/** A try takes two to five milliseconds of CPU time. */
+/** All retries of refused rules together, per second. A try takes 2 to 5 ms of CPU time. */
 const TRIES_PER_SECOND = 10;
-/** Between two releases of a namespace, ms: its author may refuse and permit without end. */
+/** Pause between two releases of a namespace, ms. Otherwise its author could cause releases without end. */
 const RELEASE_MS = 60_000;
-/** Longest wait, ms, however many there are: those of one user must not keep another's for hours. Then there are more tries a second. */
+/** Longest pause before a retry, ms. Otherwise thousands of rules of one user could delay another's for hours. */
 const LONGEST_MS = 600_000;
 
 interface Refused {
   readonly rules: Set<RuleKey>;
-  /** Monotonic ms. */
+  /** Time of the last release, monotonic ms. */
   releasedAt: number;
 }
 
 /**
- * The pace of tries that fail until a person acts: a policy, a login, or a permission is missing. Thousands of them would cost a good part of a
- * core if each was tried again as often as a few are.
+ * The pace of tries that fail until a person acts, because a policy, a login or a permission is missing. Without it,
+ * retries of thousands of rules would take a good part of a core.
  *
- * All refused rules together are tried `TRIES_PER_SECOND` times a second. Namespaces with refused rules share these tries equally, so that many
- * of one delay no other. A success in a namespace shows that somebody has acted: then its refused rules are tried at once.
+ * All refused rules together are tried `TRIES_PER_SECOND` times a second. Namespaces share these tries equally, so that
+ * many rules of one do not delay another. When a rule succeeds, somebody has acted, so all refused rules of its
+ * namespace are released: tried at once.
  */
 export class Refusals {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -103,14 +104,14 @@ export class Refusals {
   readonly #random: () => number;
   readonly #byNamespace = new Map<string, Refused>();
 
-  /** @param usualMs the longest wait of rules that are few */
+  /** @param usualMs longest pause of rules that are not slowed down */
   constructor(clock: Pick<Clock, 'monotonic'>, usualMs: number, random = Math.random) {
     this.#clock = clock;
     this.#usualMs = usualMs;
     this.#random = random;
   }
 
-  /** A try failed. @returns the wait until the next one, ms; `undefined`: as usual */
+  /** Records a failed try. @returns the pause before the next one, ms; `undefined`: the usual pause */
   failed(rule: RuleKey, error: unknown): number | undefined {
     if (!isRefusal(error)) {
       this.#remove(rule);
@@ -120,11 +121,11 @@ export class Refusals {
     const refused = getOrCreate(this.#byNamespace, namespaceOf(rule), unknown);
     refused.rules.add(rule);
     const waitMs = this.#waitMs(refused);
-    // Spread, so that rules that came together do not stay together.
+    // A random spread, so that rules which failed together are not tried together again.
     return waitMs > this.#usualMs ? waitMs * (0.5 + this.#random()) : undefined;
   }
 
-  /** A run did not fail. @param hasValues Vault has the values of the rule now @returns the rules to be tried now */
+  /** Records a run that did not fail. @param hasValues Vault now has the rule's values @returns the released rules */
   succeeded(rule: RuleKey, hasValues: boolean): Iterable<RuleKey> {
     const refused = this.#remove(rule);
     if (refused === undefined) return [];
@@ -134,7 +135,7 @@ export class Refusals {
     return refused.rules;
   }
 
-  /** @returns the refused rules of its namespace; `undefined`: the rule was not refused */
+  /** @returns the refused rules of the namespace; `undefined`: the rule was not refused */
   #remove(rule: RuleKey): Refused | undefined {
     const namespace = namespaceOf(rule);
     const refused = this.#byNamespace.get(namespace);

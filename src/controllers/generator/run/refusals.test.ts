@@ -31,22 +31,22 @@ describe('rules that Vault refuses', () => {
     [100, 30, 300_000],
     [100, 1, undefined],
   ] as const) {
-    it(`refused rules wait ${waitMs ?? 'as usual'} where ${namespaces} namespaces have ${many}: ten tries a second at most`, () => {
+    it(`with ${many} refused rules in each of ${namespaces} namespaces, a rule waits ${waitMs === undefined ? 'as usual' : `${waitMs} ms`}: ten tries a second at most`, () => {
       const { refusals } = scene();
       for (let index = 0; index < namespaces; index++) refuse(refusals, many, `n${index}`);
-      // Again, because the first ones do not know of the others.
+      // A second time: the wait of the first ones was computed before there were so many.
       assert.equal(refuse(refusals, many, 'n0'), waitMs);
       if (waitMs !== undefined) assert.ok((namespaces * many * 1000) / waitMs <= 10);
     });
   }
 
-  it('refused rules wait ten minutes at most, however many there are', () => {
+  it('of 20,000 refused rules, each waits at most ten minutes', () => {
     const { refusals } = scene();
     for (let index = 0; index < 200; index++) refuse(refusals, 100, `n${index}`);
     assert.equal(refuse(refusals, 100, 'n0'), 600_000);
   });
 
-  it('rules that fail for another reason do not count as refused any more', () => {
+  it('a refused rule that fails for another reason no longer counts as refused', () => {
     const { refusals } = scene();
     refuse(refusals, 3000);
     const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
@@ -54,13 +54,13 @@ describe('rules that Vault refuses', () => {
     assert.equal(refusals.failed(rule(2999), DENIED), undefined);
   });
 
-  it('refused rules of one namespace are not delayed by thousands of another', () => {
+  it('a refused rule waits as usual beside thousands of refused rules of another namespace', () => {
     const { refusals } = scene();
     refuse(refusals, 3000, 'many');
     assert.equal(refusals.failed(rule(0, 'few'), DENIED), undefined);
   });
 
-  it('refused rules are not delayed by failures that end by themselves, or by rules that are gone', () => {
+  it('timeouts and rules that are gone do not slow down a refused rule', () => {
     const { refusals } = scene();
     const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
     for (let index = 0; index < 3000; index++) assert.equal(refusals.failed(rule(index), down), undefined);
@@ -69,7 +69,7 @@ describe('rules that Vault refuses', () => {
     assert.equal(refusals.failed(rule(0), DENIED), undefined);
   });
 
-  it('refused rules are tried at once when one of their namespace succeeds, but not again and again', async () => {
+  it('when a refused rule succeeds, the others of its namespace are tried at once, but at most once a minute', async () => {
     const { clock, refusals } = scene();
     refuse(refusals, 200);
     refuse(refusals, 2, 'b');

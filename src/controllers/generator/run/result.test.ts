@@ -37,14 +37,14 @@ const NESTED: WantedValue = {
   decoding: 'None',
 };
 
-/** As it is read back from the annotation. */
+/** The result as it is parsed from its annotation. */
 function readBack(result: Result): Result {
   const parsed = parseResult(textOf(result));
   assert.ok(parsed !== undefined);
   return parsed;
 }
 
-test('the messages of results are those of the original', () => {
+test('the messages of results are the words of the original', () => {
   const words = ({ created, reason, message }: Result): unknown[] => [created, reason, message];
   assert.deepEqual(words(resultOf(run([state('secret/data/app', 1, true)]), undefined)), [
     true,
@@ -69,7 +69,7 @@ test('the messages of results are those of the original', () => {
   ]);
 });
 
-test('the first problem gives the reason, and all are in the message, which is bounded', () => {
+test('the first problem gives the reason, and all are in the message, up to 1,024 characters', () => {
   const deleted: Problem = { reason: 'Deleted', field: 'spec.data[1]', message: 'is deleted', fault: 'user' };
   const both = resultOf(run([], [deleted, PROBLEM]), undefined);
   assert.deepEqual([both.reason, both.message], ['Deleted', 'spec.data[1]: is deleted; SecretStore vault: sealed']);
@@ -83,7 +83,7 @@ test('the first problem gives the reason, and all are in the message, which is b
   assert.equal(many.message.length, 1024);
 });
 
-test('a value inside another property is reported once', () => {
+test('a value inside another property gives the result NestedProperty, whose text stays the same at the next run', () => {
   const first = resultOf({ ...run([state('secret/data/app', 1)]), nested: [NESTED] }, undefined);
   assert.deepEqual([first.created, first.reason], [true, 'NestedProperty']);
   assert.match(first.message, /^spec\.data\[0\]\.remoteRef\.property: /);
@@ -100,12 +100,12 @@ const runs: fc.Arbitrary<RunOutcome> = fc.record({
   problems: fc.constantFrom<readonly Problem[]>([], [PROBLEM]),
 });
 
-test('the text of the annotation changes with what happens, and never by itself', () => {
+test('a run that finds the same versions and writes nothing does not change the text of the annotation', () => {
   fc.assert(
     fc.property(runs, fc.option(runs, { nil: undefined }), (now, earlier) => {
       const before = earlier === undefined ? undefined : readBack(resultOf(earlier, undefined));
       const first = resultOf(now, before);
-      // The next look finds the same versions, and makes nothing.
+      // The next run finds the same versions, and writes nothing.
       const quiet = { ...now, entries: now.entries.map((one) => ({ ...one, made: false })) };
       for (const last of [first, readBack(first)]) {
         assert.equal(textOf(resultOf(quiet, last)), textOf(first));
@@ -115,7 +115,7 @@ test('the text of the annotation changes with what happens, and never by itself'
   );
 });
 
-test('each write changes the text of the annotation once, with versions and without, also of entries that are not written out', () => {
+test('each write of a value changes the text of the annotation, also for KV 1 and for entries beyond the tenth', () => {
   const engines = fc.array(fc.boolean(), { minLength: 1, maxLength: 14 });
   const writes = fc.array(fc.nat(13), { maxLength: 12 });
   fc.assert(
@@ -141,7 +141,7 @@ test('each write changes the text of the annotation once, with versions and with
   );
 });
 
-test('a write to one of two servers with the same path changes the text', () => {
+test('a write on one of two servers with the same path changes the text of the annotation', () => {
   for (const [a, b] of [
     [1, 1],
     [undefined, 1],
@@ -156,7 +156,7 @@ test('a write to one of two servers with the same path changes the text', () => 
   }
 });
 
-test('a value that somebody else wrote changes the text, also under the same number as before', () => {
+test('a version that another client wrote changes the text, also if a recreated entry has the same number', () => {
   const made = readBack(resultOf(run([state('secret/data/app', 1, true)]), undefined));
   const other = resultOf(run([state('secret/data/app', 2)]), made);
   assert.deepEqual([other.reason, other.message], ['Exists', 'Vault has the values.']);
@@ -165,7 +165,7 @@ test('a value that somebody else wrote changes the text, also under the same num
   assert.notEqual(textOf(recreated), textOf(made));
 });
 
-test('a result keeps the versions that are known of entries: after a failure, when ESO has read the values, and after a mistake of the author', () => {
+test('a result without newly read entries keeps the versions of the last one: after a failure, a wrong setting, or a success of ESO', () => {
   const made = readBack(
     resultOf(run(Array.from({ length: 12 }, (_, index) => state(`kv/${index}`, undefined, true))), undefined),
   );
@@ -177,7 +177,7 @@ test('a result keeps the versions that are known of entries: after a failure, wh
   }
 });
 
-test('a result is read back as it was written', () => {
+test('parseResult reads the same result that textOf wrote', () => {
   fc.assert(
     fc.property(runs, (one) => {
       const result = resultOf(one, undefined);
@@ -189,7 +189,7 @@ test('a result is read back as it was written', () => {
   }
 });
 
-test('a text that is not ours is no result, and never an error', () => {
+test('parseResult returns undefined for a text that Keyferry did not write, and never throws', () => {
   const texts = [
     '',
     'x',
@@ -208,13 +208,13 @@ test('a text that is not ours is no result, and never an error', () => {
   for (const rest of ['}', ',"entries":null}', ',"entries":5}', ',"entries":{"a/b":5}}', ',"entries":{},"more":5}']) {
     const parsed = parseResult(start + rest);
     assert.deepEqual(parsed, { created: true, reason: 'Success', message: 'm', entries: {} });
-    // Whatever somebody wrote there, the next result has no trouble with it.
+    // The next result can be made from such a result, too.
     assert.equal(resultOf(run([state('a/b', undefined, true)]), parsed).entries['a/b'], 'writes 1');
   }
   fc.assert(fc.property(fc.json(), (text) => void parseResult(text)));
 });
 
-test('the condition Created is the last, and the others stay as they are', () => {
+test('withCreated puts the condition Created last, and leaves the others as they are', () => {
   const others: readonly (EsoCondition & Record<string, unknown>)[] = [
     { type: 'Audited', status: 'Unknown', observed: { by: ['x'] } },
     { status: 'False', type: 'Ready', lastTransitionTime: TIME, reason: 'SecretSyncedError', message: 'ü' },

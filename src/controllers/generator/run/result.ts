@@ -1,8 +1,9 @@
 /**
- * What the generator did for an ExternalSecret: the words of the original, for the condition `Created`, the annotation and events. Pure.
+ * The result of the generator for one ExternalSecret, in the original's words. It goes into the condition `Created`,
+ * the annotation and events. Pure.
  *
- * The text of the annotation changes with each version that was written or found in Vault, and with each other message. The text never changes
- * by itself, because each change makes ESO read again.
+ * Each change of the annotation makes ESO read again. So its text changes with each version that was written or found
+ * in Vault and with each message, and never without an event.
  */
 import { createHash } from 'node:crypto';
 
@@ -24,22 +25,22 @@ export interface Result {
   readonly reason: Reason;
   readonly message: string;
   /**
-   * The versions of the entries, by path: number and time, because the numbers of an entry that was deleted with its metadata begin at 1
-   * again. KV 1 has no versions, so the text counts our writes.
+   * Number and creation time of each entry's version, by path. The time is needed, because after a deletion of the
+   * metadata the numbers begin at 1 again. For KV 1, which has no versions, it is the number of Keyferry's writes.
    */
   readonly entries: Readonly<Record<string, string>>;
-  /** One text for the versions of all further entries, which are not in `entries`. */
+  /** A digest of the versions of all entries that are not in `entries`. */
   readonly more?: string;
 }
 
-/** An entry after its run. `made`: a value was written, and no result says so yet. */
+/** The state of an entry after a run. `made`: a value was written, and no result has reported that yet. */
 export type EntryState = Pick<EntryOutcome, 'path' | 'version' | 'createdTime' | 'made'>;
 
-/** Longest message, characters. */
+/** Maximum length of a message, characters. */
 const MAX_MESSAGE = 1024;
-/** Entries whose versions are written out. */
+/** Maximum number of entries whose versions are in the text. */
 const MAX_ENTRIES = 10;
-/** Longest annotation that is read. A longer one is not ours. */
+/** Longest annotation that is parsed, characters. Keyferry writes no longer one. */
 const MAX_TEXT = 32_768;
 
 const SUCCESS = 'A random value was put into Vault.';
@@ -48,9 +49,9 @@ const FOUND = 'The external-secrets operator has found the secret.';
 const RECREATING = 'The Vault secret previously created cannot be found anymore, it needs to be recreated.';
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 
-/** What a run did. */
+/** The facts of a run that the result is made from. */
 export interface RunOutcome {
-  /** The entries that were read. */
+  /** The entries that the run has read. */
   readonly entries: readonly EntryState[];
   readonly nested: readonly WantedValue[];
   readonly problems: readonly Problem[];
@@ -62,7 +63,7 @@ export function resultOf({ entries, nested, problems }: RunOutcome, before: Resu
   const [problem] = problems;
   if (problem !== undefined) return { created: false, ...troubleOf(problem, problems), ...versions };
   if (entries.some(({ made }) => made)) return { created: true, reason: 'Success', message: SUCCESS, ...versions };
-  // Unchanged values keep their message.
+  // If no version changed, the last message stays, for example `Success`.
   if (before?.created === true && isSame(versions, before)) return before;
   const [first] = nested;
   if (first === undefined) return { created: true, reason: 'Exists', message: EXISTS, ...versions };
@@ -76,17 +77,17 @@ function troubleOf({ reason }: Problem, problems: readonly Problem[]): Pick<Resu
   return { reason, message: clipped(isOriginal ? `While putting the random value: ${texts}` : texts, MAX_MESSAGE) };
 }
 
-/** The result of a setting that is wrong: a mistake of the author. */
+/** The result for an annotation with a wrong value: the author's mistake. */
 export function wrongSetting(message: string, before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'ErrorAnnotation', message: clipped(message, MAX_MESSAGE) };
 }
 
-/** The result while a value is missing that was put into Vault before. The value is made again. */
+/** The result while a value is missing in Vault that Keyferry put there before. Keyferry makes it again. */
 export function recreating(before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'Recreating', message: RECREATING };
 }
 
-/** The result once ESO has read the values. A result that says so already stays. */
+/** The result when ESO has read the values. A result that says so already stays. */
 export function found(before: Result | undefined): Result {
   if (before?.created === true) return before;
   return { ...kept(before), created: true, reason: 'Exists', message: FOUND };
@@ -97,7 +98,7 @@ export function textOf({ reason, message, entries, more }: Result): string {
   return JSON.stringify({ reason, message, entries, ...(more !== undefined && { more }) });
 }
 
-/** @returns `undefined` for a text that Keyferry has not written */
+/** @returns `undefined`: Keyferry has not written this text */
 export function parseResult(text: string | undefined): Result | undefined {
   if (text === undefined || text.length > MAX_TEXT) return undefined;
   try {
@@ -117,7 +118,7 @@ export function parseResult(text: string | undefined): Result | undefined {
   }
 }
 
-/** The list of conditions with this result. The others stay as they are. `undefined`: the list has this result already. */
+/** The conditions with this result, other types unchanged; `undefined`: they have this result already. */
 export function withCreated(conditions: readonly EsoCondition[], result: Result): EsoCondition[] | undefined {
   const { reason, message } = result;
   const status = result.created ? 'True' : 'False';
@@ -126,7 +127,7 @@ export function withCreated(conditions: readonly EsoCondition[], result: Result)
   return [...withoutCreated(conditions), { type: CREATED_CONDITION, status, reason, message }];
 }
 
-/** The list of conditions without the original's. */
+/** The conditions without `Created`. */
 export function withoutCreated(conditions: readonly EsoCondition[]): EsoCondition[] {
   return conditions.filter(({ type }) => type !== CREATED_CONDITION);
 }
@@ -138,7 +139,7 @@ function kept(before: Result | undefined): Pick<Result, 'entries' | 'more'> {
 
 function versionsOf(states: readonly EntryState[], before: Result | undefined): Pick<Result, 'entries' | 'more'> {
   if (states.length === 0) return kept(before);
-  // Two stores may have the same path on two servers.
+  // One path may exist on two servers.
   const byPath = new Map<string, EntryState[]>();
   for (const state of states.toSorted((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path))))
     getOrCreate(byPath, state.path, () => []).push(state);
@@ -151,7 +152,7 @@ function versionsOf(states: readonly EntryState[], before: Result | undefined): 
   return { entries: Object.fromEntries(versions), ...(rest.length > 0 && { more: digestOf(rest, before) }) };
 }
 
-/** @param known the text before */
+/** @param known the text of the last result */
 function versionText(states: readonly EntryState[], known: string | undefined): string {
   const versions = states.map(versionOf).filter((version) => version !== undefined);
   if (versions.length === states.length) return versions.join(', ');
@@ -159,7 +160,7 @@ function versionText(states: readonly EntryState[], known: string | undefined): 
   return [...versions, `writes ${Number(/writes (\d+)$/.exec(known ?? '')?.[1] ?? 0) + writes}`].join(', ');
 }
 
-/** `<digest of the versions>+<number of writes to entries without versions>` */
+/** The form is `<digest of the versions>+<number of writes to entries without versions>`. */
 function digestOf(states: readonly EntryState[], before: Result | undefined): string {
   const versions = states.map((state) => [state.path, versionOf(state) ?? null]);
   const digest = createHash('sha256').update(JSON.stringify(versions)).digest('hex').slice(0, 12);
@@ -176,17 +177,17 @@ function isSame(a: Pick<Result, 'entries' | 'more'>, b: Pick<Result, 'entries' |
   return JSON.stringify([a.entries, a.more]) === JSON.stringify([b.entries, b.more]);
 }
 
-/** What was answered is not shown: the server may be any server that the author named. */
+/** Texts in place of the answer's own: the author can name any server, and must not read its answers. */
 const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
   badResponse: 'the server of the store did not answer as Vault does',
   redirect: 'the server of the store redirects to another one, and credentials are not sent there',
 };
 
 /**
- * A failure of Vault, the API server or a store, in words for an author.
- * @param field where it is: a store, or a field of the ExternalSecret
- * @param auth whose credentials Vault got; `undefined`: Vault was not called
- * @returns `undefined` for an error that is not about a store, Vault, the API server or a credential
+ * A failure of Vault, the API server or a store, in words for the author.
+ * @param field the place of the failure: a store, or a field of the ExternalSecret
+ * @param auth the login whose credentials Vault got; `undefined`: Vault was not called
+ * @returns `undefined`: the error is about none of them
  */
 export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'] | undefined): Problem | undefined {
   if (error instanceof StoreError) return { reason: error.reason, field, message: error.message, fault: error.fault };
@@ -195,11 +196,11 @@ export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'
   if (missing !== undefined) return failed(missing.message, missing.fault);
   if (isVaultError(error)) {
     const { kind, reason, addr, path, transient } = error;
-    // While the server is down, another call may fail first in each try. The message must stay the same, so it names no call.
+    // No call is named while the server is down: each try may fail at another, and the message must not change.
     const call = path === undefined || transient ? '' : `${path}: `;
     return failed(UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`, vaultFault(error, auth));
   }
-  // The message of the API server names the missing permission and its namespace.
+  // The API server's message names the missing permission and its namespace.
   if (error instanceof ApiError) return failed(error.statusMessage, failureOf(error).fault);
   if (error instanceof ConnectionError || error instanceof TimeLimitError) return failed(error.message, 'operator');
   return undefined;

@@ -20,7 +20,7 @@ const CALL_MS = 10_000;
 const KEY: RuleKey = asKey('generator:default/one');
 const { signal } = new AbortController();
 
-/** An ExternalSecret that fails, with a value in each of these stores. */
+/** A failing ExternalSecret that wants one value in each of these stores. */
 function failing(stores: readonly string[], generation = 1): ExternalSecretRule {
   const data = stores.map((name, index) => ({
     secretKey: `key-${index}`,
@@ -81,7 +81,7 @@ function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; o
   return { worker, results, closed };
 }
 
-test('a run ends after two minutes, however many servers do not answer', async () => {
+test('a run with 200 silent servers ends after two minutes with the result ErrorCreating', async () => {
   const clock = new ManualClock();
   const rule = failing(Array.from({ length: STORES }, (_, index) => `store-${index}`));
   let opened = 0;
@@ -98,9 +98,9 @@ test('a run ends after two minutes, however many servers do not answer', async (
 const DENIED = new VaultError('denied', { kind: 'permissionDenied', addr: 'http://silent' });
 
 for (const [what, after, reports] of [
-  ['that stays the same reports its result', failing(['one']), 1],
-  ['whose spec changes during it does not report the result of the old one', failing(['one'], 2), 0],
-  ['whose object is deleted during it reports nothing', undefined, 0],
+  ['reports its result if its object stays the same', failing(['one']), 1],
+  ['reports nothing if the spec changes meanwhile', failing(['one'], 2), 0],
+  ['reports nothing if its object is deleted meanwhile', undefined, 0],
 ] as const) {
   test(`a run ${what}`, async () => {
     let rule: ExternalSecretRule | undefined = failing(['one']);
@@ -114,7 +114,7 @@ for (const [what, after, reports] of [
   });
 }
 
-test('the connection to a store ends when the ExternalSecret names another one, or is gone', async () => {
+test('the login of a store is closed when the ExternalSecret no longer names the store, or is gone', async () => {
   let rule: ExternalSecretRule | undefined = failing(['one', 'two']);
   const { worker, closed } = sceneOf({ rule: () => rule, open: () => Promise.reject(DENIED) });
   const run = async (): Promise<string[]> => {

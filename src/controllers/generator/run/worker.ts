@@ -1,6 +1,6 @@
 /**
- * Brings one ExternalSecret up to date: reads the entries of its values in Vault, makes what they lack, and reports the result. Each run starts
- * from what Vault and the object say, so it can be repeated after any crash.
+ * Serves one ExternalSecret: reads its entries in Vault, makes the missing values, and writes the result. Each run
+ * starts from the present state of Vault and of the object, so after a crash the next run does what is left.
  */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { ClaimBook } from '../../../copy/book/claim-book.ts';
@@ -38,40 +38,40 @@ export interface WorkerOptions {
   readonly log: Log;
 }
 
-/** What a run has done so far, and the error for which it will be repeated. */
+/** What a run has done so far. */
 interface Work {
-  /** `made`: a value was written, and no result says so yet. */
+  /** `made`: a value was written, and no result has reported that yet. */
   readonly outcomes: EntryOutcome[];
   readonly problems: Problem[];
   error: unknown;
-  /** The watch of a credential is not listed yet, so nothing is reported. */
+  /** A credential is not read yet, because its watch has not listed. Nothing is reported, and another run follows. */
   waits: boolean;
 }
 
 interface Pass {
   readonly settings: Settings;
   readonly dryRun: boolean;
-  /** No more calls are begun after this time, monotonic ms. */
+  /** After this time the run begins no more calls, monotonic ms. */
   readonly until: number;
 }
 
 /**
- * A run that takes longer is repeated, ms. An author may name 200 servers that do not answer, or that answer each call just in time, and
- * the process is not healthy while a worker is busy for minutes.
+ * Longest run, ms; it is then repeated. An author can name 200 servers that do not answer, or only just in time, and a
+ * process with a worker that is busy for minutes is not healthy.
  */
 const RUN_LIMIT_MS = 120_000;
-/** Between two looks at values that Vault has and ESO does not see, ms: somebody may have deleted them since. */
+/** Pause before values that Vault has and ESO does not see are checked again, ms: they may be deleted by then. */
 const LOOK_AGAIN_MS = 60_000;
 
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #made: Counter<never>;
   readonly #writers = new KeyedLock();
-  /** The logins that each rule uses. */
+  /** The logins in use by each rule. */
   readonly #users = new Map<RuleKey, Set<LoginKey>>();
-  /** The entries of each rule that were written, but not reported, because the report failed: the next one still says `Success`. */
+  /** The written entries of each rule whose report failed. The next report still says `Success`. */
   readonly #unreported = new Map<RuleKey, Set<string>>();
-  /** Who has to act, by the last run. Not read from the result, which anybody may write. */
+  /** Who has to act, from the last run. The result does not say it, and any user may write a result. */
   readonly #faults = new Map<RuleKey, Fault>();
 
   constructor(options: WorkerOptions) {
@@ -84,7 +84,7 @@ export class Worker {
     return this.#faults.get(key) ?? 'nobody';
   }
 
-  /** @throws the error after which the run is to be repeated */
+  /** @throws the error for which the run must be repeated */
   async run(key: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { rule: ruleOf, mode, writes } = this.#options;
     const rule = ruleOf(key);
@@ -128,7 +128,7 @@ export class Worker {
     }
     const { places, problems: misplaced } = placesOf(wanted, storeOf);
     this.#useOnly(key, places);
-    // A value that was made before and is missing now was deleted: the user reads that before it is made again.
+    // Keyferry made this value before, so somebody has deleted it. The user reads that before Keyferry makes it again.
     const dryRun = rule.result?.created === true && Object.keys(rule.result.entries).length > 0;
     const pass = { settings, dryRun, until: clock.monotonic() + RUN_LIMIT_MS };
     let work = await this.#workAt(job, places, pass);
@@ -138,14 +138,14 @@ export class Worker {
     }
     if (work.waits) return undefined;
     const latest = ruleOf(key);
-    // The object was deleted, recreated or changed meanwhile: another run follows.
+    // The object was deleted, recreated or changed meanwhile, so another run follows.
     if (latest === undefined || latest.version !== rule.version) return undefined;
     await this.#report({ ...job, rule: latest }, work, [...problems, ...misplaced, ...work.problems]);
     if (work.error !== undefined) throw work.error;
     return { requeueAfterMs: LOOK_AGAIN_MS };
   }
 
-  /** Makes the values in all places. One that fails does not hold up the others. */
+  /** Makes the values in all places. A failure in one does not stop the others. */
   async #workAt(job: Job, places: readonly Place[], pass: Pass): Promise<Work> {
     const work = newWork();
     for (const place of places) {
@@ -166,7 +166,7 @@ export class Worker {
     return work;
   }
 
-  /** Notes a failure. @param where @see problemOf @throws the error if it is not about Vault, the API server or a credential */
+  /** Records a failure. @param where see `problemOf` @throws the error if `problemOf` does not know it */
   #fail(
     work: Work,
     error: unknown,
@@ -192,14 +192,14 @@ export class Worker {
     const server = parseServer({ ...place.store.server, ...(ca && { caBundle: await stores.readCa(ca, signal) }) });
     const { entries } = await vault.open(user, { server, auth }, signal);
     const { name } = parseRuleKey(key);
-    // The rule that copies to one of these paths.
+    // The rule that copies to one of these paths, and so writes the entry.
     const writerOf = (paths: readonly string[]): string | undefined =>
       paths.flatMap((path) => book.on(vaultTargetKey({ server, path })))[0]?.claim.owner.title;
     const writers = this.#writers;
     for (const entry of place.entries.values()) {
       checkTime();
       const { path } = entry;
-      // Not again for each try.
+      // Logged only before the first result, not at each retry.
       if (!dryRun && this.#options.rule(key)?.result === undefined) {
         const text = `${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`;
         log.info(text, { rule: key, path });
@@ -210,7 +210,7 @@ export class Worker {
         outcome = await makeValues(entries, entry, { settings, writerOf, dryRun, writers, key: entryKey, signal });
       } catch (error) {
         this.#fail(work, error, { field: entry.values[0]?.field ?? storeName, auth }, signal);
-        // The server may answer for other entries, unless it does not answer at all.
+        // If the server does not answer, its other entries are not tried in this run.
         if (isVaultError(error) && error.transient) return;
         continue;
       }
@@ -241,7 +241,7 @@ export class Worker {
   async #report(job: Job, { outcomes, error }: Work, problems: readonly Problem[]): Promise<void> {
     const { key, rule } = job;
     this.#faults.set(key, problems[0]?.fault ?? 'nobody');
-    // Vault was not called again because of the failure that was reported already.
+    // Vault was not called again, because of a failure that the result already reports.
     if (isSkippedCall(error) && rule.result?.reason === 'ErrorCreating') return;
     const entries = outcomes.filter((one) => one.problems.length === 0);
     const nested = outcomes.flatMap((one) => one.nested);
@@ -279,7 +279,7 @@ export class Worker {
     this.#unreported.delete(job.key);
   }
 
-  /** Ends the use of all other stores. */
+  /** Closes the logins of all stores that the rule does not use any more. */
   #useOnly(key: RuleKey, places: readonly Place[]): void {
     const wanted = new Set(places.map(({ store }) => loginKey(key, store.name)));
     for (const user of this.#users.get(key) ?? []) {

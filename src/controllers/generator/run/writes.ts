@@ -1,6 +1,6 @@
 /**
- * Tells the result to the user: as the condition `Created` where the API allows it, as an annotation, and as an event. The annotation also makes
- * ESO read again, so it is written last. Nothing is written where nothing has changed.
+ * Reports a result to the user: by the condition `Created` where the API allows it, by an event and by the annotation.
+ * The annotation is last, because its change makes ESO read again. Nothing is written if nothing has changed.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -10,17 +10,17 @@ import type { ConditionMode, ExternalSecretRule } from '../request/external-secr
 import { RESULT_ANNOTATION } from '../request/settings.ts';
 import { type Result, textOf, withCreated, withoutCreated } from './result.ts';
 
-/** One ExternalSecret at work. */
+/** One run for one ExternalSecret. */
 export interface Job {
   readonly key: RuleKey;
-  /** As the job began. */
+  /** The rule at the beginning of the run. */
   readonly rule: ExternalSecretRule;
   readonly signal: AbortSignal;
 }
 
 export interface WritesOptions {
   readonly client: RuleClient;
-  /** The rule as it is stored now. */
+  /** The stored rule now. */
   readonly latest: (key: RuleKey) => ExternalSecretRule | undefined;
   readonly mode: () => ConditionMode;
   readonly recordEvent: (rule: ExternalSecretRule, result: Result) => void;
@@ -30,7 +30,7 @@ export interface WritesOptions {
 export class Writes {
   readonly #options: WritesOptions;
   readonly #written: Counter<'reason'>;
-  /** The last event of each rule. */
+  /** The last event of each rule, as JSON with its uid: a retry does not record it again. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: WritesOptions) {
@@ -39,7 +39,7 @@ export class Writes {
     this.#written = options.registry.counter('keyferry_generator_results_total', help, ['reason']);
   }
 
-  /** @throws ApiError: a conflict if the object has changed; ConnectionError */
+  /** Reports a result. @throws ApiError: a conflict if the object has changed; ConnectionError */
   async result(job: Job, result: Result): Promise<void> {
     const latest = await this.announce(job, result);
     const text = textOf(result);
@@ -53,15 +53,15 @@ export class Writes {
   }
 
   /**
-   * Tells people the result, by the condition and one event. The annotation, whose change makes ESO read again, is not written.
-   * @returns the rule after that @throws as `result`
+   * Reports a result by the condition and one event, without the annotation: ESO does not read again.
+   * @returns the rule after the write @throws as `result`
    */
   async announce(job: Job, result: Result): Promise<ExternalSecretRule> {
     const { key, rule } = job;
     const { recordEvent, mode } = this.#options;
     const text = textOf(result);
     const news = JSON.stringify([rule.metadata.uid, text]);
-    // The event comes before the writes, because the server may refuse them.
+    // Events come before the writes: the server may refuse the writes.
     if (this.#recorded.get(key) !== news && text !== rule.annotations[RESULT_ANNOTATION]) {
       this.#recorded.set(key, news);
       recordEvent(rule, result);
@@ -70,7 +70,7 @@ export class Writes {
     return conditions === undefined ? rule : await this.#writeConditions(job, conditions);
   }
 
-  /** Removes the condition `Created`. */
+  /** Removes the condition `Created`, with which the server refuses ESO's status. */
   async heal(job: Job): Promise<void> {
     const { conditions } = job.rule;
     if (conditions !== undefined) await this.#writeConditions(job, withoutCreated(conditions));
@@ -82,7 +82,7 @@ export class Writes {
 
   async #writeConditions({ key, rule, signal }: Job, conditions: readonly object[]): Promise<ExternalSecretRule> {
     const { uid, resourceVersion } = rule.metadata;
-    // ESO replaces the whole list too, so the resourceVersion protects its conditions.
+    // ESO replaces the whole list too. With the resourceVersion, this write fails if ESO was faster.
     const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
     await this.#options.client.patch(rule satisfies KubeObject, patch, signal);
     return this.#options.latest(key) ?? rule;

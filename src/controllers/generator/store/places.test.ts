@@ -49,7 +49,7 @@ function summary({ places }: Places): unknown[] {
   );
 }
 
-test('the values of one path are one entry, however the key is written', () => {
+test('keys with different spellings of one path give one entry', () => {
   const keys = ['app', 'secret/app', 'secret/data/app', 'secret//app/', 'other', 'app'];
   const { places, problems } = placesOf(
     keys.map((key, index) => wanted(index, key)),
@@ -66,7 +66,7 @@ test('the values of one path are one entry, however the key is written', () => {
   assert.equal(place?.entries.get('secret/data/app')?.version, 'v2');
 });
 
-test('each store is a place of its own, also for the same path', () => {
+test('the same path in three stores gives three places', () => {
   const found = placesOf(
     [wanted(0, 'app'), wanted(1, 'app', 'vault', 'ClusterSecretStore'), wanted(2, 'app', 'one')],
     storeOf,
@@ -78,7 +78,7 @@ test('each store is a place of its own, also for the same path', () => {
   ]);
 });
 
-test('a key or store that cannot be used does not hold up the others', () => {
+test('beside a key or store that cannot be used, the other values have their places, and each problem is reported once', () => {
   const found = placesOf(
     [
       wanted(0, '../x'),
@@ -102,7 +102,7 @@ test('a key or store that cannot be used does not hold up the others', () => {
   );
 });
 
-test('from the environment all stores are one server, and the key is the path, as for vault kv put', () => {
+test('with the environment in place of stores, all values are on one server, and the key is the path, as for vault kv put', () => {
   const values = [wanted(0, 'secret/app'), wanted(1, 'secret/data/app', 'missing'), wanted(2, 'secret')];
   const found = placesOf(values, () => environmentStore({ ...ENVIRONMENT, address: 'http://env' }));
   assert.deepEqual(summary(found), [

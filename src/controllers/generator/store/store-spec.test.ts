@@ -30,7 +30,7 @@ function refused(call: () => unknown): string {
   return text;
 }
 
-test('the server, the mount and the version of a value are those that its store names', () => {
+test('vaultStoreOf reads server, mount and KV version of a store; KV 2 is the default', () => {
   assert.deepEqual(storeOf({}), {
     name: 'SecretStore/vault',
     server: { addr: 'https://vault:8200' },
@@ -46,7 +46,7 @@ test('the server, the mount and the version of a value are those that its store 
   assert.equal(storeOf({ version: 'v2' }).version, 'v2');
 });
 
-test('logins: token, AppRole and Kubernetes, in the order of ESO', () => {
+test('a store with several logins uses the first one in the order of ESO: token, AppRole, Kubernetes', () => {
   const secretRef = { name: 'role', key: 'secret-id' };
   const secretId = { namespace: 'team-a', name: 'role', key: 'secret-id' };
   assert.deepEqual(storeOf({ auth: { appRole: { roleId: ' id\n', secretRef } } }).auth, {
@@ -79,7 +79,7 @@ test('logins: token, AppRole and Kubernetes, in the order of ESO', () => {
   assert.equal(storeOf({ auth: { ldap: {}, kubernetes } }).auth.method, 'kubernetes');
 });
 
-test('a token that the API server accepts is only for servers that the administrator named', () => {
+test('a Kubernetes login without audiences is allowed only at a server in --vault-addresses', () => {
   for (const audiences of [undefined, [], ['']]) {
     const serviceAccountRef = { name: 'app', ...(audiences && { audiences }) };
     const vault = { server: ' https://named ', auth: { kubernetes: { role: 'app', serviceAccountRef } } };
@@ -95,7 +95,7 @@ test('a token that the API server accepts is only for servers that the administr
   }
 });
 
-test('references of a SecretStore never leave its namespace, those of a ClusterSecretStore may', () => {
+test('references of a SecretStore stay in its namespace, and those of a ClusterSecretStore may name another', () => {
   const selector = {
     name: fc.constant('n'),
     key: fc.constant('k'),
@@ -140,13 +140,13 @@ test('references of a SecretStore never leave its namespace, those of a ClusterS
   assert.deepEqual(storeOf({}, 'ClusterSecretStore').auth, storeOf({}).auth);
 });
 
-test('the bundle has precedence over the provider of certificates', () => {
+test('caBundle has precedence over caProvider', () => {
   const caProvider = { type: 'Secret', name: 'ca', key: 'pem' };
   assert.deepEqual(storeOf({ caProvider }).ca, { kind: 'Secret', namespace: 'team-a', name: 'ca', key: 'pem' });
   assert.equal(storeOf({ caProvider, caBundle: 'UEVN' }).ca, undefined);
 });
 
-test('a store that cannot be used is refused with its field', () => {
+test('a store that cannot be used is refused with a message that names the field', () => {
   const vault = 'spec.provider.vault';
   const kubernetes = { role: 'r' };
   const cases: readonly [provider: VaultProvider, says: string, kind?: Kind][] = [
@@ -194,7 +194,7 @@ test('a store that cannot be used is refused with its field', () => {
   assert.ok(storeOf({ tls: {}, headers: {} }), 'empty blocks are as none');
 });
 
-test('a ClusterSecretStore is for the namespaces of its conditions', () => {
+test('a ClusterSecretStore may be used by the namespaces that its conditions select, and by all without conditions', () => {
   const selector = (namespaceSelector: NonNullable<StoreCondition['namespaceSelector']>): StoreCondition => ({
     namespaceSelector,
   });
@@ -229,7 +229,7 @@ test('a ClusterSecretStore is for the namespaces of its conditions', () => {
     [expression('env', 'NotIn', ['dev'])],
     [expression('absent', 'Exists')],
     [expression('env', 'DoesNotExist')],
-    // These are not valid, and ESO refuses such a store.
+    // ESO refuses a store with these invalid requirements.
     [expression('env', 'In', [])],
     [expression('env', 'NotIn', [])],
     [expression('env', 'NotIn')],

@@ -1,4 +1,4 @@
-/** Reads a SecretStore or ClusterSecretStore of ESO: where its Vault is, how to log in, and which entries the keys of an ExternalSecret name. Pure. */
+/** Reads a store of ESO as ESO does: the address of its Vault, the login, and the entry that each key names. Pure. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { VaultEnvironment } from '../../../config/vault-environment.ts';
 import type { VaultAuthRef, VaultSecretKey } from '../../../copy/vault/locations.ts';
@@ -10,7 +10,7 @@ import type { SecretKeySelector, SecretStore, StoreCondition, VaultProvider } fr
 import { type Problem, type ProblemReason, type StoreRef, userProblem, type WantedValue } from '../request/requests.ts';
 import type { WantedEntry } from '../run/entry.ts';
 
-/** Where the certificates of the server's issuer are. */
+/** Where to read the certificates of the server's issuer. */
 export interface CaReference {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
@@ -18,17 +18,17 @@ export interface CaReference {
   readonly key: string;
 }
 
-/** What a store says about the secrets engine. */
+/** What a store says about its secrets engine. */
 export interface StoreMount {
-  /** `spec.provider.vault.path`: where the engine is mounted. `undefined`: the keys begin with the mount. */
+  /** `spec.provider.vault.path`, the mount of the engine; `undefined`: the keys begin with the mount. */
   readonly mount: string | undefined;
-  /** Of KV. `undefined`: there is no store, and Vault decides, as for `vault kv put`. */
+  /** The KV version; `undefined`: there is no store, and Vault says it, as for `vault kv put`. */
   readonly version: 'v1' | 'v2' | undefined;
 }
 
-/** A store, as one namespace may use it. */
+/** A store with the references resolved for one namespace. */
 export interface VaultStore extends StoreMount {
-  /** `SecretStore/vault-backend`; or `environment`, which replaces all stores where stores may not be listed. */
+  /** `SecretStore/vault-backend`; or `environment`, which replaces all stores if stores may not be listed. */
   readonly name: string;
   readonly server: VaultServerOptions;
   readonly ca: CaReference | undefined;
@@ -40,13 +40,13 @@ export type StoreProblemReason = Extract<
   'UnsupportedProvider' | 'UnsupportedAuth' | 'InvalidStore' | 'StoreNotAllowed' | 'StoreNotFound'
 >;
 
-/** The store cannot be used. The message names the field. */
+/** A store cannot be used. The message names the field. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreProblemReason;
   readonly fault: Fault;
 
-  /** @param fault who has to act. Default: whoever wrote the store or the ExternalSecret */
+  /** @param fault who has to act. Default: the author of the store or of the ExternalSecret */
   constructor(reason: StoreProblemReason, message: string, fault: Fault = 'user') {
     super(message);
     this.reason = reason;
@@ -54,23 +54,23 @@ export class StoreError extends Error {
   }
 }
 
-/** What is kept of a store. */
+/** The part of a store's spec that is kept. */
 export type StoreSpec = NonNullable<SecretStore['spec']>;
 
-/** A namespace that wants to use a store. */
+/** A namespace whose ExternalSecrets use a store. */
 export interface StoreUser {
   readonly namespace: string;
   /** Labels of the namespace. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether a text matches an expression of RE2. */
+  /** Whether a text matches an RE2 expression. */
   readonly matches: (expression: string, text: string) => boolean;
-  /** Whether a server may get a token of a ServiceAccount that the API server accepts, too. */
+  /** Whether a server may get a ServiceAccount token that the API server accepts, too. */
   readonly mayGetApiTokens: (addr: string) => boolean;
 }
 
 const FIELD = 'spec.provider.vault';
 
-/** @param environment the variables of Vault's client @throws StoreError without a server */
+/** Makes a store from Vault's environment variables. @throws StoreError: there is no server */
 export function environmentStore({
   address: addr,
   caBundle,
@@ -86,7 +86,7 @@ export function environmentStore({
   return { name: 'environment', server, ca: undefined, auth, mount: undefined, version: undefined };
 }
 
-/** @param spec `undefined`: there is no such store @throws StoreError */
+/** Reads a store for a namespace. @param spec `undefined`: the store does not exist @throws StoreError */
 export function vaultStoreOf({ kind, name }: StoreRef, spec: StoreSpec | undefined, user: StoreUser): VaultStore {
   if (spec === undefined) throw new StoreError('StoreNotFound', 'does not exist');
   const vault = spec.provider?.vault;
@@ -101,7 +101,7 @@ export function vaultStoreOf({ kind, name }: StoreRef, spec: StoreSpec | undefin
   if (unsupported !== undefined) {
     throw new StoreError('UnsupportedProvider', `${FIELD}.${unsupported} is not supported, so no value is made`);
   }
-  // In a SecretStore ESO ignores namespaces of references.
+  // ESO ignores the namespaces of references in a SecretStore.
   const home = (namespace: string | undefined): string =>
     (kind === 'ClusterSecretStore' && namespace) || user.namespace;
   if (vault.path !== undefined && /^\/*$/.test(vault.path)) {
@@ -131,13 +131,13 @@ function caOf(
   { caBundle, caProvider }: VaultProvider,
   home: (namespace?: string) => string,
 ): CaReference | undefined {
-  // ESO prefers the bundle.
+  // ESO prefers `caBundle` to `caProvider`.
   if (caBundle || caProvider === undefined) return undefined;
   const { type, name, namespace, key } = caProvider;
   if ((type !== 'Secret' && type !== 'ConfigMap') || !name || !key) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider must have type (Secret or ConfigMap), name and key`);
   }
-  // As in ESO: otherwise the users of the store would choose which certificates the store trusts.
+  // As in ESO. Otherwise the users of the store could choose the certificates that it trusts.
   if (kind === 'ClusterSecretStore' && !namespace) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider.namespace must be specified in a ClusterSecretStore`);
   }
@@ -156,7 +156,7 @@ function authOf(
     if (!ref?.name || !ref.key) throw new StoreError('InvalidStore', `${field}.${path} must have name and key`);
     return { namespace: home(ref.namespace), name: ref.name, key: ref.key };
   };
-  // The order in which ESO looks.
+  // ESO looks for the methods in this order.
   if (tokenSecretRef !== undefined) return { method: 'token', token: key('tokenSecretRef', tokenSecretRef), ...login };
   if (appRole !== undefined) {
     const { roleId, roleRef, secretRef, path } = appRole;
@@ -199,7 +199,7 @@ function authOf(
   throw new StoreError('UnsupportedAuth', `${field}.${method}: this login is not supported, so no value is made`);
 }
 
-/** As ESO decides it: one entry that selects the namespace is enough, and no entries allow every namespace. */
+/** Whether a namespace may use the store, as in ESO: one entry must select it, or there are no entries. */
 function isAllowed(conditions: readonly StoreCondition[], { namespace, labels, matches }: StoreUser): boolean {
   return (
     conditions.length === 0 ||
@@ -207,29 +207,29 @@ function isAllowed(conditions: readonly StoreCondition[], { namespace, labels, m
       ({ namespaces = [], namespaceRegexes = [], namespaceSelector }) =>
         namespaces.includes(namespace) ||
         namespaceRegexes.some((expression) => matches(expression, namespace)) ||
-        // A selector that is not valid selects nothing.
+        // An invalid selector selects no namespace.
         (namespaceSelector !== undefined && readSelector(namespaceSelector, '', [])?.matches(labels) === true),
     )
   );
 }
 
-/** The key names no entry. The message quotes it, or says how long it is. */
+/** A key names no entry. The message quotes the key, or gives its length. */
 export class EntryPathError extends Error {
   override readonly name = 'EntryPathError';
 }
 
-/** Longest key, characters. Vault stores each entry under its path, and its storage has limits of this size. */
+/** Longest key, characters. Vault's storage has limits of this size for paths. */
 const MAX_KEY = 512;
 
 /**
- * The entry of a key, exactly where ESO reads it (`buildPath` of its Vault provider), as the path of Vault's API: for KV 2 with `data/` after the
- * mount.
- * @throws EntryPathError for a key that is empty, too long, or has dot segments, which Vault would read as another path
+ * The path in Vault's API of the entry that ESO reads for a key (`buildPath` of its Vault provider). For KV 2 it has
+ * `data/` after the mount.
+ * @throws EntryPathError: the key is empty or too long, or has dot segments, by which Vault would read another path
  */
 export function entryPathOf(key: string, { mount, version }: StoreMount): string {
   if (key.length > MAX_KEY)
     throw new EntryPathError(`has ${key.length} characters, and at most ${MAX_KEY} are allowed`);
-  // The client of Vault that ESO uses removes empty segments, too.
+  // ESO's Vault client removes empty segments too.
   const path = normalized(withMount(key, mount, version));
   if (path === undefined) throw new EntryPathError(`${JSON.stringify(key)} is not the path of an entry`);
   const root = mount === undefined ? path.split('/', 1)[0] : normalized(mount);
@@ -261,7 +261,7 @@ function normalized(path: string): string | undefined {
   }
 }
 
-/** A store, and all entries that are wanted there, by path. */
+/** A store and the entries that are wanted in it, by path. */
 export interface Place {
   readonly store: VaultStore;
   readonly entries: ReadonlyMap<string, WantedEntry>;
@@ -272,7 +272,7 @@ export interface Places {
   readonly problems: readonly Problem[];
 }
 
-/** Finds the entries of an ExternalSecret: the server, login and path of each value. @param storeOf throws StoreError */
+/** Finds server, login and path of each value of an ExternalSecret. @param storeOf throws StoreError */
 export function placesOf(wanted: readonly WantedValue[], storeOf: (ref: StoreRef) => VaultStore): Places {
   type Entries = Map<string, WantedEntry & { values: WantedValue[] }>;
   const places = new Map<string, Place & { readonly entries: Entries }>();
@@ -296,7 +296,7 @@ export function placesOf(wanted: readonly WantedValue[], storeOf: (ref: StoreRef
   return { places: [...places.values()], problems: once(problems) };
 }
 
-/** A store that cannot be used is one problem, and not one for each of its values. */
+/** Reports each problem once: a store that cannot be used would be a problem for each of its values. */
 function once(problems: readonly Problem[]): Problem[] {
   return [...new Map(problems.map((problem) => [`${problem.field} ${problem.message}`, problem])).values()];
 }

@@ -1,6 +1,6 @@
 /**
- * The SecretStores and ClusterSecretStores of the cluster, from their watches, or the environment in their place. The objects that they name
- * are read from the API server.
+ * The SecretStores and ClusterSecretStores of the cluster, from their watches. Without the permission to list them, the
+ * environment of the process replaces them. Secrets and ConfigMaps that a store names are read from the API server.
  */
 import { parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
@@ -23,7 +23,7 @@ import {
   vaultStoreOf,
 } from './store-spec.ts';
 
-/** What is kept of a store. */
+/** The part of a store that is kept. */
 type KeptStore = KubeObject & { readonly spec: StoreSpec };
 
 export class Stores {
@@ -33,8 +33,8 @@ export class Stores {
   readonly #patterns = new PatternCache('search');
 
   /**
-   * @param rights `undefined`: not found out yet
-   * @param onChange a store changed, came or went. Its namespace is '' for a ClusterSecretStore
+   * @param rights `undefined`: not known yet
+   * @param onChange called when a store was added, changed or deleted. The namespace of a ClusterSecretStore is ''
    */
   constructor(
     context: ControllerContext,
@@ -47,7 +47,7 @@ export class Stores {
       new RuleStore({
         controller: kind,
         toRule: keptStore,
-        // Without the resourceVersion: ESO writes the status of a store every few minutes.
+        // Not the resourceVersion: ESO writes the status of a store every few minutes.
         versionOf: ({ metadata: { uid, generation = 0 } }) => `${uid} ${generation}`,
         onChange: (key: RuleKey) => {
           const { namespace, name } = parseRuleKey(key);
@@ -57,17 +57,17 @@ export class Stores {
     this.#stores = { SecretStore: storeOf('SecretStore'), ClusterSecretStore: storeOf('ClusterSecretStore') };
   }
 
-  /** @param namespace of the ExternalSecret @returns `undefined`: there is none */
+  /** @param namespace of the ExternalSecret @returns `undefined`: the store does not exist */
   get({ kind, name }: StoreRef, namespace: string): StoreSpec | undefined {
     const stores = this.#stores[kind];
     return stores.get(stores.key(kind === 'SecretStore' ? namespace : '', name))?.spec;
   }
 
-  /** Takes the objects of a watch of one kind of store. */
+  /** Stores the objects from a watch of one kind. */
   sinkOf(kind: StoreRef['kind']): WatchSink {
     const { sink } = this.#stores[kind];
     if (kind === 'SecretStore') return sink;
-    // The names of objects without a namespace.
+    // Cluster-scoped objects are listed as `name`, and stored as `/name`.
     return {
       ...sink,
       prune: (names, version) => sink.prune(new Set(Array.from(names, (name) => `/${name}`)), version),
@@ -75,9 +75,9 @@ export class Stores {
   }
 
   /**
-   * The stores as the ExternalSecrets of a namespace may use them. Without permission to list stores, the environment is in their place.
-   * @returns throws StoreError for a store that cannot be used
-   * @throws ApiError, ConnectionError where the labels of the namespace are needed
+   * Gives the stores as ExternalSecrets of a namespace may use them.
+   * @returns a function that throws StoreError for a store that cannot be used
+   * @throws ApiError, ConnectionError: the labels of the namespace are needed and could not be read
    */
   async usableIn(
     namespace: string,
@@ -91,7 +91,7 @@ export class Stores {
       labels: this.#needsLabels(namespace, wanted) ? await this.#labelsOf(namespace, signal) : {},
       matches: (expression, text) => {
         const pattern = this.#patterns.get(expression);
-        // ESO refuses such a store.
+        // An invalid expression matches nothing; ESO refuses such a store.
         return !('error' in pattern) && pattern.occursIn(text);
       },
       mayGetApiTokens: (addr) => vault.addresses.isNamedAddress(addr),
@@ -104,7 +104,7 @@ export class Stores {
     };
   }
 
-  /** PEM. @throws ApiError, ConnectionError; StoreError if there is no such key */
+  /** The certificates as PEM. @throws ApiError, ConnectionError; StoreError: the object or key does not exist */
   async readCa({ kind, namespace, name, key }: CaReference, signal: AbortSignal): Promise<string> {
     const source = kind === 'Secret' ? SECRET : CONFIG_MAP;
     const store = this.#context.cluster.store(source);
@@ -117,7 +117,7 @@ export class Stores {
     return pem.utf8();
   }
 
-  /** Whether a store selects namespaces by their labels. */
+  /** Whether one of the stores selects namespaces by labels. */
   #needsLabels(namespace: string, wanted: readonly WantedValue[]): boolean {
     return wanted.some(({ store }) => {
       if (store.kind !== 'ClusterSecretStore') return false;
