@@ -1,6 +1,7 @@
 /**
- * Two control planes, the second one behind a fault proxy, and the engine with a backend for each. The one controller of the scene copies each Secret
- * with the label `copy` from the namespace `default` of the first cluster to the namespace `copies` of both.
+ * Two control planes, the second one behind a fault proxy, and the engine with a backend for each. The scene's only
+ * controller copies each Secret with the label `copy` from the namespace `default` of the first cluster to the
+ * namespace `copies` of both clusters.
  */
 import { userCause } from '../../../src/copy/model/cause.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
@@ -31,11 +32,11 @@ const NAMESPACE = 'copies';
 export class TwoClusters implements AsyncDisposable {
   readonly home: ControlPlane;
   readonly away: ControlPlane;
-  /** Before the second cluster. */
+  /** The proxy in front of the second cluster. */
   readonly proxy: FaultProxy;
   readonly manager: Manager;
   readonly backends: { readonly home: Cluster; readonly away: Cluster };
-  /** The outcome of each rule in each cluster. */
+  /** The last outcome of each rule in each cluster, by `cluster rule`. */
   readonly outcomes = new Map<string, Outcome>();
   readonly #apis: readonly HttpKubeApi[];
   readonly #stop = new AbortController();
@@ -66,7 +67,7 @@ export class TwoClusters implements AsyncDisposable {
     return scene;
   }
 
-  /** Permits the client of the second cluster to read and write Secrets in the namespace of the copies. */
+  /** Grants the client of the second cluster the rights on Secrets in the namespace of the copies. */
   async permit(): Promise<void> {
     const metadata = { name: 'copies', namespace: NAMESPACE };
     const apiGroup = 'rbac.authorization.k8s.io';
@@ -108,13 +109,13 @@ export class TwoClusters implements AsyncDisposable {
     });
   }
 
-  /** The text of a copy; `undefined` if there is none. */
+  /** The value in a copy, as text; `undefined` without a copy. */
   async copy(plane: ControlPlane, name: string): Promise<string | undefined> {
     const copy = await plane.api.find(`/api/v1/namespaces/${NAMESPACE}/secrets/${name}`);
     return copy === undefined ? undefined : Buffer.from(copy.data.text, 'base64').toString();
   }
 
-  /** Waits for the reason of a rule in the second cluster. */
+  /** Waits until a rule has this reason in the second cluster. */
   async reason(name: string, reason: string): Promise<void> {
     await waitFor(() => this.outcomes.get(`${AWAY} ${name}`)?.reason === reason, {
       message: () => `${reason} of ${name}, it has ${this.outcomes.get(`${AWAY} ${name}`)?.reason}`,
@@ -178,7 +179,7 @@ export class TwoClusters implements AsyncDisposable {
     const { index } = this.backends.home.store(SECRET);
     return {
       name: 'copier',
-      // oxlint-disable-next-line require-yield -- one step is enough
+      // oxlint-disable-next-line require-yield -- the evaluation has only one step
       *evaluate(rule) {
         const name = nameOf(rule);
         const found = index.get('default', name);

@@ -1,4 +1,4 @@
-/** A cluster that does not answer delays nothing but its own targets. */
+/** A second cluster that does not answer delays only the copies in it. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -19,7 +19,7 @@ function isReady(): boolean {
 }
 
 describe('another cluster', () => {
-  it('another cluster that refuses connections at the start delays neither the start nor the copies at home', async () => {
+  it('a second cluster that refuses connections delays neither the start nor the copies in the home cluster', async () => {
     await scene.proxy.refuse();
     await scene.createSource('first', 'one');
     await scene.start();
@@ -32,7 +32,7 @@ describe('another cluster', () => {
     assert.equal(scene.backends.home.reachability.cause, undefined);
   });
 
-  it('another cluster that forbids the watch is reported as Forbidden, and the operator stays ready', async () => {
+  it('a second cluster that forbids the watch is reported as Forbidden, and the operator stays ready', async () => {
     await scene.proxy.accept();
     await waitFor(() => scene.backends.away.reachability.cause?.reason === 'Forbidden', { message: 'the 403' });
     await scene.reason('first', 'Forbidden');
@@ -40,7 +40,7 @@ describe('another cluster', () => {
     assert.ok(isReady());
   });
 
-  it('another cluster receives its copies as soon as it permits them', async () => {
+  it('a second cluster gets its copies as soon as it grants the permissions', async () => {
     await scene.permit();
     await scene.copied(scene.away, 'first', 'one');
     await scene.reason('first', 'Synced');
@@ -48,7 +48,7 @@ describe('another cluster', () => {
     assert.ok(scene.manager.otherWatches.every(({ ok }) => ok));
   });
 
-  it('another cluster that is gone for a while receives each change once, when it answers again', async () => {
+  it('a second cluster that was unreachable gets each change once when it answers again', async () => {
     await scene.proxy.refuse();
     await waitFor(() => scene.backends.away.reachability.cause !== undefined, { message: 'the loss to be noticed' });
     await scene.changeSource('first', 'three');
@@ -64,13 +64,13 @@ describe('another cluster', () => {
     assert.deepEqual(writes.map(({ method }) => method).toSorted(), ['PATCH', 'POST']);
   });
 
-  it('another cluster has queues and watches under its own name', () => {
+  it("the queue of a second cluster's targets has the name of that cluster", () => {
     const names = scene.manager.engine.queues.map(({ name }) => name);
     assert.ok(names.includes('targets') && names.includes('targets management'), names.join());
   });
 });
 
-it('a cluster whose namespaces are not watched may have any namespace', async () => {
+it('in a cluster whose namespaces are not watched, any namespace counts as existing', async () => {
   assert.ok(scene.backends.away.hasNamespace('any'));
   scene.backends.home.watchNamespaces(() => undefined);
   await waitFor(() => scene.backends.home.hasNamespace('default'), { message: 'the namespaces to be listed' });

@@ -1,4 +1,6 @@
-/** The `sh` blocks of README and docs: their commands, which of them a test runs, and the programs that these need. */
+/**
+ * Reads the `sh` blocks of README and docs: their commands, those that a test can run, and the programs that they need.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
@@ -13,41 +15,48 @@ const MARK = 'norun=';
 export interface ShellBlock {
   readonly heading: string;
   readonly text: string;
-  /** Why some of its commands are not run. */
+  /** Reasons in the fence of the block: some of its commands are not run. */
   readonly reasons: readonly string[];
-  /** @param possible - reasons that do not hold in the cluster of the test @throws as `runnable` */
+  /**
+   * The commands that can run.
+   * @param possible - reasons that do not count in the cluster of the test
+   * @throws as `runnable`
+   */
   readonly commands: (possible?: readonly string[]) => string[];
 }
 
 /**
- * Commands that a test does not run, by the reason that the fence of their block names: `sh norun=no-pods,endless`. The other commands of such
- * a block run.
+ * Commands that a test does not run, by the reason that the fence of their block names: `sh norun=no-pods,endless`. The
+ * other commands of the block run.
  */
 const NOT_RUN: Readonly<Record<string, RegExp>> = {
-  /** The test is in the checkout. */
+  /** Commands that make the checkout, in which the test already runs. */
   checkout: /^git clone|^npm ci$/,
-  /** It starts servers of its own: test/scenarios/demo.test.ts. */
+  /** Commands of the demo, which starts servers of its own: test/scenarios/demo.test.ts runs it. */
   demo: /^npm run demo/,
-  /** They run until a signal; other tests start them. */
+  /** Commands that run until a signal. Other tests start these. */
   endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
-  /** They need Pods, and a curl needs the port-forward before it: test/scenarios/pods/more/pages.test.ts runs these. */
+  /**
+   * Commands that need Pods, and a curl to a port that is forwarded to one: test/scenarios/pods/more/pages.test.ts runs
+   * these.
+   */
   'no-pods': /^kubectl (-n \S+ )?(logs|port-forward)| POD\b|^until curl |^kill \$!$/,
-  /** No cluster of the tests has one. */
+  /** Commands that need the metrics-server, which no cluster of the tests has. */
   'no-metrics-server': /^kubectl (-n \S+ )?top /,
-  /** The blocks after it need what it deletes: test/scenarios/chart. */
+  /** Commands that delete what later blocks need: test/scenarios/chart tests the removal. */
   undo: /^kubectl delete -f deploy\/keyferry\.yaml$/,
-  /** Not every machine has them; src/cli/completion tests the scripts. */
+  /** Completion for shells that not every machine has: src/cli/completion tests the scripts. */
   'no-shell': /^keyferry completion (zsh|fish)/,
-  /** They read the audit log of an API server: test/scenarios/docs/audit.test.ts. */
+  /** Commands that read the audit log of an API server: test/scenarios/docs/audit.test.ts runs these. */
   audit: /^jq /,
-  /** No tenant has SyncSecrets here. */
+  /** Commands for SyncSecrets, of which there are none in this cluster. */
   'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,
-  /** No release is published. */
+  /** Commands that check a published release. */
   'no-release': /^(cosign|gh|npm audit) /,
-  /** Vault's own program, for a server of the reader. */
+  /** Commands of Vault's own program, for a server that the reader has. */
   'no-vault': /^vault /,
 };
-/** What a reader replaces. */
+/** Placeholders in the commands, and the names that the test puts in their place. */
 const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/TARGET-NAMESPACE\/NAME/g, 'team-a/mysecret'],
   [/NAMESPACE\/NAME/g, 'default/mysecret'],
@@ -56,12 +65,12 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/\bNAME\b/g, 'mysecret-mirror'],
   [/\bFILE\b/g, 'management.kubeconfig'],
 ];
-/** A search that finds nothing, and what `plan` and `migrate` exit with if there is something to decide. */
+/** Exit codes besides 0: of a search that finds nothing, and of `plan` and `migrate` with something to decide. */
 const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
   [/\| grep /, 1],
   [/keyferry (plan|migrate)|\| keyferry plan/, 3],
 ];
-/** The `sh` blocks of a page. @param page from the project's root */
+/** The `sh` blocks of a page. @param page - its path from the project's root */
 export function shellBlocks(page: string): ShellBlock[] {
   return codeBlocks(readFileSync(path.join(ROOT, page), 'utf8'))
     .filter(({ language }) => language === 'sh')
@@ -73,7 +82,7 @@ export function shellBlocks(page: string): ShellBlock[] {
     }));
 }
 
-/** A text with what a reader writes in place of names. */
+/** The text with each placeholder replaced by a name, as a reader would do. */
 export function replaced(text: string): string {
   return REPLACED.reduce((result, [from, to]) => result.replaceAll(from, to), text);
 }
@@ -91,7 +100,7 @@ export async function programFolder(folder: string): Promise<string> {
     await symlink(await ensureServer(name), path.join(bin, name));
   }
   await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
-  // In a checkout, npx finds keyferry.
+  // In the checkout, `npx keyferry` finds the program. This script in its place does so everywhere.
   await writeFile(path.join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n');
   await chmod(path.join(bin, 'npx'), 0o755);
   return bin;
@@ -101,7 +110,7 @@ function reasonsOf(mark: string): string[] {
   return mark.startsWith(MARK) ? mark.slice(MARK.length).split(',') : [];
 }
 
-/** The commands of a block. Lines of one command stay together. */
+/** The commands of a block, one for each element, also where a command has several lines. */
 function commandsIn(block: string): string[] {
   const commands: string[] = [];
   for (const line of block.split('\n')) {
@@ -115,9 +124,9 @@ function commandsIn(block: string): string[] {
 }
 
 /**
- * Those that can run.
- * @param mark of the block
- * @param possible - reasons that do not hold in the cluster of the test
+ * The commands of a block that can run.
+ * @param mark - the text in the fence of the block
+ * @param possible - reasons that do not count in the cluster of the test
  * @throws Error for a reason that this test does not know, or that no command of the block needs
  */
 function runnable(commands: readonly string[], mark: string, possible: readonly string[]): string[] {
@@ -135,7 +144,7 @@ function runnable(commands: readonly string[], mark: string, possible: readonly 
   return commands.filter((command) => !patterns.some((pattern) => pattern.test(command)));
 }
 
-/** A loop and its end are one command. */
+/** Joins the `done` or `fi` of a loop or condition to the command that begins it. */
 function joined(commands: readonly string[]): string[] {
   const result: string[] = [];
   for (const command of commands) {
@@ -145,7 +154,7 @@ function joined(commands: readonly string[]): string[] {
   return result;
 }
 
-/** Indented in a list. */
+/** The text without the indentation that it has in a list. */
 function unindented(text: string): string {
   const indent = /^ */.exec(text)?.[0] ?? '';
   return text

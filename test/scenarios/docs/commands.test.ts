@@ -19,7 +19,10 @@ import { mirror, namespace, secret } from '../cli/objects.ts';
 import { mayEndWith, programFolder, replaced, shellBlocks } from './blocks.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
-/** Helm first: it refuses objects that somebody has applied. Two pages end with Helm, and install.md with `kubectl apply`. */
+/**
+ * README.md and docs in an order that Helm accepts: pages with Helm come first, because Helm refuses objects that
+ * `kubectl apply` made.
+ */
 const PAGES = [
   ...new Set([
     'README.md',
@@ -30,9 +33,12 @@ const PAGES = [
 ].filter((page) => !page.includes('migrate-from-'));
 const TIMEOUT_MS = 60_000;
 
-/** The mark of a command that the page shows because it fails. A new policy takes a moment, so such a command must change nothing. */
+/**
+ * Marks a command that the page shows because it fails. It is repeated until a new policy is in force, so it must
+ * change nothing.
+ */
 const REFUSED = / # (refused|not found: excluded)$/;
-/** What kubectl says then: a policy denies it, or there is no such object. */
+/** The text of kubectl for such a command: a policy denies it, or the object does not exist. */
 const REFUSAL = /ValidatingAdmissionPolicy '.+' .*denied request|\(NotFound\)/;
 
 const resources = new AsyncDisposableStack();
@@ -47,7 +53,7 @@ before(async () => {
   const bin = await programFolder(folder);
   await symlink(path.join(ROOT, 'deploy'), path.join(folder, 'deploy'));
   env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, HOME: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
-  // The CRDs stay, as those of a release.
+  // The CRDs of the cluster stay while pages install and uninstall the chart.
   await run([
     'helm install keyferry deploy/helm/keyferry -n keyferry --create-namespace --set image.repository=keyferry',
     'helm uninstall keyferry -n keyferry',
@@ -76,7 +82,7 @@ async function run(commands: readonly string[]): Promise<void> {
       env,
       cwd: folder,
       timeout: TIMEOUT_MS,
-      // After SIGTERM Keyferry ends with 0, as if the command had ended by itself.
+      // Killed with SIGKILL: after SIGTERM Keyferry exits with 0, and a timeout would look like success.
       killSignal: 'SIGKILL',
     });
   } catch (error) {
@@ -88,7 +94,7 @@ async function run(commands: readonly string[]): Promise<void> {
   }
 }
 
-/** Runs a command until it fails as the page says. */
+/** Repeats the commands until they fail as the page says. */
 async function refused(commands: readonly string[]): Promise<void> {
   let last: unknown;
   await waitFor(
@@ -105,12 +111,13 @@ for (const page of PAGES) {
   if (blocks.length === 0) continue;
   describe(page, () => {
     for (const [index, { heading, text, commands: commandsOf }] of blocks.entries()) {
-      it(`${heading}, block ${index + 1}`, async () => {
+      it(`the commands of ${page}, section "${heading}", block ${index + 1}, run as the page says`, async () => {
         const commands = commandsOf();
-        // Variables of one command are used in the next one. A search that finds nothing must not end the others.
+        // Commands that share shell variables run together. Others run one by one, so that a search without a result
+        // stops only itself.
         const groups = text.includes('$(') ? [commands] : commands.map((command) => [command]);
         for (const group of groups) await (REFUSED.test(group.join('\n')) ? refused(group) : run(group));
-        // Each block of the page installs the release again.
+        // Each block that installs a release gets a cluster without one.
         if (/helm (install|upgrade --install) /.test(text)) await run(['helm uninstall keyferry -n keyferry']);
       });
     }

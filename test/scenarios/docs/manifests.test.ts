@@ -1,6 +1,7 @@
 /**
- * The manifests of README and docs on a real API server, with Keyferry running. The test follows each page from top to bottom, as a reader does: it
- * applies the YAML, or saves it if it is marked `file=NAME`, and runs the console commands, whose output must be that of the page. Blocks marked `yaml fragment` are skipped.
+ * The manifests of README and docs, on a real API server with Keyferry running. The test follows each page from top to
+ * bottom, as a reader does. It applies the YAML, or saves it if the block has `file=NAME`. It runs the console
+ * commands, whose output must be that of the page. It skips blocks with `yaml fragment`.
  */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -22,15 +23,18 @@ import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
 import { Shell, stepsOf } from './shell.ts';
 
 const ROOT = new URL('../../..', import.meta.url);
-/** What a page takes for granted: the Secrets of its example, the namespaces, and the SecretMirror that it creates. */
+/** Objects that must exist before the page: its Secrets and namespaces. And the SecretMirror that the page creates. */
 interface Given {
   readonly namespaces: readonly string[];
-  /** `undefined`: the page creates it. */
+  /** The Secret before the page; `undefined` if the page creates it. */
   readonly secret?: {
     readonly type?: string;
     readonly stringData: Readonly<Record<string, string>>;
   };
-  /** Namespaces that have the Secret before the mirror: the source, and one that is not managed by Keyferry. */
+  /**
+   * Namespaces with the Secret before the mirror exists: that of the source, and one in which Keyferry does not manage
+   * it.
+   */
   readonly secretIn: readonly string[];
   readonly secretName: string;
   readonly mirror: string;
@@ -53,11 +57,14 @@ const GIVEN: Readonly<Record<string, Given>> = {
     mirror: 'mysecret-mirror',
   },
 };
-/** The order matters: pages after the one on SecretMirrors use its Secret `mysecret`. */
+/** Pages in the order of the test. Pages after docs/mirrors.md use its Secret `mysecret`. */
 const PAGES = [
   ...new Set([...Object.keys(GIVEN), 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
 ];
-/** The pages show narrow policies; test/scenarios/mirrors-vault/policies.test.ts tests that they suffice. */
+/**
+ * A policy wide enough for all pages. Each page shows a narrow one, which test/scenarios/mirrors-vault/policies.test.ts
+ * tests.
+ */
 const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
   .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)
   .join('\n');
@@ -65,7 +72,7 @@ const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
 const postgres = findPostgres();
 const resources = new AsyncDisposableStack();
 const PROCESS = { env: {}, hostname: 'host', uniqueId: 'u1' };
-/** Values that a reader replaces: addresses and credentials. */
+/** Addresses and credentials that a reader replaces, with those of the test. */
 const replacements: Record<string, string> = {};
 let plane: ControlPlane;
 let shell: Shell;
@@ -103,7 +110,7 @@ before(async () => {
     await databaseRole(first, 'mongodb', 'somedb', { ttl: '1h' });
   }
   await kubernetesAuth(first);
-  // Both roles of SyncSecret in one cluster.
+  // The pages on SyncSecret use one cluster as the tenant's and as the management cluster.
   await plane.api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant-primary' } });
   const args = [
     '--controllers=mirrors,replicator,syncsecret-manager,syncsecret-ccm',
@@ -148,7 +155,7 @@ async function apply(manifests: string): Promise<void> {
   await plane.api.apply(objects);
 }
 
-/** Whether a block creates copies. */
+/** Whether a block has a rule, which creates copies. */
 function isRule({ text }: CodeBlock): boolean {
   return ['kind: SecretMirror', 'kind: SyncSecret', 'k8s-replicator/'].some((sign) => text.includes(sign));
 }
@@ -161,7 +168,7 @@ async function follow(blocks: readonly CodeBlock[]): Promise<void> {
   }
 }
 
-/** Creates what the page takes for granted, and deletes it after the page. */
+/** Registers the objects that must exist before the page, and deletes them after it. */
 function prepare({ namespaces, secret, secretIn, secretName: name, mirror }: Given): void {
   before(async () => {
     await plane.api.apply(namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
@@ -185,7 +192,7 @@ for (const page of PAGES) {
     for (const heading of new Set(blocks.map((block) => block.heading))) {
       const section = blocks.filter((block) => block.heading === heading);
       const skip = heading.startsWith('Dynamic credentials') && 'missing' in postgres ? postgres.missing : false;
-      it(heading, { skip }, async () => {
+      it(`the manifests and commands of ${page}, section "${heading}", do what the page shows`, { skip }, async () => {
         const shown = section.some(({ language, text }) => language === 'console' && text.includes(' get '));
         assert.ok(shown || !section.some(isRule), 'the page shows the result');
         await follow(section);
@@ -194,7 +201,7 @@ for (const page of PAGES) {
   });
 }
 
-it('the Pods of the Deployments meet the Pod Security Standard `restricted`, with arguments and ServiceAccounts that exist', async () => {
+it('Pods of the Deployments in deploy/ meet the Pod Security Standard `restricted`, with valid arguments and ServiceAccounts', async () => {
   const deployments = PAGES.flatMap((page) => codeBlocks(readFileSync(new URL(page, ROOT), 'utf8')))
     .filter(({ text }) => text.includes('kind: Deployment'))
     .map(({ text }) => parse(text));

@@ -1,6 +1,6 @@
 /**
- * The few command forms in the documentation: the test's own clients run `kubectl` and `vault` commands, and `npx keyferry` runs the
- * bundle.
+ * Runs the command forms that occur in the documentation: `kubectl` and `vault` commands with the clients of the tests,
+ * and `npx keyferry` with the bundle.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,10 +20,10 @@ const GROUPS: Readonly<Record<string, string>> = {
   syncsecrets: '/apis/kubelb.k8c.io/v1alpha1',
 };
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
-/** They differ in every run. */
+/** Columns whose values differ in every run. */
 const VARIABLE_COLUMNS = new Set(['AGE', 'LAST SYNC TIME']);
 
-/** Times, and versions at the end of a line. */
+/** Texts that differ in every run: times, and versions at the end of a line. */
 const VARIABLE_TEXT = /\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+$/gm;
 
 type Row = Readonly<Record<string, string>>;
@@ -48,9 +48,9 @@ export function stepsOf(text: string): Step[] {
 export class Shell {
   readonly #api: TestApi;
   readonly #kubeconfig: string;
-  /** Holds the files that the pages name. */
+  /** The folder with the files that the pages name. */
   readonly #folder: string;
-  /** By the address that the pages use. */
+  /** The Vaults of the test, by the address that the pages use. */
   readonly #vaults: Readonly<Record<string, VaultServer>>;
 
   constructor({ api, kubeconfigPath, folder }: ControlPlane, vaults: Readonly<Record<string, VaultServer>>) {
@@ -64,7 +64,7 @@ export class Shell {
     writeFileSync(path.join(this.#folder, name), text);
   }
 
-  /** Runs a command, and waits until its output is as shown. @throws Error for an unknown command */
+  /** Runs a command until its output is the one that the page shows. @throws Error for an unknown command */
   async run({ command, shown }: Step): Promise<void> {
     const [call = '', filter = ''] = command.split(' | ', 2);
     const [program, verb, ...args] = call.split(/ +/);
@@ -106,7 +106,7 @@ export class Shell {
     await this.#api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
 
-  /** `namespace NAME… KEY=VALUE`, or `KEY-` */
+  /** Sets or removes labels: `namespace NAME… KEY=VALUE`, or `KEY-`. */
   async #labelNamespaces([kind, ...args]: readonly string[]): Promise<void> {
     if (kind !== 'namespace') throw new Error(`kubectl label ${kind}`);
     const [change = ''] = args.slice(-1);
@@ -138,7 +138,7 @@ export class Shell {
     );
   }
 
-  /** `-o jsonpath='{.data.KEY}' | base64 -d` */
+  /** Prints a value of a Secret: `-o jsonpath='{.data.KEY}' | base64 -d`. */
   async #value(args: readonly string[], shown: string): Promise<void> {
     const { resource, namespace, name } = target(args);
     const key = /^'\{\.data\.(.+)\}'$/.exec((args.find((arg) => arg.startsWith('jsonpath=')) ?? '').slice(9))?.[1];
@@ -158,7 +158,7 @@ export class Shell {
     await vault.request('POST', path, { data: Object.fromEntries(rest.map((pair) => pair.split('=', 2))) });
   }
 
-  /** `-format=json … | jq -c .data.data`, or its keys. */
+  /** Prints the values of an entry, or its keys: `-format=json … | jq -c .data.data`. */
   async #entry(args: readonly string[], keysOnly: boolean, shown: string): Promise<void> {
     const { vault, path } = this.#vaultOf(args);
     let actual = '';
@@ -204,7 +204,7 @@ function collection(resource: string, namespace: string | undefined): string {
   return namespace === undefined ? `${group}/${resource}` : `${group}/namespaces/${namespace}/${resource}`;
 }
 
-/** Rows of a printed table by column, without the columns that differ in every run. */
+/** The rows of a printed table, by column, without the columns that differ in every run. */
 function shownRows(text: string): Row[] {
   const [header = '', ...lines] = text.split('\n');
   const columns = [...header.matchAll(/\S+(?: \S+)*/g)].map(({ 0: name, index }) => ({ name, index }));

@@ -1,4 +1,4 @@
-/** Every way to connect and authenticate with a kubeconfig or in a Pod; a real API server reports the user. */
+/** Every way to connect and to log in, by a kubeconfig or in a Pod. A real API server reports who the user is. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -39,14 +39,14 @@ async function file(name: string, content: string): Promise<string> {
   return at(name);
 }
 
-/** A program that prints an ExecCredential with this status. */
+/** Writes a credential plugin: a program that prints an ExecCredential with this status. */
 async function plugin(name: string, status: string): Promise<void> {
   const credential = `{"apiVersion":"${V1}","kind":"ExecCredential","status":${status}}`;
   await file(name, `#!/bin/sh\necho x >> "$0.runs"\ncat <<'END'\n${credential}\nEND\n`);
   await chmod(at(name), 0o700);
 }
 
-/** The `exec` block of a kubeconfig. */
+/** The `exec` block of a kubeconfig, which names the plugin. */
 const exec = (name: string): object => ({ apiVersion: V1, command: `./${name}`, interactiveMode: 'Never' });
 
 /** A kubeconfig with one cluster and one user, as JSON, which is valid YAML. */
@@ -60,7 +60,7 @@ async function kubeconfig(cluster: object, user: object): Promise<string> {
   return await file(`config-${(count += 1)}`, JSON.stringify(config));
 }
 
-/** The user name that the API server reports. */
+/** The user name that the API server reports for a connection. */
 async function whoAmI(connection: Connection): Promise<string | undefined> {
   await using api = new HttpKubeApi(connection);
   const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' });
@@ -100,7 +100,7 @@ describe('authentication with a kubeconfig', () => {
     ],
   };
   for (const [name, make] of Object.entries(cases)) {
-    test(`authentication with a kubeconfig works ${name}`, async () => {
+    test(`a login with a kubeconfig works ${name}`, async () => {
       await file('bob.token', `${plane.tokenFor('bob')}\n`);
       await plugin('token.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
       await plugin('cert.sh', JSON.stringify({ clientCertificateData: carol.certPem, clientKeyData: carol.keyPem }));
@@ -109,7 +109,7 @@ describe('authentication with a kubeconfig', () => {
     });
   }
 
-  test('authentication with a kubeconfig fails with another server name, another authority, or an unknown token', async () => {
+  test('a kubeconfig with another server name, another authority or an unknown token is refused', async () => {
     const refusals: [object, object, object][] = [
       [{ ...CA, 'tls-server-name': 'elsewhere.example' }, { token: 'x' }, { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }],
       [{ 'certificate-authority': 'carol.crt' }, { token: 'x' }, { name: 'ConnectionError', message: /certificate/u }],
@@ -121,7 +121,7 @@ describe('authentication with a kubeconfig', () => {
     }
   });
 
-  test('authentication with a kubeconfig uses the given context from several files of $KUBECONFIG', async () => {
+  test('with several files in $KUBECONFIG, the context that is named is used', async () => {
     const users = await file(
       'users',
       JSON.stringify({
@@ -137,7 +137,7 @@ describe('authentication with a kubeconfig', () => {
   });
 });
 
-test('a refused token is read again before the request fails', async () => {
+test('after a 401, the token is read again from its file, and the request succeeds', async () => {
   await file('renewed.token', 'no-longer-good');
   const connection = await loadKubeconfig({ path: await kubeconfig(CA, { tokenFile: 'renewed.token' }), env: {} });
   await assert.rejects(whoAmI(connection), { status: 401 });
@@ -145,7 +145,7 @@ test('a refused token is read again before the request fails', async () => {
   assert.equal(await whoAmI(connection), 'bob');
 });
 
-test('a credential plugin runs again when its credential is refused, and not before', async () => {
+test('a credential plugin runs again when the API server refuses its credential, and not before', async () => {
   const connection = await loadKubeconfig({ path: await kubeconfig(CA, { exec: exec('renewed.sh') }), env: {} });
   await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('alice') }));
   const runs = async (): Promise<number> => (await readFile(`${at('renewed.sh')}.runs`, 'utf8')).length / 2;
@@ -155,11 +155,11 @@ test('a credential plugin runs again when its credential is refused, and not bef
   await plugin('renewed.sh', JSON.stringify({ token: 'no-longer-good' }));
   await assert.rejects(whoAmI(login), { status: 401 });
   await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
-  // After one run the plugin is not run again for some seconds, whatever the server answers.
+  // The client runs a plugin at most once in some seconds, so the new credential takes a moment.
   await waitFor(async () => (await whoAmI(login)) === 'bob', { message: 'the plugin to be asked again' });
 });
 
-test('requests and watches work through a proxy', async (t) => {
+test('requests and watches go through the proxy that the kubeconfig names in proxy-url', async (t) => {
   await using proxy = await ConnectProxy.open((target) => `https://${target}` === plane.url);
   proxy.url.username = 'someone';
   const cluster = { ...CA, 'proxy-url': proxy.url.href };
@@ -176,7 +176,7 @@ test('requests and watches work through a proxy', async (t) => {
   assert.deepEqual(new Set(proxy.tunnels), new Set([`Basic ${base64('someone:')}`]));
 });
 
-test('in a Pod the mounted token is used, and read again after its renewal', async () => {
+test('in a Pod, the mounted token is used, and read again when it was renewed', async () => {
   const dir = at('pod');
   await mkdir(dir);
   await writeFile(path.join(dir, 'ca.crt'), plane.caPem);

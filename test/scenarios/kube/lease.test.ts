@@ -13,12 +13,12 @@ import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { assertWithin, currentStretch, within, Yardstick } from '../../support/yardstick.ts';
 import { kubeApi } from './api.ts';
 
-/** Durations for an idle machine: on a busy one, even undisturbed renewals take longer. */
+/** Factor for all durations on a busy machine, where also undisturbed renewals take longer. */
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const SHORT = { leaseDurationMs: 3000 * slower, renewDeadlineMs: 2000 * slower, retryMs: 400 };
-/** The default. */
+/** The default duration of the Lease. */
 const LEASE_DURATION_MS = 15_000;
-/** Those of client-go. */
+/** The durations that client-go has by default. */
 const DEFAULTS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2000 };
 const LOST = /^Error: lost leadership/;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
@@ -41,11 +41,11 @@ class Replica {
   readonly errors: unknown[] = [];
   readonly reasons: unknown[] = [];
   readonly elector: LeaderElector;
-  /** After its signal the work ends only when this is settled. */
+  /** The work of the replica. After its abort signal it ends only when this promise settles. */
   drained: Promise<void> = Promise.resolve();
   working = false;
   readonly #stop = new AbortController();
-  /** Why the run ended, if not by `stop`. */
+  /** The error that ended the run; `undefined` after a `stop`. */
   failure: unknown;
   readonly #ended: Promise<void>;
 
@@ -128,7 +128,7 @@ test('one of five replicas leads, and a clean stop hands over within 3 s', async
   assert.equal(released.spec.leaseDurationSeconds, 1);
 });
 
-/** A process that leads with the default durations. */
+/** Starts a process that leads with the default durations. */
 function holderProcess(identity: string, lease: string): ChildProcessByStdio<null, Readable, null> {
   const script = path.join(import.meta.dirname, 'lease-holder.ts');
   return spawn(process.execPath, [script, plane.kubeconfigPath, identity, lease], {
@@ -140,11 +140,11 @@ async function isLeading({ stdout }: { readonly stdout: Readable }): Promise<voi
   await once(stdout, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
 }
 
-test('after kill -9 the next container of the same Pod leads once a renewal is missing, and no other Pod', async () => {
+test('after a kill -9 of the leader, the next container of its Pod leads within 4 s, and no other Pod does', async () => {
   const holder = holderProcess('pod-0_u1_a', 'crash');
   try {
     await isLeading(holder);
-    // Two containers of one Pod that were given the same identity.
+    // A second container of the same Pod, at the same time: it must not take the Lease from a leader that renews it.
     await using sibling = new Replica('crash', 'pod-0_u1_s', { predecessors: 'pod-0_u1_' });
     await waitFor(() => sibling.elector.leader === 'pod-0_u1_a');
     await staysTrue(() => !sibling.working, 4000, 'a leader that renews is left alone');
@@ -163,7 +163,7 @@ test('after kill -9 the next container of the same Pod leads once a renewal is m
   }
 });
 
-test('after kill -9 of the leader the standby takes over within 20 s', async () => {
+test('after a kill -9 of the leader, a standby of another Pod leads within 20 s', async () => {
   const holder = holderProcess('doomed', 'two-replicas');
   try {
     await isLeading(holder);
@@ -183,7 +183,7 @@ test('after kill -9 of the leader the standby takes over within 20 s', async () 
   }
 });
 
-test('when the API server hangs the work is aborted before the Lease expires, and another replica leads afterwards', async () => {
+test("while the API server hangs, the leader's work is aborted before its Lease expires; another replica leads afterwards", async () => {
   await using replica = new Replica('hang', 'a');
   await replica.leading();
   using yardstick = new Yardstick();
@@ -191,7 +191,7 @@ test('when the API server hangs the work is aborted before the Lease expires, an
   const begin = performance.now();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
-    // The limit itself is real time. The rest is the time that the machine needs to notice.
+    // The renew deadline is real time. The 200 ms on top of it are for the machine, and are scaled by its load.
     assertWithin(performance.now() - begin - SHORT.renewDeadlineMs, 200, 'the abort', yardstick.worst);
     assert.match(String(replica.reasons[0]), LOST);
     assert.equal(replica.elector.isLeader, false);
@@ -206,7 +206,7 @@ test('when the API server hangs the work is aborted before the Lease expires, an
   assert.ok(replica.errors.length > 0, 'failed attempts are reported');
 });
 
-test('when another holder writes the Lease the work is aborted, and that holder is not overwritten', async () => {
+test("when another holder writes the Lease, the leader's work is aborted, and it does not overwrite that holder", async () => {
   await using replica = new Replica('stolen', 'a');
   await replica.leading();
   const stolenAt = new Date().toISOString();
@@ -226,8 +226,8 @@ test('when another holder writes the Lease the work is aborted, and that holder 
   assert.equal(leaseTransitions, 1);
 });
 
-test('a Lease that another holder takes just before the leader stops is left to that holder', async () => {
-  // No renewal comes in between, which would see the other holder.
+test('a leader that stops does not release a Lease that another holder took just before', async () => {
+  // With these long durations no renewal comes in between, which would notice the other holder.
   const replica = new Replica('taken', 'a', { leaseDurationMs: 90_000, renewDeadlineMs: 80_000, retryMs: 60_000 });
   await replica.leading();
   await plane.api.patch(`${LEASES}/taken`, { spec: { holderIdentity: 'b' } });
@@ -236,7 +236,7 @@ test('a Lease that another holder takes just before the leader stops is left to 
   assert.equal((await read('taken')).spec.holderIdentity, 'b');
 });
 
-test('a leader whose Lease is cleared by hand leaves it so, and ends when its work has ended', async () => {
+test('a leader whose Lease is cleared by hand aborts its work, and does not take the Lease again', async () => {
   const drained = Promise.withResolvers<void>();
   await using replica = new Replica('cleared', 'a');
   replica.drained = drained.promise;
@@ -257,7 +257,7 @@ test('a leader whose Lease is cleared by hand leaves it so, and ends when its wo
   await next.leading();
 });
 
-test('a Lease deleted by hand is created again without an interruption', async () => {
+test("a Lease that is deleted by hand is created again, and the leader's work goes on", async () => {
   await using replica = new Replica('deleted', 'a');
   await replica.leading();
   await plane.api.delete(`${LEASES}/deleted`);
@@ -266,7 +266,7 @@ test('a Lease deleted by hand is created again without an interruption', async (
   assert.deepEqual(replica.errors, []);
 });
 
-test('the Lease is renewed until the work has ended, and released only then', async () => {
+test('a leader that stops renews its Lease until its work has ended, and only then releases it', async () => {
   const drained = Promise.withResolvers<void>();
   const replica = new Replica('drain', 'a');
   await using standby = new Replica('drain', 'b');
@@ -274,7 +274,7 @@ test('the Lease is renewed until the work has ended, and released only then', as
   const [leader, follower] = replica.working ? [replica, standby] : [standby, replica];
   leader.drained = drained.promise;
   const stopped = leader.stop();
-  // Longer than the Lease lasts: only renewals prevent a takeover.
+  // Longer than the Lease lasts, so only renewals can prevent that the standby leads.
   await staysTrue(() => leader.working && !follower.working, SHORT.leaseDurationMs + 500, 'the leader drains');
   drained.resolve();
   await stopped;
@@ -282,7 +282,7 @@ test('the Lease is renewed until the work has ended, and released only then', as
   await follower.stop();
 });
 
-test('stopping while the API server hangs ends within the limit', async () => {
+test('a stop while the API server hangs ends within 2.4 s', async () => {
   const leader = new Replica('end', 'a');
   await leader.leading();
   const standby = new Replica('end', 'b');
@@ -295,7 +295,7 @@ test('stopping while the API server hangs ends within the limit', async () => {
   }
 });
 
-test('work that fails while leading ends the run with its error and releases the Lease', async () => {
+test("work that fails ends the leader's run with its error and releases the Lease", async () => {
   const failure = new Error('no port');
   const elector = new LeaderElector({
     api,

@@ -1,4 +1,6 @@
-/** Who refused a write, as a real API server says it, whatever names and texts others chose. */
+/**
+ * Whose fault a refused write is, by the answers of a real API server, whatever names and texts users put into them.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 import { failureOf } from '../../../src/copy/model/cause.ts';
@@ -11,7 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { refuse } from '../engine/admission.ts';
 import { kubeApi } from './api.ts';
 
-/** Words of other refusals, which are not the server's own here. */
+/** Text in the style of other refusals. Users put it into their objects here; it must not decide whose fault it is. */
 const WORDS =
   'secrets "x" is forbidden: exceeded quota: q; User "x" cannot create resource "secrets"; permission denied';
 
@@ -28,7 +30,7 @@ after(async () => {
   await plane.stop();
 });
 
-/** `undefined`: it was created. */
+/** Tries to create a Secret. @returns the error; `undefined` if it was created */
 async function failureOfCreation(
   namespace: string,
   object: Json,
@@ -62,7 +64,7 @@ it('a missing permission is the fault of the operator', async () => {
   assertRefused(error, { by: 'permission', verb: 'create', resource: 'secrets' }, 'operator');
 });
 
-it('a quota is the fault of the user, before its use is counted and when it is used up', async () => {
+it('a refusal by a quota is the fault of the user, both before the quota is counted and when it is used up', async () => {
   const path = '/api/v1/namespaces/full/resourcequotas/none';
   const hard = { 'count/secrets': '0' };
   await plane.api.create({
@@ -72,7 +74,7 @@ it('a quota is the fault of the user, before its use is counted and when it is u
     spec: { hard },
   });
   await plane.api.patch(`${path}/status`, { status: { hard } });
-  // Admission learns of a quota and of its status by a watch.
+  // The API server's admission learns of a quota by a watch, so this waits for it.
   const refused = async (words: RegExp): Promise<ApiError> =>
     await waitFor(
       async () => {
@@ -93,7 +95,7 @@ it('a refusal by a policy is the fault of the user, whatever its words are', asy
   assertRefused(await refusalOf('free', { metadata: { name: 'refused' } }), { by: 'admission' }, 'user');
 });
 
-it('an object that is not valid is the fault of the user, with the words of another refusal in it', async () => {
+it('a refusal of an invalid object is the fault of the user, also with the words of another refusal in it', async () => {
   assertRefused(await refusalOf('free', { data: { [WORDS]: '' } }), { by: 'validation' }, 'user');
   const named = await refusalOf('free', { metadata: { name: `a" is forbidden: exceeded quota: q` } });
   assertRefused(named, { by: 'validation' }, 'user');

@@ -1,4 +1,7 @@
-/** Keyferry takes over from reflector, kubernetes-replicator and config-syncer: `keyferry migrate --apply`, and then the operator. */
+/**
+ * Keyferry takes over copies of reflector, kubernetes-replicator and config-syncer: first `keyferry migrate --apply`,
+ * then the operator.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -33,12 +36,12 @@ describe('reflector', () => {
     ...(isAuto ? { [`${PREFIX}auto-reflects`]: 'True' } : {}),
   });
 
-  it('reflector goes on with automatic mirrors and with mirrors of users', async () => {
+  it("migrate --apply takes over reflector's automatic mirrors and the mirrors that users wrote, and the operator updates them", async () => {
     await scene.secret('home/reflected', { a: '1' }, auto('team-.*'));
     await scene.secret('team-a/reflected', { a: '1' }, mirror('home/reflected'));
     const edited = await scene.secret('team-b/reflected', { a: 'edited' }, mirror('home/reflected'));
     await scene.secret('other/reflected', { a: '1' }, mirror('home/reflected'));
-    // A forged mark: an automatic mirror has the name of its source.
+    // This mark is forged: an automatic mirror of reflector has the name of its source.
     await scene.secret('team-a/forged', { a: '1' }, mirror('home/reflected'));
     await scene.secret(
       'home/allowed',
@@ -76,7 +79,7 @@ describe('reflector', () => {
       'manual team-b/reflected',
       'unsupported home/by-label',
     ];
-    // Nothing of reflector.
+    // An annotation of k8s-replicator that a user wrote, unrelated to reflector.
     await scene.secret('home/own-push', { p: '1' }, { 'k8s-replicator/replicate-to-namespaces': 'team-a' });
     const isPushed = ({ name }: { readonly name: string }): boolean => name === 'own-push';
     assert.ok((await scene.migrate([])).report.targets.some(isPushed));
@@ -113,7 +116,7 @@ describe('reflector', () => {
     });
   });
 
-  it('reflector takes over many copies of one name, which are read together, also beside a running operator', async () => {
+  it('migrate --apply takes over many reflector copies of one name, also while an operator runs', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `wide-${index}`);
     await plane.api.createNamespaces(names);
     await scene.secret('home/wide', { a: '1' }, auto('wide-.*'));
@@ -126,7 +129,7 @@ describe('reflector', () => {
     });
   });
 
-  it('reflector refuses to write while it runs', async () => {
+  it('migrate --apply writes nothing while reflector runs, and names the command that stops it', async () => {
     const labels = { app: 'reflector' };
     const containers = [{ name: 'reflector', image: 'docker.io/emberstack/kubernetes-reflector:9.1.0' }];
     await plane.api.create({
@@ -146,7 +149,7 @@ describe('reflector', () => {
 });
 
 describe('a user with few rights', () => {
-  it('a user with few rights gets notes on what could not be read, and writes nothing while it is not known what runs', async () => {
+  it('migrate by a user with few rights notes what it could not read; --apply writes nothing without the right to list Deployments', async () => {
     const rbac = 'rbac.authorization.k8s.io';
     const account = { name: 'reader', namespace: 'other' };
     const read = { verbs: ['get', 'list', 'patch'] };
@@ -196,10 +199,10 @@ describe('kubernetes-replicator', () => {
   const PREFIX = 'replicator.v1.mittwald.de/';
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
 
-  it('kubernetes-replicator goes on with pushed and pulled objects', async () => {
+  it('migrate --apply takes over what kubernetes-replicator pushed and pulled, and the operator updates it', async () => {
     await scene.secret('home/pushed', { a: '1' }, { [`${PREFIX}replicate-to`]: 'team-[ab]' }, { app: 'x' });
     await scene.secret('team-a/pushed', { a: '1' }, copied, { app: 'x' });
-    // It merges its keys into objects of others.
+    // kubernetes-replicator merges its keys into an object of a user.
     const merged = await scene.secret('team-b/pushed', { a: '1', own: 'x' }, copied);
     await scene.secret('other/pushed', { a: '1' }, copied);
     const allow = { [`${PREFIX}replication-allowed`]: 'true' };
@@ -241,7 +244,7 @@ describe('kubernetes-replicator', () => {
 });
 
 describe('config-syncer', () => {
-  it('config-syncer goes on with copies in all namespaces', async () => {
+  it("migrate --apply takes over config-syncer's copies in all namespaces, and the operator updates them", async () => {
     const SYNC = 'kubed.appscode.com/sync';
     const origin = { 'kubed.appscode.com/origin.name': 'omni', 'kubed.appscode.com/origin.namespace': 'home' };
     await scene.secret('home/omni', { you: 'only' }, { [SYNC]: '' });
@@ -265,7 +268,7 @@ describe('config-syncer', () => {
   });
 });
 
-it('migrate shows all programs together, as text', async () => {
+it('migrate without --from reports the copies of all programs in one text', async () => {
   const { code, stdout } = await runProgram(['migrate', `--kubeconfig=${plane.kubeconfigPath}`]);
   assert.equal(code, 3);
   assert.match(stdout, /^reflector: \d+ objects request copies, \d+ copies$/m);

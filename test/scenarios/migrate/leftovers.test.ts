@@ -1,4 +1,7 @@
-/** Copies whose source went while neither the original nor Keyferry ran: who names them, and `migrate --apply --delete-leftovers`. */
+/**
+ * Copies whose source was deleted while neither the original nor Keyferry ran: which commands report them, and how
+ * `migrate --apply --delete-leftovers` deletes them.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -33,7 +36,7 @@ before(async () => {
 afterEach(() => proxy.clearRules());
 after(() => resources.disposeAsync());
 
-/** The marks that the original writes. */
+/** The marks that k8s-replicator writes on a copy of this source. */
 const copyOf = (source: string, more: Map = {}): Map => ({
   [`${PREFIX}replicated-by`]: source,
   [`${PREFIX}replicated-at`]: '2026-01-02T03:04:05Z',
@@ -48,14 +51,14 @@ async function failed(): Promise<string> {
 }
 
 describe('k8s-replicator', () => {
-  it('k8s-replicator was stopped while sources went: migrate, status and explain say so in the same words', async () => {
+  it('migrate, status and explain report in the same words the copies whose source went while k8s-replicator was stopped', async () => {
     await scene.secret('team-a/gone', { a: '1' }, copyOf('home/gone'));
     await scene.secret('home/narrowed', { a: '1' }, to('team-a'));
     await scene.secret('team-a/narrowed', { a: '1' }, copyOf('home/narrowed'));
     await scene.secret('team-b/narrowed', { a: '1' }, copyOf('home/narrowed'));
     await scene.secret('home/plain', { a: '1' });
     await scene.secret('team-a/plain', { a: '1' }, copyOf('home/plain'));
-    // These cannot be judged, or somebody uses them.
+    // Copies that are not left over: either it cannot be judged, or another object uses them.
     await scene.secret('home/broken', { a: '1' }, to('team-['));
     await scene.secret('team-a/broken', { a: '1' }, copyOf('home/broken'));
     await scene.secret('team-a/used', { a: '1' }, copyOf('home/used'));
@@ -67,7 +70,7 @@ describe('k8s-replicator', () => {
     const auto = { ...reflected, 'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true' };
     await scene.secret('other/reflected', { a: '1' }, auto);
     await scene.secret('team-a/reflected', { a: '1' }, copyOf('home/reflected'));
-    // A clone has the place of another copy: it belongs to a user.
+    // A clone belongs to a user: its place is that of another copy.
     await scene.secret('team-b/cloned', { a: '1' }, copyOf('home/gone', { 'keyferry.dev/target': 'team-a/cloned' }));
 
     const { code, lines, textOf, report } = await scene.migrate(PROGRAM);
@@ -100,7 +103,7 @@ describe('k8s-replicator', () => {
     }
   });
 
-  it('--delete-leftovers shows and deletes the copies that k8s-replicator left, and nothing else', async () => {
+  it('--delete-leftovers shows and deletes the copies that k8s-replicator left over, and nothing else', async () => {
     const before = (await plane.api.list('/api/v1/secrets')).map(
       ({ metadata }) => `${metadata.namespace}/${metadata.name}`,
     );
@@ -122,7 +125,7 @@ describe('k8s-replicator', () => {
     assert.doesNotMatch(await failed(), /^ORPHAN/m);
   });
 
-  it('--delete-leftovers deletes nothing while the original runs', async () => {
+  it('--delete-leftovers deletes nothing while k8s-replicator runs', async () => {
     await scene.secret('team-a/running', { a: '1' }, copyOf('home/running'));
     const labels = { app: 'k8s-replicator' };
     const containers = [{ name: 'k8s-replicator', image: 'olliai/k8s-replicator:1.3.0' }];
@@ -139,7 +142,7 @@ describe('k8s-replicator', () => {
     await plane.api.delete('/apis/apps/v1/namespaces/other/deployments/k8s-replicator');
   });
 
-  it('--delete-leftovers does not delete a copy that was changed or made again after it was shown', async () => {
+  it('--delete-leftovers keeps a copy that was changed or made again after it was shown', async () => {
     for (const name of ['edited', 'again']) {
       await scene.secret(`team-a/${name}`, { a: '1' }, copyOf(`home/${name}`));
       const held = Promise.withResolvers<void>();
@@ -163,7 +166,7 @@ describe('k8s-replicator', () => {
     }
   });
 
-  it('--delete-leftovers does not delete a copy whose source came back after it was shown', async () => {
+  it('--delete-leftovers keeps a copy whose source came back after it was shown', async () => {
     await scene.secret('team-a/back', { a: '1' }, copyOf('home/back'));
     const held = Promise.withResolvers<void>();
     let lists = 0;
@@ -189,14 +192,14 @@ describe('migrate --apply', () => {
   const mirror = (of: string): Map => ({ [`${REFLECTOR}reflects`]: of, [`${REFLECTOR}auto-reflects`]: 'True' });
   const APPLY = ['--from', 'reflector', '--apply'];
 
-  /** The copies are listed before the source. */
+  /** Makes a source and a copy whose namespace comes before the source's in a list. */
   async function pair(name: string): Promise<void> {
     await plane.api.createNamespaces([`aa-${name}`, `zz-${name}`]);
     await scene.secret(`zz-${name}/${name}`, { a: '1' }, only(name));
     await scene.secret(`aa-${name}/${name}`, { a: '1' }, mirror(`zz-${name}/${name}`));
   }
 
-  it('migrate --apply writes sources before their copies', async () => {
+  it('migrate --apply writes a source before its copies, also where a list has the copies first', async () => {
     await pair('order');
     await scene.migrate(APPLY, throughProxy);
     const written = proxy.requests.filter(({ method, url }) => method === 'PATCH' && url.includes('order'));
@@ -210,7 +213,7 @@ describe('migrate --apply', () => {
     ['zz', ['failed zz-moved', 'skipped aa-moved']],
     ['aa', ['failed aa-moved', 'written zz-moved']],
   ] as const) {
-    it(`migrate --apply does not write an object that has changed since it was listed (${changed})`, async () => {
+    it(`migrate --apply does not write an object that changed after it was listed (in the namespace ${changed}-…)`, async () => {
       const name = `moved-${changed}`;
       await pair(name);
       const held = Promise.withResolvers<void>();

@@ -1,4 +1,7 @@
-/** `keyferry migrate` never advises to delete what another program still makes or uses, and its advice ends in adoption. */
+/**
+ * `keyferry migrate` never advises to delete a copy that another program still makes or uses. Who follows its advice
+ * ends with adopted copies.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -21,7 +24,10 @@ after(() => resources.disposeAsync());
 const TO_NAMESPACES = 'k8s-replicator/replicate-to-namespaces';
 const ALLOWED_NAMESPACES = 'k8s-replicator/replication-allowed-namespaces';
 
-/** A source of which the user names the namespaces; then all its copies are taken over. */
+/**
+ * Names the namespaces of a source as the user would, and checks that `migrate --apply` and the operator then adopt all
+ * its copies.
+ */
 async function adoptsAfter(
   program: string,
   source: string,
@@ -58,12 +64,12 @@ describe('config-syncer', () => {
   };
   const sync = (selector: string): Map => ({ [`${PREFIX}sync`]: selector });
 
-  it('config-syncer takes a source with its own origin labels for a source', async () => {
+  it('migrate takes a source that config-syncer stamped with origin labels for a source, not for a copy', async () => {
     await scene.secret('home/stamped', { a: '1' }, sync(''), from('home/stamped'));
     await scene.secret('team-a/stamped', { a: '1' }, {}, from('home/stamped'));
-    // Its rule was removed, and the labels stay.
+    // The annotation that made it a source was removed, and its origin labels stayed.
     await scene.secret('home/plain', { a: '1' }, {}, from('home/plain'));
-    // Two sources of one name stamp each other.
+    // Two sources with one name overwrite each other's origin labels.
     await scene.secret('home/twin', { a: '1' }, sync(''), from('team-a/twin'));
     await scene.secret('team-a/twin', { a: '1' }, sync(''), from('home/twin'));
     const { lines, texts } = await scene.migrate(['--from', 'config-syncer', '--apply']);
@@ -84,7 +90,7 @@ describe('config-syncer', () => {
     });
   });
 
-  it('config-syncer goes on with the copies of a selector once its namespaces are named', async () => {
+  it("config-syncer's copies by a selector are adopted once the user names the namespaces", async () => {
     await scene.secret('home/selected', { a: '1' }, sync('app=x'), from('home/selected'));
     const copies = ['team-a/selected', 'team-b/selected'];
     for (const copy of copies) await scene.secret(copy, { a: '1' }, {}, from('home/selected'));
@@ -98,8 +104,8 @@ describe('config-syncer', () => {
     assert.ok(!(await scene.migrate(['--from', 'config-syncer'])).lines.includes('unsupported home/selected'));
   });
 
-  it('config-syncer calls no copy left over, because its source may be in another cluster of the same name', async () => {
-    // The chart calls every cluster unicorn, and a user can write this, too.
+  it('migrate calls no copy of config-syncer left over, because its source may be in another cluster with the same name', async () => {
+    // The chart of config-syncer calls every cluster unicorn, and any user can write these labels.
     const { metadata } = await scene.secret('home/known', { a: '1' }, sync(''));
     const origin = { [`${PREFIX}origin`]: JSON.stringify({ namespace: 'home', name: 'known', uid: metadata.uid }) };
     await scene.secret('team-a/known', { a: '1' }, origin, from('home/known'));
@@ -119,7 +125,7 @@ describe('reflector', () => {
   const PREFIX = 'reflector.v1.k8s.emberstack.com/';
   const reflects = (place: string): Map => ({ [`${PREFIX}reflects`]: place, [`${PREFIX}auto-reflects`]: 'True' });
 
-  it('reflector calls no copy left over that a rule of another program reaches or uses', async () => {
+  it('migrate calls no copy of reflector left over that a rule of another program makes or uses', async () => {
     await scene.secret('team-a/lost', { a: '1' }, reflects('home/lost'));
     await scene.secret('other/maybe', { a: '1' }, { 'kubed.appscode.com/sync': 'app=x' });
     await scene.secret('team-a/maybe', { a: '1' }, reflects('home/maybe'));
@@ -148,7 +154,7 @@ describe('kubernetes-replicator', () => {
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
   const PROGRAM = 'kubernetes-replicator';
 
-  it('kubernetes-replicator reads a leading * as the original does, and takes a stamped source for a source', async () => {
+  it('a leading * in replicate-to has the meaning that kubernetes-replicator gives it, and a source with copy marks stays a source', async () => {
     await scene.secret('home/all', { a: '1' }, { [`${PREFIX}replicate-to`]: '*', ...copied });
     await scene.secret('home/dev', { a: '1' }, { [`${PREFIX}replicate-to`]: '*-dev' });
     await scene.secret('team-a/all', { a: '1' }, copied);
@@ -166,7 +172,7 @@ describe('kubernetes-replicator', () => {
     ['half', { [`${PREFIX}replicate-to`]: 'team|other' }, 'team.*,other'],
     ['misread', { [`${PREFIX}replicate-to`]: '(?!x).*' }, 'team-.*'],
   ] as const) {
-    it(`kubernetes-replicator goes on with the copies of ${JSON.stringify(annotation)} once its namespaces are named`, async () => {
+    it(`kubernetes-replicator's copies by ${JSON.stringify(annotation)} are adopted once the user names the namespaces`, async () => {
       const source = `home/${name}`;
       await scene.secret(source, { a: '1' }, annotation);
       const copies = [`team-a/${name}`, `team-b/${name}`];
@@ -181,7 +187,7 @@ describe('kubernetes-replicator', () => {
     });
   }
 
-  it('kubernetes-replicator goes on with ConfigMaps that it filled without permission, and with objects that wait, once they are allowed', async () => {
+  it('ConfigMaps that kubernetes-replicator filled without permission, and those that wait for a source, are adopted once allowed', async () => {
     const configMap = async (place: string, annotations: Map, data: Map = { a: '1' }): Promise<void> => {
       const [namespace, name] = place.split('/');
       await plane.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name, annotations }, data });

@@ -1,6 +1,6 @@
 /**
- * Charts that leave a cluster as those of the originals do, as far as the way to Keyferry depends on it: names, labels, images, the CRD as a
- * template, and the configurations of webhooks. No Pod runs in the test clusters.
+ * Helm charts that stand for those of the originals. They have what the way to Keyferry depends on: names, labels,
+ * images, the CRD as a template, and the configurations of webhooks. The test clusters run no Pods.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { stringify } from 'yaml';
 
 import { Reaper } from '../../servers/reaper.ts';
 
-/** A chart with these templates. @returns its folder */
+/** Writes a chart with these objects as its templates. @returns its folder */
 export async function chartOf(name: string, templates: readonly object[]): Promise<string> {
   const folder = await Reaper.shared().temporaryFolder(`keyferry-chart-${name}-`);
   await mkdir(path.join(folder, 'templates'));
@@ -18,7 +18,7 @@ export async function chartOf(name: string, templates: readonly object[]): Promi
   return folder;
 }
 
-/** A Deployment as `helm create` makes it. */
+/** A Deployment with the labels that charts made by `helm create` have. */
 export function deployment(name: string, image: string, release: string): object {
   const labels = { 'app.kubernetes.io/instance': release, 'app.kubernetes.io/name': name };
   const spec = { serviceAccountName: name, containers: [{ name: 'manager', image }] };
@@ -30,7 +30,7 @@ export function deployment(name: string, image: string, release: string): object
   };
 }
 
-/** The configuration of a webhook for SecretMirrors whose Service does not exist. */
+/** The configuration of an admission webhook for SecretMirrors. Its Service does not exist. */
 export function webhook(kind: 'Mutating' | 'Validating', name: string): object {
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',

@@ -1,6 +1,7 @@
 /**
- * The pages that lead from an original to Keyferry: the test runs their commands with the real kubectl and Helm, in the order of the page, on a
- * cluster as the chart of the original leaves it. Where a page says to install Keyferry, the operator starts.
+ * The pages that lead from an original to Keyferry. The test runs their commands with the real kubectl and Helm, in the
+ * order of the page, on a cluster as the original's chart leaves it. Where a page says to install Keyferry, the test
+ * starts the operator.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -51,13 +52,13 @@ async function run(script: string): Promise<string> {
     return stdout;
   } catch (error) {
     const { code, stdout, stderr } = error as { code: unknown; stdout: string; stderr: string };
-    // `keyferry migrate` found something to decide.
+    // Exit code 3: `keyferry migrate` found objects that the user must decide on.
     if (code === 3 && script.includes('keyferry migrate')) return stdout;
     throw new Error(`${script}\nended with ${String(code)}:\n${stdout}${stderr}`, { cause: error });
   }
 }
 
-/** The commands of a section of a page, block by block. */
+/** The commands in a section of a page, one text for each block. */
 function blocks(page: string, heading: string): string[] {
   const text = readFileSync(path.join(ROOT, 'docs', `migrate-from-${page}.md`), 'utf8');
   const found = codeBlocks(text).filter((block) => block.heading === heading && block.language === 'sh');
@@ -65,7 +66,7 @@ function blocks(page: string, heading: string): string[] {
   return found.map((block) => block.text);
 }
 
-/** The Deployment of Keyferry, which a page stops and starts. */
+/** Creates the Deployment of Keyferry, which the page stops and starts with kubectl. */
 async function keyferryDeployment(): Promise<void> {
   const labels = { app: 'keyferry' };
   await plane.api.apply({
@@ -131,9 +132,9 @@ describe('from mirrors', () => {
     'mirrors.kts.studio/source-type': 'secret',
   };
 
-  it('the migration from mirrors keeps mirrors and copies, and removes the original without its CRD', async () => {
+  it('the page on mirrors leads to Keyferry with all mirrors and copies kept, and removes the original without its CRD', async () => {
     const crd: Json = parse(readFileSync(path.join(ROOT, 'test/scenarios/mirrors/helm-crd.yaml'), 'utf8'));
-    // Helm writes its marks itself.
+    // Labels and annotations are left out: Helm writes its own.
     crd.metadata = { name: crd.metadata.name };
     await install('mirrors', 'mirrors-system', [
       crd,
@@ -141,7 +142,7 @@ describe('from mirrors', () => {
     ]);
     await waitFor(async () => (await plane.api.raw('GET', MIRRORS)).status === 200, { message: 'the CRD' });
     await secret('home/shared', 'one');
-    // The original makes its own webhook configurations work; here their server never runs.
+    // The mirror comes before the webhooks: here no server answers them, so they would refuse it.
     await plane.api.create(mirror('shared', ['team-.*']));
     await plane.api.apply([
       webhook('Mutating', 'mirrors-mutating-webhook-configuration'),
@@ -191,7 +192,7 @@ describe('from mirrors', () => {
 });
 
 describe('from k8s-replicator', () => {
-  it('the migration from k8s-replicator keeps sources and copies, and repairs what was edited', async () => {
+  it('the page on k8s-replicator leads to Keyferry with all sources and copies kept, and repairs copies that were edited', async () => {
     await install('k8s-replicator', 'kube-system', [
       deployment('k8s-replicator', 'olliai/k8s-replicator:1.3.0', 'k8s-replicator'),
     ]);
@@ -223,9 +224,9 @@ describe('from k8s-replicator', () => {
 describe('from KubeLB', () => {
   const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/tenant-primary/syncsecrets';
 
-  it('the migration from KubeLB keeps copies and Secrets, and gives KubeLB its finalizers back', async () => {
+  it('the page on KubeLB leads to Keyferry with all copies and Secrets kept, and back to KubeLB with its finalizers', async () => {
     await plane.api.createNamespaces(['tenant-primary']);
-    // The steps from mirrors have installed both CRDs.
+    // The page on mirrors installed Keyferry's CRDs, and also this one. Here the cluster must have KubeLB's.
     const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
     await plane.api.delete(definition);
     await waitFor(async () => (await plane.api.find(definition)) === undefined, { message: 'the CRD to be gone' });
@@ -282,7 +283,7 @@ describe('from KubeLB', () => {
 });
 
 describe('from the Bash controller', () => {
-  it('the Deployment of the Bash controller runs Keyferry with the same ServiceAccount and variables', async () => {
+  it("the Deployment of the Bash controller can run Keyferry's image with its ServiceAccount and variables unchanged", async () => {
     await plane.api.createNamespaces(['dev-1']);
     const labels = { name: 'controller' };
     const container = {
@@ -308,7 +309,7 @@ describe('from the Bash controller', () => {
 });
 
 for (const page of ['reflector', 'kubernetes-replicator', 'config-syncer'] as const) {
-  it(`the commands of the page on ${page} run`, async () => {
+  it(`the commands of the page on ${page} run without an error`, async () => {
     const namespace = page === 'config-syncer' ? 'kubeops' : 'kube-system';
     const image = page === 'reflector' ? 'emberstack/kubernetes-reflector:9' : `example.com/${page}:1`;
     await install(page, namespace, [deployment(page, image, page)]);

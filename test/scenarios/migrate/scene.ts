@@ -1,4 +1,7 @@
-/** Objects as users and other copiers leave them, `keyferry migrate` on them, and the operator. */
+/**
+ * For the tests of `keyferry migrate`: objects as users and other copiers leave them, the command, and the operator
+ * after it.
+ */
 import assert from 'node:assert/strict';
 
 import { migrateSchema } from '../../../scripts/reports/schemas.ts';
@@ -29,7 +32,7 @@ export class Scene {
     return await this.#plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: data });
   }
 
-  /** @param kubeconfig of a proxy instead of the server */
+  /** Runs `keyferry migrate -o json`. @param kubeconfig of a proxy, where the test needs one */
   async migrate(args: readonly string[], kubeconfig = this.#plane.kubeconfigPath) {
     const result = await runProgram(['migrate', ...args, '-o', 'json', `--kubeconfig=${kubeconfig}`]);
     const { code, stdout, stderr } = result;
@@ -47,7 +50,7 @@ export class Scene {
       report,
       lines: findings.map(({ line }) => line).toSorted(),
       textOf: (line: string) => findings.find((finding) => finding.line === line)?.text ?? '',
-      /** Everything that the report says. */
+      /** The texts of all findings and decisions in the report. */
       texts: [...findings.map(({ text }) => text), ...report.targets.map(({ reason }) => reason)],
     };
   }
@@ -71,7 +74,7 @@ export class Scene {
     await this.#plane.api.patch(path(place, plural), { metadata: { annotations } });
   }
 
-  /** Starts the operator until the end of `work`. */
+  /** Runs the operator while `work` runs. */
   async withOperator(work: () => Promise<void>): Promise<void> {
     const keyferry = await Keyferry.start({ kubeconfig: this.#plane.kubeconfigPath, command: 'replicator' });
     try {

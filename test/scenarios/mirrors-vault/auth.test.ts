@@ -1,4 +1,7 @@
-/** Logins to Vault: their Secrets, the reports of failures, and the immediate use of changed credentials. */
+/**
+ * Logins to Vault: the Secrets with their credentials, the reports of failures, and the use of changed credentials at
+ * once.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -18,7 +21,7 @@ describe('logins to vault', () => {
   });
   after(() => scene.close());
 
-  it('logins to vault wait for their Secret, and use its content at once', async () => {
+  it('a login by token waits for its Secret, and uses a token at once when the Secret gets it', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault(
       'tok',
@@ -51,7 +54,7 @@ describe('logins to vault', () => {
     await mirrors.ready('tok', 'Synced');
   });
 
-  it('logins to vault by AppRole work with another mount and other keys', async () => {
+  it('a login by AppRole works with another mount and other keys in its Secret', async () => {
     const { mirrors } = scene;
     const keys = ['my-role', 'my-secret'];
     await scene.approle('elsewhere', READ, { mount: 'team/roles', keys });
@@ -65,7 +68,7 @@ describe('logins to vault', () => {
     await mirrors.copied('target', 'roles', { password: 'deadbeef' });
   });
 
-  it('logins to vault by AppRole report a missing or refused credential, and use a rotated secret id at once', async () => {
+  it('a login by AppRole reports a missing or refused credential, and uses a changed secret id at once', async () => {
     const { mirrors } = scene;
     const approle = { secretRef: { name: 'rotated' } };
     await scene.fromVault('rotated', scene.block('secret/data/app', '', { auth: { approle } }), ['target']);
@@ -96,7 +99,7 @@ describe('logins to vault', () => {
     await mirrors.ready('rotated', 'Synced');
   });
 
-  it('logins to vault for writes report the same, and the mirror can be deleted', async () => {
+  it('a failed login for a copy into Vault is reported like one for reading, and the mirror can be deleted', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'written', { a: 'b' });
     await scene.toVault('writer', { name: 'written' }, scene.block('secret/data/written', 'write-token'));
@@ -117,7 +120,7 @@ describe('logins to vault', () => {
     await mirrors.gone(mirrorPath('writer'));
   });
 
-  it('logins to vault by a Secret of another namespace are refused', async () => {
+  it("a login with a Secret of another namespace than the mirror's is refused", async () => {
     const { mirrors } = scene;
     const auth = { token: { secretRef: { name: 'my-token', namespace: 'target' } } };
     await scene.fromVault('foreign', scene.block('secret/data/app', '', { auth }), ['target']);
@@ -127,7 +130,7 @@ describe('logins to vault', () => {
     assert.equal(await mirrors.find('target', 'foreign'), undefined);
   });
 
-  it('logins to vault by a ServiceAccount of the mirror’s namespace work', async () => {
+  it("a login with a ServiceAccount of the mirror's namespace works", async () => {
     const { mirrors, vault } = scene;
     await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
     await mirrors.api.apply([

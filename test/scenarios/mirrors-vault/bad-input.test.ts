@@ -1,6 +1,6 @@
 /**
- * Mistakes of users with Vault: a condition and an event name the mistake and its place, existing copies stay complete, and other
- * rules are not affected.
+ * Users make mistakes with Vault. A condition and an event name the mistake and its field or entry, existing copies
+ * stay complete, and other mirrors are not affected.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,10 @@ const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const TOKEN = { token: { secretRef: { name: 'all' } } };
 const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 
-/** `vault` blocks that the CRD refuses, stored with an older CRD, and the message after the name of the block. */
+/**
+ * Invalid `vault` blocks, stored with an older CRD because ours refuses them, and the message that follows the field's
+ * name.
+ */
 const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-block': [undefined, /: must be specified for type vault/],
   'empty-block': [{}, /\.addr: must be specified; .*\.path: must be specified; .*\.auth: must specify one of approle/],
@@ -80,7 +83,7 @@ describe('a vault block', () => {
       );
     });
 
-  /** The condition and a Warning event have the message, and the operator keeps running. */
+  /** Waits until the condition and a Warning event have the message, and checks that the operator is running. */
   async function waitForReport(name: string, reason: string, message: RegExp, mirrorStatus = 'Error'): Promise<string> {
     const status = await scene.mirrors.ready(name, reason, message);
     assert.equal(status.mirrorStatus, mirrorStatus);
@@ -91,7 +94,7 @@ describe('a vault block', () => {
   }
 
   for (const [name, [, message]] of Object.entries(STORED)) {
-    it(`a vault block with ${name} that was stored with an older CRD is reported, and the mirror can be deleted`, async () => {
+    it(`an invalid vault block (${name}), stored with an older CRD, is reported with its field, and the mirror can be deleted`, async () => {
       const { mirrors } = scene;
       await waitForReport(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
       await waitForReport(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
@@ -103,7 +106,7 @@ describe('a vault block', () => {
     });
   }
 
-  /** Mirrors from and to an entry through the proxy, synced. */
+  /** Makes two mirrors, one from and one to an entry of Vault through the proxy, and waits until both are Synced. */
   async function createPair(name: string, values: Readonly<Record<string, string>> = { a: '1' }): Promise<void> {
     const { mirrors } = scene;
     const block = (path: string): Json => scene.block(path, 'all', { addr: proxy.url });
@@ -123,7 +126,7 @@ describe('a vault block', () => {
     assert.equal(entry.metadata.version, 1);
   }
 
-  it('a vault block with a mount that does not exist is reported, also after an edit', async () => {
+  it('a mirror that is edited to name a mount that Vault does not have reports VaultError with the path', async () => {
     const { mirrors } = scene;
     await createPair('mount');
     for (const [name, side] of [
@@ -140,7 +143,7 @@ describe('a vault block', () => {
     await assertUnaffected('mount');
   });
 
-  it('a vault block that a policy forbids is reported, from the start and later', async () => {
+  it('a mirror reports that a policy forbids its path, at its start and when the policy changes later', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'refused', { a: '2' });
     await scene.put('secret/data/forbidden', { a: '1' });
@@ -158,7 +161,7 @@ describe('a vault block', () => {
     assert.equal(entry.metadata.version, 1);
   });
 
-  it('a vault block does not write a Secret with a value that is not UTF-8', async () => {
+  it('a Secret with a value that is not UTF-8 is not written to Vault, and the message names the key', async () => {
     const { mirrors } = scene;
     await createPair('utf8');
     const data = { ...mirrors.data({ a: '2' }), bytes: '/wA=' };
@@ -167,7 +170,7 @@ describe('a vault block', () => {
     await assertUnaffected('utf8');
   });
 
-  it('a vault block of an entry with keys that are invalid in a Secret leaves the copy unchanged, also when the keys come later', async () => {
+  it('an entry that gets keys that are invalid in a Secret leaves its copy unchanged, and is copied when the keys are gone', async () => {
     await createPair('keys');
     await scene.put('secret/data/from-keys', { a: '2', 'b/c': '2', '': '2', [`long-${'x'.repeat(300)}`]: '2' });
     const text = await waitForReport(
@@ -181,7 +184,7 @@ describe('a vault block', () => {
     await scene.mirrors.copied('target', 'from-keys', { a: '3' });
   });
 
-  it('a vault block copies two thousand keys in both directions', async () => {
+  it('two thousand keys are copied from Vault and into Vault', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`key-${n}`, String(n)]));
     await createPair('many', many);
     assert.equal((await scene.entry('secret/data/to-many')).metadata.version, 1);
@@ -194,7 +197,7 @@ describe('a vault block', () => {
     ['an object without data', { request_id: 'x' }, /format of an entry/],
     ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /format of an entry/],
   ] as const) {
-    it(`a vault block whose server answers 200 with ${what} is reported`, async () => {
+    it(`a Vault that answers 200 with ${what} is reported without a value, and the copies stay`, async () => {
       const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       await createPair(name);
       proxy.rule({ match: { path: /\/(?:meta)?data\// }, fault: { kind: 'respond', status: 200, body } });
@@ -218,7 +221,7 @@ describe('a vault block', () => {
     });
   }
 
-  it('a vault block whose server redirects is reported with the location, and the redirect is not followed', async () => {
+  it('a Vault that redirects is reported with the location, and the redirect is not followed', async () => {
     await createPair('redirect');
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
     const fault = { kind: 'respond', status: 302, headers: { location: `${other.url}/v1/x` } } as const;
@@ -236,7 +239,7 @@ describe('a vault block', () => {
     await scene.holds('secret/data/to-redirect', { a: '2' });
   });
 
-  it('a vault block whose server has an untrusted certificate, another name or no TLS is reported', async () => {
+  it('a Vault with an untrusted certificate, a certificate for another name or no TLS is reported', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     const stranger = await scene.anotherVault({ tls: true });
@@ -271,7 +274,7 @@ describe('a vault block', () => {
     );
   });
 
-  it('a vault block whose credential is in another namespace is refused, unless a flag permits it', async () => {
+  it("a credential in another namespace than the mirror's is refused, and accepted with --allow-cross-namespace-auth", async () => {
     const { mirrors } = scene;
     const { data } = await mirrors.find(HOME, 'all');
     await mirrors.api.create({

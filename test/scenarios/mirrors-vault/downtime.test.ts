@@ -1,4 +1,6 @@
-/** Restarts, Vault down, Keyferry down: a restart writes nothing, and no namespace is blocked by a finalizer. */
+/**
+ * Restarts, and times without Vault or without Keyferry: a restart writes nothing, and no finalizer blocks a namespace.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -14,7 +16,7 @@ import { policy, VaultScene } from './support.ts';
 const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const ARGS = ['--controllers=mirrors,replicator'];
 const QUIET_MS = 1500;
-/** The namespace controller tries again only some seconds after it has found a finalizer. */
+/** Verbs of the audit log that write nothing. */
 const READS = new Set(['get', 'list', 'watch']);
 
 describe('while Keyferry or Vault is down', () => {
@@ -31,7 +33,7 @@ describe('while Keyferry or Vault is down', () => {
     readJsonLines(scene.mirrors.plane.auditLogPath)
       .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !READS.has(verb))
       .map(({ verb, requestURI }) => `${verb} ${requestURI}`);
-  /** Writes of any user. */
+  /** Entries of the mount `secret/` on which any client had this operation, by Vault's audit log. */
   const vaultCalls = (operation: RegExp): string[] =>
     readJsonLines(scene.vault.auditLogPath)
       .filter(({ type, request }) => type === 'request' && operation.test(request.operation))
@@ -43,7 +45,10 @@ describe('while Keyferry or Vault is down', () => {
     });
   };
 
-  /** Creates mirrors of a tenant to two namespaces, from Vault and to Vault, and a push and a pull, and waits until they are settled. */
+  /**
+   * Creates the rules of a tenant and waits until they are settled: mirrors to namespaces, from Vault and into Vault,
+   * and an annotated Secret with a push and a pull.
+   */
   async function tenant(name: string): Promise<void> {
     const { mirrors } = scene;
     const target = `${name}-target`;
@@ -74,7 +79,7 @@ describe('while Keyferry or Vault is down', () => {
     }
   }
 
-  it('restarts on a settled cluster write nothing to the cluster or to Vault', async () => {
+  it('a restart on a settled cluster writes nothing to the cluster or to Vault', async () => {
     const { mirrors } = scene;
     await tenant('steady');
     for (const end of ['stop', 'kill9', 'stop'] as const) {
@@ -82,7 +87,7 @@ describe('while Keyferry or Vault is down', () => {
       const before = [clusterWrites().length, vaultCalls(/create|update|delete/).length];
       const reads = vaultCalls(/read/).length;
       operator = await mirrors.operator({ args: ARGS });
-      // Both sides were polled more than once.
+      // Six reads: after this start, both mirrors with Vault have polled their entries more than once.
       await waitFor(() => vaultCalls(/read/).length >= reads + 6, { message: 'Vault to be asked' });
       const quiet = (): boolean =>
         clusterWrites().length === before[0] && vaultCalls(/create|update|delete/).length === before[1];
@@ -91,7 +96,7 @@ describe('while Keyferry or Vault is down', () => {
     assert.equal((await scene.entry('secret/data/steady-out')).metadata.version, 1);
   });
 
-  it('only SecretMirrors have a finalizer of Keyferry', async () => {
+  it('Keyferry puts its finalizer on SecretMirrors only, not on Secrets, ConfigMaps or namespaces', async () => {
     const { api } = scene.mirrors;
     for (const path of ['/api/v1/secrets', '/api/v1/configmaps', '/api/v1/namespaces']) {
       for (const { metadata } of await api.list(path)) assert.equal(metadata.finalizers, undefined, metadata.name);
@@ -101,7 +106,7 @@ describe('while Keyferry or Vault is down', () => {
     for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
   });
 
-  it('namespaces of the replicator can be deleted without Keyferry, and those with mirrors when it is back, also without Vault', async () => {
+  it('without Keyferry, namespaces with annotated Secrets can be deleted; those with mirrors once it is back, also without Vault', async () => {
     const { mirrors, vault } = scene;
     await tenant('left');
     await mirrors.namespaces('pulls');
@@ -124,7 +129,7 @@ describe('while Keyferry or Vault is down', () => {
     await deleteAndWait('/api/v1/namespaces/left');
   });
 
-  it('a namespace with its mirrors, and their copies elsewhere, can be deleted without Vault', async () => {
+  it('a namespace with mirrors from and to Vault can be deleted while Vault is down, with the copies elsewhere', async () => {
     const { mirrors } = scene;
     await waitFor(async () => (await mirrors.status('from', 'steady')).mirrorStatus === 'Error', {
       message: 'it to be known that Vault is down',
@@ -134,7 +139,7 @@ describe('while Keyferry or Vault is down', () => {
     for (const copy of ['plain', 'from', 'pushed']) await deleteAndWait(secretPath('steady-target', copy));
   });
 
-  it('a mirror can be deleted after Keyferry was uninstalled, as documented', async () => {
+  it('a mirror can be deleted after Keyferry was uninstalled, by the command in docs/operations.md', async () => {
     const { mirrors } = scene;
     await mirrors.namespaces('orphaned', 'orphaned-target');
     await mirrors.secret('orphaned', 'last', { a: '1' });

@@ -1,4 +1,4 @@
-/** The environment variables of Vault's own client, as Deployments of the original set them. */
+/** The operator reads the environment variables of Vault's own client, which Deployments of the original set. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -34,13 +34,13 @@ describe("an operator with the environment of Vault's own client", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("an operator with the environment of Vault's own client applies it to TLS, namespace and address of its Vaults", async () => {
+  it('VAULT_CACERT, VAULT_TLS_SERVER_NAME and VAULT_PROXY_ADDR count for a mirror whose vault block sets none of these', async () => {
     await scene.fromVault('plain', scene.block('secret/data/app', 'all', { caBundle: '' }), ['target']);
     await scene.mirrors.copied('target', 'plain', { a: '1' });
     await waitFor(() => proxy.tunnels.length > 0, { message: 'a tunnel' });
   });
 
-  it("an operator with the environment of Vault's own client gives precedence to the vault block of a mirror", async () => {
+  it("caBundle and tlsServerName in a mirror's vault block take precedence over VAULT_CACERT and VAULT_TLS_SERVER_NAME", async () => {
     const other = await CertificateAuthority.create('other');
     const untrusted = scene.block('secret/data/app', 'all', { caBundle: other.certPem });
     await scene.fromVault('untrusted', untrusted, ['target']);

@@ -1,4 +1,7 @@
-/** Vault killed, on standby, slow, redirecting, behind TLS: copies stay, and other mirrors are not delayed. */
+/**
+ * A Vault that is killed, on standby, slow, behind TLS or redirects: copies stay as they are, and other mirrors are not
+ * delayed.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -17,7 +20,7 @@ const MIRRORS = 10;
 describe('a Vault', () => {
   let scene: VaultScene;
   let operator: Keyferry;
-  /** The proxy before the Vault with the fault. */
+  /** The proxy between Keyferry and Vault, which makes the faults. */
   let proxy: FaultProxy;
   let round = 0;
 
@@ -57,7 +60,7 @@ describe('a Vault', () => {
     for (const name of ['from', 'to']) await scene.mirrors.ready(`${name}-0`, 'Synced');
   }
 
-  /** Changes all sources, and waits for the copies. */
+  /** Changes all sources, and waits until all copies have the change. */
   async function changeAll(): Promise<void> {
     const text = String(++round);
     await scene.mirrors.change(HOME, 'written', { a: text });
@@ -65,7 +68,7 @@ describe('a Vault', () => {
     await waitForCopies(text);
   }
 
-  /** During the fault: copies are unchanged, the status reports it, and mirrors can be deleted. */
+  /** Checks that during the fault copies are unchanged, the status has the message, and mirrors can be deleted. */
   async function assertUnchanged(message: RegExp, text = String(round)): Promise<void> {
     const { mirrors } = scene;
     await mirrors.ready('from-0', 'VaultError', message);
@@ -88,7 +91,7 @@ describe('a Vault', () => {
 
   const logins = async (): Promise<number> => (await operator.metric('keyferry_vault_logins_total')) ?? 0;
 
-  it('a Vault that is killed gets few requests, and copying continues without another login when it is back', async () => {
+  it('a killed Vault gets few requests, and when it is back, copying continues without another login', async () => {
     const { vault } = scene;
     await changeAll();
     assert.equal(await logins(), 1);
@@ -103,7 +106,7 @@ describe('a Vault', () => {
     assert.equal(await logins(), 1);
   });
 
-  it('a Vault that restarts with its tokens revoked gets one login', async () => {
+  it('a Vault that restarts and revokes its tokens gets exactly one new login', async () => {
     const { vault } = scene;
     const before = await logins();
     const { data } = await vault.request('LIST', 'auth/token/accessors');
@@ -123,7 +126,7 @@ describe('a Vault', () => {
     [473, { initialized: true, performance_standby: true }, /473/],
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
   ] as const) {
-    it(`a Vault that answers ${status} leaves copies as they are, and copying continues afterwards`, async () => {
+    it(`while Vault answers ${status}, copies stay as they are; afterwards copying continues`, async () => {
       await changeAll();
       const text = String(round);
       proxy.rule({ fault: { kind: 'respond', status, body, headers: status === 429 ? { 'retry-after': '1' } : {} } });
@@ -133,7 +136,7 @@ describe('a Vault', () => {
     });
   }
 
-  it('a Vault that redirects to another host is reported, and no token is sent there', async () => {
+  it('a Vault that redirects to another host is reported, and that host gets no token', async () => {
     await changeAll();
     const text = String(round);
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
@@ -145,7 +148,7 @@ describe('a Vault', () => {
     await changeAll();
   });
 
-  it('a Vault that takes 30 s to answer does not delay other mirrors', async () => {
+  it('a Vault that takes 30 s to answer does not delay mirrors of other servers', async () => {
     const { mirrors } = scene;
     await changeAll();
     proxy.rule({ fault: { kind: 'delay', ms: 30_000 } });
@@ -167,7 +170,7 @@ describe('a Vault', () => {
     await changeAll();
   });
 
-  it('a Vault behind TLS is verified with a CA bundle, also under another name', async () => {
+  it('the certificate of a Vault is checked with the CA bundle of the mirror, also for another server name', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await scene.tokenSecret('tls', ALL, tls);
@@ -182,10 +185,11 @@ describe('a Vault', () => {
     await mirrors.ready('misnamed', 'VaultError', /vault\.example/);
   });
 
-  it('a Vault with namespaces gets the namespace in every request, also at logins', async () => {
+  it('a mirror with a Vault namespace sends it with every request, also with logins', async () => {
     proxy.reset();
     const { mirrors, vault } = scene;
-    // Vault without a licence ignores the header, and OpenBao refuses an unknown namespace.
+    // On Vault without a licence there are no namespaces, and it ignores the header. OpenBao refuses one that does not
+    // exist.
     const tenant = isOpenBao() ? await vault.createNamespace('team/a') : vault;
     await scene.approle('tenant', ALL, {}, tenant);
     await scene.put('secret/data/of-tenant', { a: 'theirs' }, tenant);

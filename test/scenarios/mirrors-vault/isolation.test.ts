@@ -1,4 +1,4 @@
-/** Mirrors whose Vault, login or database fails do not affect other mirrors on the same Vault. */
+/** A mirror whose Vault, login or database fails does not affect other mirrors, also on the same Vault. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -47,7 +47,7 @@ describe('one mirror', () => {
   const at = (addr: string, path: string, auth: Json): Json => ({ addr, path, auth });
   const token = (name: string): Json => ({ token: { secretRef: { name } } });
 
-  /** The entry changes several times, and each change arrives within the usual time. */
+  /** Changes an entry several times, and checks that each change arrives within the usual time. */
   async function assertUnaffected(): Promise<void> {
     for (let i = 0; i < 4; i++) {
       const text = String(++round);
@@ -67,7 +67,7 @@ describe('one mirror', () => {
     await scene.mirrors.gone(...paths);
   }
 
-  it('one mirror with a token that is not a valid header reports that, and sends nothing', async () => {
+  it('mirrors with a token that no HTTP header can hold report it, send nothing, and delay no other mirror', async () => {
     await scene.credential('malformed', { token: 'not a token' });
     proxy.reset();
     await many('malformed', (i) => at(proxy.url, `secret/data/m${i}`, token('malformed')));
@@ -77,7 +77,7 @@ describe('one mirror', () => {
     await gone('malformed');
   });
 
-  it('one mirror of a database that hangs does not delay others, also with the same login', async () => {
+  it('mirrors whose database hangs delay no other mirror, also none with the same login', async () => {
     const hang = proxy.rule({ match: { path: '/v1/mongodb/creds' }, fault: { kind: 'stall' } });
     await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
     await many('hanging', (i) => at(proxy.url, `mongodb/creds/r${i}`, token('all')));
@@ -91,7 +91,7 @@ describe('one mirror', () => {
     await gone('hanging');
   });
 
-  it('one mirror of a server that answers with megabytes of numbers reports the limit, and costs others no time or memory', async () => {
+  it('mirrors whose server answers with megabytes of numbers report the limit, and cost others no time and no memory', async () => {
     const numbers = Buffer.from(
       JSON.stringify({ data: { data: { k: Array(3_500_000).fill(1) }, metadata: { version: 1 } } }),
     );
@@ -99,7 +99,7 @@ describe('one mirror', () => {
     const before = (await operator.metric('process_resident_memory_bytes')) ?? 0;
     const addresses = await Promise.all(
       Array.from({ length: MANY }, async (_, i) => {
-        // Every other response has no Content-Length.
+        // Every second server sends no Content-Length.
         const server = createServer((request, response) => {
           request.resume();
           if (i % 2 === 0) response.setHeader('content-length', numbers.byteLength);

@@ -1,4 +1,7 @@
-/** Logins by a ServiceAccount: Vault reviews the token at the real cluster, and Keyferry has only the documented permissions. */
+/**
+ * Logins with a ServiceAccount: Vault checks the token at the real API server, and Keyferry has only the documented
+ * permissions.
+ */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -21,7 +24,7 @@ const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 const audiencesOf = (jwt: string): string[] =>
   JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()).aud;
 
-/** A server that is not Vault, and records the tokens that it receives. */
+/** Starts a server that is not Vault and records the tokens it receives. */
 async function startRecorder(received: string[]): Promise<{ url: string } & AsyncDisposable> {
   const server = createServer((request, response) => {
     let body = '';
@@ -83,7 +86,7 @@ describe('logins by a ServiceAccount', () => {
     return scene.block('secret/data/app', '', { auth });
   };
 
-  it('logins by a ServiceAccount need permission to request tokens, and report when it is missing', async () => {
+  it('a login with a ServiceAccount reports that Keyferry lacks the permission to request tokens', async () => {
     const { mirrors } = scene;
     await scene.fromVault('sa', block(), ['target']);
     const refused = await mirrors.ready('sa', 'VaultAuthInvalid', /serviceaccounts "reader" is forbidden/);
@@ -93,7 +96,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.ready('sa', 'Synced');
   });
 
-  it('logins by a ServiceAccount are shared by all mirrors', async () => {
+  it('all mirrors with the same ServiceAccount and role share one login', async () => {
     const { mirrors } = scene;
     await scene.fromVault('same', block(), ['target']);
     await mirrors.copied('target', 'same', { password: 'deadbeef' });
@@ -104,7 +107,7 @@ describe('logins by a ServiceAccount', () => {
     assert.equal(await operator.metric('keyferry_vault_logins_total', logins), 1);
   });
 
-  it('logins by a ServiceAccount use tokens that the API server does not accept, whatever server the mirror names', async () => {
+  it('without --vault-addresses, a token that the API server accepts is sent to no server that a mirror names', async () => {
     const { mirrors } = scene;
     const received: string[] = [];
     await using recorder = await startRecorder(received);
@@ -122,14 +125,14 @@ describe('logins by a ServiceAccount', () => {
       /accepts tokens for the audience .*cluster\.local.*--vault-addresses/,
     );
     assert.deepEqual(received, []);
-    // A token that only Vault accepts is sent to any server.
+    // A token whose audience is Vault alone may go to any server: the API server does not accept it.
     await scene.fromVault('other', named(['vault']), ['target']);
     await waitFor(() => received.length > 0, { message: 'a login' });
     assert.ok(received.every((jwt) => !audiencesOf(jwt).includes(ISSUER)));
     for (const name of ['bare', 'api', 'other']) await mirrors.api.delete(mirrorPath(name));
   });
 
-  it('logins by a ServiceAccount are not sent to link-local addresses', async () => {
+  it('a token of a ServiceAccount is not sent to a link-local address, in whatever notation', async () => {
     const { mirrors } = scene;
     for (const [name, addr] of [
       ['metadata', 'http://169.254.169.254'],
@@ -142,7 +145,7 @@ describe('logins by a ServiceAccount', () => {
     }
   });
 
-  it('logins by a ServiceAccount with a role or namespace unknown to Vault are reported with its message', async () => {
+  it("a login with a role that Vault does not know, or for another namespace, is reported with Vault's message", async () => {
     const { mirrors } = scene;
     await scene.fromVault('norole', block({ role: 'unknown' }), ['target']);
     await mirrors.ready('norole', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*role/);
@@ -153,7 +156,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.gone(mirrorPath('foreign'));
   });
 
-  it("logins by a ServiceAccount with the API server's own tokens are sent only to the servers in --vault-addresses", async () => {
+  it('with --vault-addresses, tokens that the API server accepts are sent only to the servers in that list', async () => {
     const { mirrors } = scene;
     await operator.stop();
     const received: string[] = [];

@@ -1,4 +1,7 @@
-/** Two replicas and dynamic credentials: a new leader continues with the same Vault lease. And a stop while servers hang. */
+/**
+ * Two replicas and dynamic credentials: a new leader continues with the same Vault lease. And a leader stops while its
+ * servers hang.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -15,9 +18,9 @@ import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-/** Durations for an idle machine: on a busy one, even undisturbed renewals take longer. */
+/** Factor for all durations on a busy machine, where also undisturbed renewals take longer. */
 const slower = Math.min(3, Math.ceil(await currentStretch()));
-/** Duration of the credentials: longer than a change of the leader takes. */
+/** Lifetime of the credentials in seconds: longer than a change of the leader takes. */
 const LEASE_S = 20 * slower;
 const ELECTION = [
   '--leader-elect',
@@ -36,7 +39,7 @@ describe('another leader', { skip }, () => {
   });
   after(() => scene.close());
 
-  it('another leader keeps the same credentials and renews their lease, after kill -9 and after a clean stop', async () => {
+  it('a new leader keeps the dynamic credentials and renews their Vault lease, after a kill -9 and a clean stop of the old one', async () => {
     const { mirrors, vault } = scene;
     let leader = await mirrors.operator({ args: ELECTION });
     await waitFor(() => isLeading(leader));
@@ -94,7 +97,8 @@ describe('a stop', () => {
   it('a stop while writes, a login and Vault hang takes less than 5 s, exits with code 0 and releases the Lease', async () => {
     const { mirrors } = scene;
     const kubeconfig = await mirrors.plane.writeKubeconfig({ server: cluster.url, caPem: cluster.caPem });
-    // The usual durations: with short ones, two renewals that a busy server answers late lose the Lease during the stop.
+    // The default durations of the Lease. With shorter ones, two late answers of a busy server would lose the Lease
+    // during the stop.
     const operator = await mirrors.operator({ kubeconfig, args: ['--leader-elect'] });
     const behind = (path: string, name: string): Json => ({
       addr: proxy.url,

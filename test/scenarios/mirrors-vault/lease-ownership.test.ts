@@ -1,4 +1,7 @@
-/** A Vault lease belongs to one mirror, path and login. It is revoked when the mirror changes these or is deleted, and no lease is created without use. */
+/**
+ * A Vault lease belongs to one mirror, path and login. Keyferry revokes it when the mirror changes these or is deleted,
+ * and creates none that no copy would use.
+ */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 
@@ -49,7 +52,7 @@ describe('a lease', { skip }, () => {
     await mirrors.namespaces('target');
     operator = await start();
   });
-  /** Objects of a failed test must not affect the next one. */
+  /** Removes what a failed test left behind, so that the next test is not affected. */
   beforeEach(async () => {
     cluster.clearRules();
     proxy.clearRules();
@@ -118,7 +121,7 @@ describe('a lease', { skip }, () => {
     await users(0);
   }
 
-  it('a lease is replaced for another path, and the old one is revoked when no copy holds it any more', async () => {
+  it('when a mirror gets another path, it gets a new lease; the old one is revoked once no copy has its credentials', async () => {
     const { mirrors } = scene;
     await scene.fromVault('edited', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('edited');
@@ -156,7 +159,7 @@ describe('a lease', { skip }, () => {
     await remove('edited');
   });
 
-  it('a lease is kept when only the type of the copies changes', async () => {
+  it("a lease is kept when only the type of the mirror's copies changes", async () => {
     const { mirrors } = scene;
     await scene.fromVault('typed', block('ro'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('typed');
@@ -169,7 +172,7 @@ describe('a lease', { skip }, () => {
     await remove('typed');
   });
 
-  it('a lease is replaced for another path or login also when the edit came after kill -9', async () => {
+  it('a lease is replaced when its mirror got another path or login while Keyferry was killed', async () => {
     const { mirrors } = scene;
     await scene.fromVault('path', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     await scene.fromVault('login', block('ro'), ['target'], { pollPeriodSeconds: 600 });
@@ -188,12 +191,13 @@ describe('a lease', { skip }, () => {
     await remove('path', 'login', 'same');
   });
 
-  it('a lease is the only one left when the operator was killed at any moment of such an edit', async () => {
+  it('after a kill at any moment of a change of path, one lease and one database user are left', async () => {
     const { mirrors } = scene;
     await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     let current = await login('moment');
     await mirrors.ready('moment', 'Synced');
-    // The requests before the kill: none, the copy, the copy and the status.
+    // Each round stalls a later request of the change, then kills: the write of the copy, of the status, the
+    // revocation.
     for (const [index, stalled] of [/\/secrets\//, /\/secretmirrors\/.*status$/, /\/revoke$/].entries()) {
       cluster.rule({
         match: ({ method, path }) => method !== 'GET' && stalled.test(path),
@@ -208,7 +212,8 @@ describe('a lease', { skip }, () => {
       const next = await login('moment', current);
       assert.ok(await works(next));
       await waitFor(async () => !(await works(current)), { message: 'the old one to end' });
-      // Credentials that are not recorded anywhere yet are lost with the process. They expire with their token.
+      // No object has a record of these credentials yet, so the kill loses them. They expire with the token that made
+      // them.
       if (index === 0) for (const lost of (await vaultUsers()).filter((name) => name !== next.user)) await drop(lost);
       await users(1);
       await mirrors.ready('moment', 'Synced');
@@ -221,7 +226,7 @@ describe('a lease', { skip }, () => {
     await database.sql(`drop role if exists "${user}"`);
   }
 
-  it('a lease belongs to one mirror: two mirrors of one path have two users and one login', async () => {
+  it('two mirrors of one Vault path share a login, and each has a lease and a database user of its own', async () => {
     const { mirrors } = scene;
     await operator.stop();
     operator = await start();
@@ -236,7 +241,7 @@ describe('a lease', { skip }, () => {
     await remove('right');
   });
 
-  it('a lease is revoked with its mirror when the login is removed at the same moment', async () => {
+  it('the lease of a deleted mirror is revoked, also when the Secret of its login is deleted just before', async () => {
     const { mirrors } = scene;
     const names = ['gone-0', 'gone-1', 'gone-2', 'gone-3'];
     for (const name of names) {
@@ -255,12 +260,12 @@ describe('a lease', { skip }, () => {
     await users(0);
   });
 
-  it('a lease is revoked with its mirror also before its first status', async () => {
+  it('the lease of a deleted mirror is revoked, also when the mirror has no status yet', async () => {
     const { mirrors } = scene;
     for (let i = 0; i < 4; i++) {
       const name = `brief-${i}`;
       await scene.fromVault(name, block('ro'), ['target', 'nowhere-.+']);
-      // Alternates: waits for the user, or does not.
+      // In every second round the database user exists before the deletion.
       if (i % 2 === 0) await users(1);
       await mirrors.api.delete(mirrorPath(name));
       await mirrors.gone(mirrorPath(name), secretPath('target', name));
@@ -268,7 +273,7 @@ describe('a lease', { skip }, () => {
     }
   });
 
-  it('a lease is not created when no copy could use it', async () => {
+  it("no lease is created where the mirror's spec shows that no copy could use it", async () => {
     const { mirrors } = scene;
     await scene.fromVault('base64', block('ro', 'one', { encoding: 'base64' }), ['target']);
     await mirrors.secret(HOME, 'plain', { a: '1' });
@@ -279,7 +284,7 @@ describe('a lease', { skip }, () => {
     await remove('base64', 'into');
   });
 
-  it('a lease is revoked at once when its content cannot be used, and not created again soon', async () => {
+  it('a lease whose content turns out to be unusable is revoked at once, and polls create no other', async () => {
     const { mirrors } = scene;
     const refused = { errors: ['preflight capability check returned 403'] };
     proxy.rule({
@@ -295,7 +300,7 @@ describe('a lease', { skip }, () => {
     await users(0);
     const asked = (): number => proxy.requests.filter(({ url }) => url === '/v1/database/creds/ro').length;
     assert.equal(asked(), 2);
-    // Polls continue.
+    // The mirrors go on polling, but ask for no other credentials.
     const polls = proxy.counters.requests;
     await mirrors.change(HOME, 'blind', { a: '2' });
     await waitFor(() => proxy.counters.requests > polls, { message: 'another try' });
@@ -305,7 +310,7 @@ describe('a lease', { skip }, () => {
     await remove('blind-base64', 'blind-into', 'blind');
   });
 
-  it('a lease for a destination in Vault is kept over restarts, and revoked when the entry was changed', async () => {
+  it('credentials that were copied into Vault keep their lease over restarts; it is revoked when the entry was changed meanwhile', async () => {
     const { mirrors, vault } = scene;
     const to = block('ro', 'one', { path: 'secret/data/creds' });
     await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
@@ -334,12 +339,12 @@ describe('a lease', { skip }, () => {
     assert.equal((await there()).data.username, other);
     await mirrors.api.delete(mirrorPath('carried'));
     await mirrors.gone(mirrorPath('carried'));
-    // Entries in Vault are retained, and so are their credentials.
+    // Keyferry deletes no entry of Vault, so it leaves the credentials in it, too.
     assert.deepEqual(await vaultUsers(), [other]);
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });
 
-  it('a lease is created on a database that takes 12 s to create a user', async () => {
+  it('credentials of a database that takes 12 s to create a user are copied', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
     await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
     const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { message: 'a copy' });

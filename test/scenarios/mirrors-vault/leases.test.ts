@@ -1,4 +1,7 @@
-/** Dynamic credentials on a real database: kept, renewed, replaced before they expire, found after a restart, revoked. */
+/**
+ * Dynamic credentials of a real database: Keyferry keeps and renews them, replaces them before they expire, finds them
+ * again after a restart, and revokes them.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -58,13 +61,13 @@ describe('dynamic credentials', { skip }, () => {
       () => true,
       () => false,
     );
-  /** The credentials in the copy work each time they are read. @returns the last ones */
+  /** Checks the credentials in the copy at each read, until the condition is true. @returns the last ones */
   async function worksUntil(name: string, condition: (now: Credentials) => Promise<boolean>): Promise<Credentials> {
     let dead: Credentials | undefined;
     const look = async (): Promise<Credentials | false> => {
       const now = await credentials('default', name);
       if (await works(now)) return (await condition(now)) && now;
-      // Credentials that were replaced after the read may have ended since.
+      // These may have been replaced after the read, and then they end.
       const isOld = (await credentials('default', name)).leaseId !== now.leaseId;
       return isOld ? false : (dead = now);
     };
@@ -80,7 +83,7 @@ describe('dynamic credentials', { skip }, () => {
     auth: { approle: { secretRef: { name: 'vault-approle' } } },
   });
 
-  it('dynamic credentials are fetched once, follow the article, and are copied to later namespaces', async () => {
+  it("dynamic credentials are created once, look as in the original's article, and are copied to later namespaces", async () => {
     const { mirrors, vault } = scene;
     await scene.manifest('dynamic-to-namespaces.yaml', { 'https://vault.example.com': vault.addr });
     const name = 'secretmirror-from-vault-mongo-to-ns';
@@ -106,7 +109,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.equal(created(), 1);
   });
 
-  it('dynamic credentials survive a restart, whether clean or not', async () => {
+  it('dynamic credentials are the same after a clean stop and after a kill -9', async () => {
     const { mirrors } = scene;
     const first = await credentials('default', 'mongo-creds');
     await mirrors.ready('secretmirror-from-vault-mongo-to-ns', 'Synced');
@@ -121,7 +124,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(first));
   });
 
-  it('dynamic credentials survive a restart without a record of their duration', async () => {
+  it('dynamic credentials are the same after a restart, also when the record of their duration is lost', async () => {
     const { mirrors } = scene;
     const name = 'secretmirror-from-vault-mongo-to-ns';
     const first = await credentials('default', 'mongo-creds');
@@ -139,7 +142,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.doesNotMatch(operator.output, /NaN/);
   });
 
-  it('dynamic credentials are replaced when a user revokes them, and are revoked with the mirror', async () => {
+  it('dynamic credentials that a user revokes are replaced, and those of a deleted mirror are revoked', async () => {
     const { mirrors, vault } = scene;
     const first = await credentials('default', 'mongo-creds');
     await vault.request('PUT', 'sys/leases/revoke', { lease_id: first.leaseId, sync: true });
@@ -154,7 +157,7 @@ describe('dynamic credentials', { skip }, () => {
     await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });
   });
 
-  it('dynamic credentials are renewed whatever the poll period, and replaced before max_ttl', async () => {
+  it('dynamic credentials are renewed in time also with a long poll period, and replaced before max_ttl', async () => {
     const { mirrors, vault } = scene;
     await role('short', '4s', '10s');
     await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
@@ -184,7 +187,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
   });
 
-  it('dynamic credentials of chosen keys are requested again at a restart; the old ones work until the copies have the new ones, and end then', async () => {
+  it('dynamic credentials with chosen keys are replaced at a restart, and the old ones work until the copies have the new ones', async () => {
     const { mirrors } = scene;
     const keys = [{ from: 'username' }, { from: 'username', to: 'user' }, { from: 'password' }];
     await scene.fromVault('chosen', block('mongodb/creds/somedb'), ['default', 'lease-.+'], { destination: { keys } });
@@ -204,7 +207,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.equal(await uid(), before, 'the copy was written, not made again');
   });
 
-  it('dynamic credentials do not block the deletion of their mirror when Vault is down', async () => {
+  it('a mirror with dynamic credentials can be deleted while Vault is down', async () => {
     const { mirrors, vault } = scene;
     await mirrors.ready('orphaned', 'Synced');
     await vault.halt();

@@ -1,4 +1,7 @@
-/** A Vault lease expires with the token that created it. After a restart nothing renews that token: the credentials must be replaced in time. */
+/**
+ * Vault ends a lease with the token that created it. After a restart Keyferry does not have that token and cannot renew
+ * it, so it must replace the credentials in time.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 
@@ -13,9 +16,9 @@ import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-/** Durations are real time: on a busy machine, everything done during one takes longer. */
+/** Factor for all durations on a busy machine: everything else in the test takes longer there, too. */
 const slower = Math.min(3, Math.ceil(await currentStretch()));
-/** The token's duration, and the interval after which the lease is looked up next. */
+/** The lifetime of the token, and the longest time until Keyferry looks the lease up in Vault. */
 const LONGEST_MS = 5000 + 10_000;
 
 describe('credentials whose token is not renewed after a restart', { skip }, () => {
@@ -30,7 +33,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
   afterEach(() => scene.close());
   after(() => database[Symbol.asyncDispose]());
 
-  /** Creates a mirror and waits for its copy. @returns the copy, and a function that kills the operator */
+  /** Creates a mirror and waits for its copy. @returns the copy, and a function that kills the operator with SIGKILL */
   async function createCopy(
     tokenTtl: string,
     leaseTtl: string,
@@ -70,7 +73,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     );
   }
 
-  it('credentials whose token is not renewed after a restart are kept while the token lives, and replaced before it ends', async () => {
+  it('after a restart, credentials are kept while their token lives, and replaced before it expires', async () => {
     const { mirrors } = scene;
     const { copy, crash } = await createCopy(`${12 * slower}s`, `${15 * slower}s`);
     const first = await tokenEnd();
@@ -84,11 +87,11 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     const leftMs = end - Date.now();
     assert.ok(await works(copy), 'the old ones are still good');
     assert.ok(await works(fresh));
-    // A third of the lease before its end, and not earlier.
+    // They are replaced when a third of the lease is left, not earlier.
     assert.ok(leftMs > 0 && leftMs < 8000 * slower, `${leftMs} ms before its end`);
   });
 
-  it('credentials whose token is not renewed after a restart are replaced within 10 s of its expiry if that was not recorded, whatever the poll period', async () => {
+  it("after a restart without a record of their token's expiry, credentials are replaced within 10 s of it, whatever the poll period", async () => {
     const { mirrors } = scene;
     const { copy, crash } = await createCopy('5s', '1h');
     await crash();

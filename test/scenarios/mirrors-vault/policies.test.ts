@@ -1,4 +1,7 @@
-/** The policies in docs/vault.md: each permits what its scenario needs, from the first copy to the deletion of the mirror, and no more. */
+/**
+ * Each policy in docs/vault.md permits what its scenario needs, from the first copy to the deletion of the mirror, and
+ * nothing else.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -39,7 +42,7 @@ describe('the documented policy', () => {
   const block = (path: string, name: string, vault = scene.vault): Json =>
     scene.block(path, '', { auth: { approle: { secretRef: { name } } } }, vault);
 
-  /** The calls of the policy's holder: `read secret/data/app`. Fails if Vault refused one. */
+  /** Calls of the clients that have the policy, each as `read secret/data/app`. Fails if Vault refused one of them. */
   async function done(name: string, vault = scene.vault): Promise<ReadonlySet<string>> {
     const lines: readonly AuditLine[] = readJsonLines(vault.auditLogPath);
     const answers = lines.filter(({ type }) => type === 'response');
@@ -53,14 +56,14 @@ describe('the documented policy', () => {
     return new Set(own.map(({ request }) => `${request.operation} ${request.path}`));
   }
 
-  /** The permissions of a policy, in the same form. */
+  /** Permissions in a policy, each as `read secret/data/app`, like the calls. */
   function permitted(hcl: string): string[] {
     return [...hcl.matchAll(/path "([^"]+)" \{ capabilities = \[([^\]]+)\]/g)].flatMap(([, path = '', list = '']) =>
       list.split(',').map((capability) => `${capability.trim().replaceAll('"', '')} ${path}`),
     );
   }
 
-  /** Checks that every permission is used. */
+  /** Waits until every permission of the policy was used. */
   async function noMore(name: string, hcl: string, vault = scene.vault): Promise<void> {
     assert.ok(permitted(hcl).length > 1, hcl);
     await waitFor(
@@ -77,7 +80,7 @@ describe('the documented policy', () => {
     await scene.mirrors.gone(mirrorPath(name));
   }
 
-  it('the documented policy suffices for Vault to namespaces', async () => {
+  it('the policy in docs/vault.md for Vault to namespaces permits all calls, and each permission is used', async () => {
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('reader', hcl);
     await scene.put(ENTRY, { a: '1' });
@@ -90,7 +93,7 @@ describe('the documented policy', () => {
     await done('reader');
   });
 
-  it('the documented policy suffices for Secret to Vault', async () => {
+  it('the policy in docs/vault.md for Secret to Vault permits all calls, and each permission is used', async () => {
     const hcl = await documentedPolicy('Secret to Vault');
     const { mirrors } = scene;
     await scene.approle('writer', hcl, {}, second);
@@ -106,7 +109,7 @@ describe('the documented policy', () => {
     await done('writer', second);
   });
 
-  it('the documented policy suffices on each side for Vault to Vault', async () => {
+  it('the policies in docs/vault.md for Vault to Vault permit all calls on both servers, and each permission is used', async () => {
     const { mirrors } = scene;
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('one-side', hcl);
@@ -126,7 +129,7 @@ describe('the documented policy', () => {
   });
 
   it(
-    'the documented policy suffices for dynamic credentials',
+    'the policy in docs/vault.md for dynamic credentials permits all calls, and each permission is used',
     { skip: 'missing' in postgres ? postgres.missing : false },
     async () => {
       const hcl = await documentedPolicy('Dynamic credentials to namespaces');
@@ -146,7 +149,7 @@ describe('the documented policy', () => {
     },
   );
 
-  it('the documented policy lets a clean stop revoke every token, and no credential was leaked', async () => {
+  it('with the policies in docs/vault.md, a clean stop revokes every token, and no credential is in a log, event or status', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault('last', block(ENTRY, 'reader'), ['target']);
     await mirrors.ready('last', 'Synced');
@@ -168,7 +171,7 @@ describe('the documented policy', () => {
       const secretId = Buffer.from(data['secret-id'], 'base64').toString();
       assert.ok(secretId.length > 30 && !output.includes(secretId), name);
     }
-    // The prefixes of this Vault's tokens.
+    // Tokens of Vault start with one of these prefixes.
     assert.doesNotMatch(output, /hv[sb]\./);
   });
 });

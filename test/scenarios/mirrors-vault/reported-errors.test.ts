@@ -1,4 +1,7 @@
-/** Invalid entries and addresses, and Vaults that are down: each is reported to its user, and other mirrors are not delayed. */
+/**
+ * Invalid entries and addresses, and a Vault that is down: each is reported to the mirror's author, and other mirrors
+ * are not delayed.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -26,7 +29,7 @@ describe('a mirror with Vault', () => {
   const from = (name: string, path: string, more: Json = {}, vault = scene.vault): Promise<Json> =>
     scene.fromVault(name, scene.block(path, 'all', more, vault), ['target']);
 
-  it('a mirror with Vault keeps its copies when the entry is missing, soft-deleted or destroyed', async () => {
+  it('a mirror keeps its copies when its entry is missing, soft-deleted or destroyed, and says which', async () => {
     const { mirrors, vault } = scene;
     await from('gone', 'secret/data/gone');
     const missing = await mirrors.ready('gone', 'VaultNotFound', /secret\/data\/gone not found, waiting to appear$/);
@@ -47,7 +50,7 @@ describe('a mirror with Vault', () => {
     await mirrors.copied('target', 'gone', { a: '2' });
   });
 
-  it('a mirror with Vault is for its author to repair where Vault refuses a path, whatever words are in the path', async () => {
+  it('a path that Vault refuses is the fault of the user, whatever words are in the path', async () => {
     await scene.tokenSecret('little', 'path "secret/data/other" { capabilities = ["read"] }');
     for (const [name, path] of [
       ['plain', 'secret/data/plain'],
@@ -61,7 +64,7 @@ describe('a mirror with Vault', () => {
     }
   });
 
-  it('a mirror with Vault names keys that are invalid in a Secret, and values that are not base64', async () => {
+  it('keys that are invalid in a Secret, and values that are not base64, are reported by name', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/keys', { 'a/b': '1', '': '2', good: '3' });
     await from('keys', 'secret/data/keys');
@@ -73,7 +76,7 @@ describe('a mirror with Vault', () => {
     await mirrors.ready('coded', 'InvalidValues', /"word"/);
   });
 
-  it('a mirror with Vault copies values that are not strings as JSON, and accepts two thousand keys', async () => {
+  it('values of an entry that are not strings are copied as JSON, beside two thousand keys', async () => {
     const { mirrors, vault } = scene;
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i}`, String(i)]));
     await vault.request('POST', 'secret/data/many', { data: { ...many, list: [1, { b: 2, a: true }], n: 42 } });
@@ -84,7 +87,7 @@ describe('a mirror with Vault', () => {
     assert.equal(Buffer.from(copy.data.n, 'base64').toString(), '42');
   });
 
-  it('a mirror with Vault does not write bytes that are not UTF-8, except as base64, and no value that is too large', async () => {
+  it('bytes that are not UTF-8 are written to Vault only as base64, and an entry that is too large not at all', async () => {
     const { mirrors } = scene;
     const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'binary', namespace: HOME } };
     await mirrors.api.create({ ...object, data: { text: 'aGk=', bytes: '/wA=' } });
@@ -103,7 +106,7 @@ describe('a mirror with Vault', () => {
     await mirrors.ready('large', 'VaultError', /bytes as JSON, and at most/);
   });
 
-  it('a mirror with Vault reports a mount that does not exist, and accepts KV 1 and a path without data/', async () => {
+  it('a mount that does not exist is reported; KV 1, and a path of KV 2 without data/, are copied', async () => {
     const { mirrors, vault } = scene;
     await from('nomount', 'nowhere/data/x');
     await mirrors.ready('nomount', 'VaultError', /no handler|permission denied|invalid path/i);
@@ -127,7 +130,7 @@ describe('a mirror with Vault', () => {
     }
   });
 
-  it('a mirror with Vault reports a conflict when another mirror writes the same entry', async () => {
+  it('a mirror into an entry that another mirror writes reports Conflict', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'rival', { a: 'rival' });
     await scene.toVault('rival', { name: 'rival' }, scene.block('secret/data/binary', 'all'));
@@ -135,7 +138,7 @@ describe('a mirror with Vault', () => {
     assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
   });
 
-  it('a mirror with Vault reports a cycle of two entries, and makes no more versions', async () => {
+  it('two mirrors that copy between two entries in both directions report Cycle, and write no more versions', async () => {
     const { mirrors } = scene;
     const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
     await scene.put(one, { a: 'one' });
@@ -145,13 +148,13 @@ describe('a mirror with Vault', () => {
     await Promise.all([across('circle-there', one, two), across('circle-back', two, one)]);
     const entries = async (): Promise<Json[]> => Promise.all([one, two].map((path) => scene.entry(path)));
     const versions = async (): Promise<string> => (await entries()).map(({ metadata }) => metadata.version).join();
-    // The first mirror may have written before the second existed.
+    // The first mirror may have written once, before the second one existed.
     for (const name of ['circle-there', 'circle-back']) await mirrors.ready(name, 'Cycle');
     const seen = await versions();
     await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
   });
 
-  it('a mirror with Vault repairs an entry that another client wrote, with one version', async () => {
+  it('an entry that another client changed is repaired by one new version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'guarded', { a: 'right' });
     await scene.toVault('guarded', { name: 'guarded' }, scene.block('secret/data/guarded', 'all'));
@@ -161,7 +164,7 @@ describe('a mirror with Vault', () => {
     assert.equal(entry.metadata.version, 3);
   });
 
-  it('a mirror with Vault notices an entry that was deleted with its metadata and created again with the same version', async () => {
+  it('an entry that was deleted with its metadata and made again with the same version is noticed, as source and as target', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'remade', { a: 'right' });
     await scene.toVault('remade', { name: 'remade' }, scene.block('secret/data/remade', 'all'), {
@@ -180,7 +183,7 @@ describe('a mirror with Vault', () => {
     await scene.holds('secret/data/remade', { a: 'right' });
   });
 
-  it('a mirror with Vault notices within seconds that a Vault sealed for long is unsealed', async () => {
+  it('a Vault that was sealed for long is used again within seconds of its unsealing', async () => {
     const { mirrors } = scene;
     const closed = await scene.anotherVault({ storage: 'file' });
     await closed.request('PUT', 'sys/policies/acl/all', { policy: ALL });
@@ -194,7 +197,7 @@ describe('a mirror with Vault', () => {
     await mirrors.change(HOME, 'shut', { a: 'meanwhile' });
     const failures = (): number =>
       operator.logs().filter(({ queue, target }) => queue === 'targets' && String(target).includes(closed.addr)).length;
-    // After so many retries, pauses that grow without a limit would be longer than the timeout below.
+    // After nine failed tries, pauses that double without a limit would be longer than the time limit below.
     await waitFor(() => failures() >= 9, { timeoutMs: 120_000, message: 'nine failed tries' });
     await closed.unseal();
     await within(20_000, 'the change', async () => {
@@ -205,7 +208,7 @@ describe('a mirror with Vault', () => {
     });
   });
 
-  it('a mirror with Vault reports an address that does not answer, is not a Vault, or is not trusted', async () => {
+  it('an address that does not answer, is not a Vault, or is not trusted is reported', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await from('unreachable', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
@@ -216,7 +219,7 @@ describe('a mirror with Vault', () => {
     await waitFor(async () => (await mirrors.status('kube'))?.mirrorStatus === 'Error');
   });
 
-  it('a mirror with Vault does not delay others when its Vault is sealed, killed or silent', async () => {
+  it('a mirror whose Vault is sealed, killed or silent does not delay other mirrors', async () => {
     const { mirrors } = scene;
     const slow = await scene.anotherVault({ storage: 'file' });
     await slow.request('PUT', 'sys/policies/acl/all', { policy: ALL });

@@ -1,4 +1,6 @@
-/** Any text in a Secret comes back from Vault byte for byte; the number of requests is counted in Vault's own audit log. */
+/**
+ * Any text in a Secret comes back from Vault byte for byte. Vault's own audit log shows how many requests that costs.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { dictionary, oneof, sample, string, stringMatching } from 'fast-check';
@@ -29,7 +31,7 @@ const AWKWARD = {
   large: 'x'.repeat(100 * 1024),
 };
 const KEY = stringMatching(/^[-._a-zA-Z0-9]{1,40}$/).filter((key) => key !== '.' && !key.startsWith('..'));
-/** Text that UTF-8 can encode, so without lone surrogates. */
+/** Any text that UTF-8 can encode. Lone surrogates are left out: UTF-8 has none. */
 const TEXT = oneof(string({ unit: 'binary', maxLength: 200 }), string({ unit: 'grapheme', maxLength: 50 }));
 
 interface AuditLine {
@@ -66,7 +68,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await scene.fromVault(`from-${name}`, block(path, 'reader'), ['target'], spec);
   }
 
-  it('a copy from Secret to Vault to Secret keeps special and arbitrary values unchanged', async () => {
+  it('arbitrary text in a Secret is the same after a way into Vault and back', async () => {
     const { mirrors, vault } = scene;
     const samples = [AWKWARD, ...sample(dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8)];
     const create = async (values: Readonly<Record<string, string>>, i: number): Promise<void> => {
@@ -86,7 +88,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     }
   });
 
-  it('a copy from Secret to Vault to Secret has only the keys that the mirrors choose, under the names that they give, with other names of the copies', async () => {
+  it('the keys that mirrors choose into and from Vault are copied under their new names, into a Secret with another name', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'chosen', { a: '1', b: '2', c: '3' });
     const vault = block('secret/data/chosen', 'writer');
@@ -103,7 +105,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await mirrors.change(HOME, 'chosen', { a: '4' });
     await mirrors.ready('to-chosen', 'KeyNotFound', /"b"/);
     await scene.holds('secret/data/chosen', { 'key.a': '1', b: '2' });
-    // The whole entry has a key that a Secret cannot have.
+    // This entry cannot be copied as a whole: a Secret cannot have its key `not a/key`.
     await scene.put('secret/data/awkward', { 'not a/key': '1', b: '2' });
     await scene.fromVault('from-chosen', block('secret/data/awkward', 'reader'), ['target']);
     await mirrors.ready('from-chosen', 'InvalidKeys');
@@ -119,7 +121,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await mirrors.copied('target', 'picked', { key: '3' });
   });
 
-  it('a copy from Secret to Vault to Secret costs one login for each identity, one read and one version for each change, and nothing without a change', async (t) => {
+  it('copies into Vault and back cost one login for each identity, one version for each change, and nothing without a change', async (t) => {
     const { mirrors } = scene;
     const spec = { pollPeriodSeconds: 600 };
     const mirrorCount = 25;
@@ -156,7 +158,8 @@ describe('a copy from Secret to Vault to Secret', () => {
     );
     assert.equal(count(lines, /update/, /^auth\//), 0);
     assert.equal(writes, 1);
-    // In the first seconds of an entry of OpenBao, its version does not show that it is unchanged.
+    // OpenBao has times in whole seconds: in an entry's first second, the version does not prove that the value is the
+    // same.
     if (!isOpenBao()) assert.equal(values, 0);
     assert.ok(values + versions <= mirrorCount * reconciles);
   });

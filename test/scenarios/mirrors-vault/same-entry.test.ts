@@ -1,4 +1,7 @@
-/** One entry with two paths, and mirrors whose copies return to their source entry. */
+/**
+ * Two paths may name one entry of Vault. Mirrors must notice it, so that they do not overwrite each other and make no
+ * cycle.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -31,18 +34,19 @@ async function version(path: string): Promise<number | undefined> {
 
 async function assertNoNewVersions(path: string): Promise<void> {
   const before = await version(path);
-  // Longer than two polls.
+  // Longer than the time of two polls.
   await staysTrue(async () => (await version(path)) === before, SETTLE_MS, `${path} is not written`);
 }
 
 describe('two mirrors into one entry of KV 2, with and without data/', () => {
-  it('two mirrors into one entry of KV 2, with and without data/ do not overwrite each other: the first writes it, the second reports Conflict, and takes over when the first is deleted', async () => {
+  it('of two mirrors into one entry of KV 2, with and without data/, the second reports Conflict, and writes it when the first is deleted', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'one', { a: '1' });
     await mirrors.secret(HOME, 'two', { b: '2' });
     const { metadata } = await scene.toVault('one', { name: 'one' }, block('secret/data/both'));
     await scene.holds('secret/data/both', { a: '1' });
-    // Rules created in the same second can be in either order.
+    // Mirrors that are created in the same second may come in either order, so the second one waits for the next
+    // second.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await scene.toVault('two', { name: 'two' }, block('secret/both'));
     await mirrors.ready('two', 'Conflict', /SecretMirror default\/one/);
@@ -55,7 +59,7 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/both');
   });
 
-  it('two mirrors into one entry of KV 2, with and without data/ do not overwrite each other either with two names of loopback', async () => {
+  it('of two mirrors into one entry, with 127.0.0.1 and localhost as the server, the second reports Conflict', async () => {
     const { mirrors } = scene;
     const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
     assert.notEqual(addr, scene.vault.addr);
@@ -85,7 +89,7 @@ describe('mirrors that lead back to an entry', () => {
     ['with the same path', 'secret/data/back'],
     ['with another path', 'secret/return'],
   ] as const) {
-    it(`${title} write nothing and report a Cycle that names the other, and one alone works`, async () => {
+    it(`mirrors out of an entry and back into it ${title} write nothing and report Cycle, and one alone works`, async () => {
       const { mirrors } = scene;
       const name = back.slice(back.lastIndexOf('/') + 1);
       const path = `secret/data/${name}`;
@@ -118,7 +122,7 @@ describe('mirrors that lead back to an entry', () => {
     });
   }
 
-  it('a mirror into its own entry by another path is a cycle of one', async () => {
+  it('a mirror from an entry into the same entry by another path reports Cycle', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/self', { a: '1' });
     const source = { type: 'vault', vault: block('secret/data/self') };
@@ -128,7 +132,7 @@ describe('mirrors that lead back to an entry', () => {
     assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
   });
 
-  it('mirrors from Vault to Vault and back are a cycle, and a chain is no cycle', async () => {
+  it('mirrors between two entries of Vault in both directions report Cycle, and a chain of mirrors does not', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/left', { a: '1' });
     const from = (path: string): Json => ({ type: 'vault', vault: block(path) });

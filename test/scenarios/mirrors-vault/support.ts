@@ -28,7 +28,9 @@ export class VaultScene {
     return new VaultScene(mirrors, vault);
   }
 
-  /** Also starts a PostgreSQL, with Vault's database engine for it at `mount`. `close` stops it, too. */
+  /**
+   * Opens the scene with a PostgreSQL, for which Vault has a database engine at `mount`. `close` stops both servers.
+   */
   static async openWithDatabase(mount: string): Promise<{ scene: VaultScene; database: PostgresServer }> {
     await using resources = new AsyncDisposableStack();
     const database = resources.use(await startPostgres());
@@ -54,20 +56,20 @@ export class VaultScene {
     }
   }
 
-  /** Writes values to KV 2, each with the canary before it. @returns the version */
+  /** Writes an entry of KV 2, with the canary before each value. @returns its version */
   async put(path: string, values: Readonly<Record<string, string>>, vault: VaultCalls = this.vault): Promise<number> {
     const data = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
     const answer = await vault.request('POST', path, { data });
     return answer.data.version;
   }
 
-  /** The entry with its metadata; `undefined` if it does not exist. */
+  /** Reads an entry of KV 2 with its metadata. @returns `undefined` if it does not exist */
   async entry(path: string, vault = this.vault): Promise<VaultJson> {
     const { status, body } = await vault.raw('GET', path);
     return status === 200 ? body.data : undefined;
   }
 
-  /** Waits until the entry holds exactly these values, each with the canary before it. @returns the entry */
+  /** Waits until the entry has exactly these values, each with the canary before it. @returns the entry */
   async holds(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<VaultJson> {
     const wanted = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
     return await waitFor(
@@ -79,7 +81,7 @@ export class VaultScene {
     );
   }
 
-  /** Creates a Secret with a token that has a policy of its own. */
+  /** Creates a policy from `hcl`, a token with it alone, and a Secret with the token. @returns the token */
   async tokenSecret(name: string, hcl: string, vault = this.vault, ttl = '1h', key = 'token'): Promise<string> {
     await vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
     const { auth } = await vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl });
@@ -87,7 +89,7 @@ export class VaultScene {
     return auth.client_token;
   }
 
-  /** Creates an AppRole with a policy of its own, and a Secret with its ids. */
+  /** Creates a policy from `hcl`, an AppRole with it alone, and a Secret with the ids of the AppRole. */
   async approle(name: string, hcl: string, options: Json = {}, vault: VaultCalls = this.vault): Promise<void> {
     const mount = options.mount ?? 'approle';
     const { body } = await vault.raw('GET', 'sys/auth');
@@ -110,7 +112,7 @@ export class VaultScene {
     return { roleId: role.data.role_id, secretId: secret.data.secret_id };
   }
 
-  /** Creates a Secret with credentials, or replaces its data. */
+  /** Creates or replaces a Secret with these values, which a login uses as its credential. */
   async credential(name: string, values: Readonly<Record<string, string>>): Promise<void> {
     const { api } = this.mirrors;
     const encoded = Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
@@ -122,7 +124,7 @@ export class VaultScene {
     }
   }
 
-  /** Applies a manifest of the article, with the addresses of the test's servers. */
+  /** Applies a manifest of the original's article, with the addresses in it replaced by those of the test. */
   async manifest(file: string, addresses: Readonly<Record<string, string>>): Promise<Json[]> {
     const url = new URL(`../mirrors/manifests/${file}`, import.meta.url);
     let text = await readFile(url, 'utf8');
@@ -151,19 +153,19 @@ export class VaultScene {
   }
 }
 
-/** A policy for some paths: `{ 'secret/data/app': ['read'] }`. */
+/** The HCL of a policy with these capabilities by path: `{ 'secret/data/app': ['read'] }`. */
 export function policy(paths: Readonly<Record<string, readonly string[]>>): string {
   return Object.entries(paths)
     .map(([path, capabilities]) => `path "${path}" { capabilities = ${JSON.stringify(capabilities)} }`)
     .join('\n');
 }
 
-/** The policy below a heading of docs/vault.md. */
+/** The HCL of the policy below a heading of docs/vault.md. */
 export async function documentedPolicy(heading: string): Promise<string> {
   return await documented(heading, 'hcl');
 }
 
-/** The manifest in docs/vault.md that a login by ServiceAccount needs. */
+/** The YAML in docs/vault.md of the role binding that Vault needs for logins with a ServiceAccount. */
 export async function documentedRoleBinding(): Promise<string> {
   return await documented('Log in with a ServiceAccount', 'yaml');
 }

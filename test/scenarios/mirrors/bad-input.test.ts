@@ -1,4 +1,7 @@
-/** Mistakes of users and refusals of clusters: a condition and an event name the field or namespace, and other rules are not affected. */
+/**
+ * Invalid specs and refused copies: a condition and an event name the field or the namespace, and other mirrors go on
+ * working.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -12,7 +15,10 @@ import { COPY_LABEL, HOME, mirrorPath, MirrorScene, secretPath } from './support
 let scene: MirrorScene;
 let operator: Keyferry;
 
-/** Objects that the CRD refuses, stored with an older CRD: the spec and the message. */
+/**
+ * Invalid specs, by the name of their mirror, and the message that its status must have. They are stored with an older
+ * CRD, because ours refuses them.
+ */
 const INVALID: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-spec': [undefined, /spec\.destination\.namespaces/],
   'no-destination': [{ source: { name: 'a' } }, /spec\.destination\.namespaces/],
@@ -39,7 +45,10 @@ const stored = (name: string, spec: Json): Json => ({
   ...(spec === undefined ? {} : { spec }),
 });
 
-/** A changed CRD is in force a moment after it is written. Only the CRD of deploy/ refuses a mirror without spec. */
+/**
+ * Waits until a changed CRD is in force, a moment after its write. A mirror without spec is the probe: only the CRD of
+ * deploy/ refuses it.
+ */
 const inForce = (status: number): Promise<boolean> =>
   waitFor(
     async () => {
@@ -66,18 +75,18 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** A valid mirror: invalid mirrors must not affect it. */
+/** Checks that a valid mirror makes its copy in time. */
 const assertOthersServed = async (name: string): Promise<void> => {
   await scene.namespaces(name);
   await scene.secret(HOME, name, { a: '1' });
   await scene.mirror(name, [name]);
-  // Far less than thousands of writes take.
+  // Writes to all 2,000 namespaces would take far longer.
   await scene.copied(name, name, { a: '1' }, 4000);
 };
 
 describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   for (const [name, [, message]] of Object.entries(INVALID)) {
-    it(`a stored mirror with an invalid spec has a status that names the field: ${name}`, async () => {
+    it(`a stored mirror with an invalid spec has a status and an event that name the field: ${name}`, async () => {
       const status = await scene.ready(name, 'InvalidSpec', message);
       assert.equal(status.mirrorStatus, 'Error');
       const event = await scene.event(name, 'InvalidSpec', message);
@@ -95,7 +104,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
     assert.equal(status.mirrorStatus, 'Active');
   });
 
-  it('a stored mirror with a source name that is invalid for a Secret reports that', async () => {
+  it('a stored mirror whose source name is invalid for a Secret is not ready, and its message has the name', async () => {
     const status = await waitFor(async () => {
       const { status } = await scene.api.get(mirrorPath('odd-name'));
       return status?.conditions?.[0]?.reason !== 'Pending' && status?.conditions !== undefined && status;
@@ -113,7 +122,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
 });
 
 describe('the largest and smallest specs', { concurrency: 4 }, () => {
-  it('a Secret without data is copied', async () => {
+  it('a Secret without data is copied, and so is the data that it gets later', async () => {
     await scene.namespaces('no-data');
     await scene.secret(HOME, 'no-data', {}, { data: undefined });
     await scene.mirror('no-data', ['no-data']);
@@ -154,7 +163,7 @@ describe('the largest and smallest specs', { concurrency: 4 }, () => {
 });
 
 describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
-  it('a Secret of a type that is never copied is refused as a token of a ServiceAccount', async () => {
+  it('a mirror of a ServiceAccount token reports SyncError with the type, and makes no copy', async () => {
     await scene.namespaces('sa-token');
     await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: HOME } });
     await scene.api.create({
@@ -178,7 +187,7 @@ describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
     assert.equal(await scene.find('sa-token', 'sa-token'), undefined);
   });
 
-  it('a Secret of a type that is never copied is refused as a bootstrap token', async () => {
+  it('a mirror of a bootstrap token reports SyncError with the type, and makes no copy', async () => {
     await scene.namespaces('bootstrap');
     await scene.secret(HOME, 'bootstrap', { token: 'x' }, { type: 'bootstrap.kubernetes.io/token' });
     await scene.mirror('bootstrap', ['bootstrap']);
@@ -188,7 +197,7 @@ describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
 });
 
 describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
-  it('a namespace that refuses a copy by a quota is reported, the others get theirs, and it gets its copy when there is room', async () => {
+  it('a mirror names the namespace whose quota refuses a copy, copies to the others, and to this one when there is room', async () => {
     await scene.namespaces('quota-full', 'quota-free');
     const quota = { name: 'none', namespace: 'quota-full' };
     await scene.api.create({
@@ -213,7 +222,7 @@ describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
     await scene.ready('quota', 'Synced', /^2 copies/);
   });
 
-  it('a namespace that refuses a copy by an admission policy is reported with the reason, and gets its copy when the policy is removed', async () => {
+  it('a mirror reports the admission policy that refuses its copy in a namespace, and copies there when the policy is removed', async () => {
     await scene.namespaces('policy-strict', 'policy-free');
     const admission = '/apis/admissionregistration.k8s.io/v1';
     const metadata = { name: 'no-copies' };
@@ -268,7 +277,7 @@ it('a pattern that matches 2,000 namespaces copies to all and deletes all, and o
   await scene.mirror('many', ['many-.*']);
   await assertOthersServed('meanwhile');
   t.diagnostic(`another mirror served ${seconds()} after the wide one`);
-  // Seconds on an idle machine; other test files may run on this one.
+  // Takes seconds on an idle machine. The limit is longer because other test files may run on this machine.
   const status = await scene.ready('many', 'Synced', /^2000 copies/, HOME, 120_000);
   t.diagnostic(`${many} copies in ${seconds()}`);
   assert.equal(status.mirrorStatus, 'Active');

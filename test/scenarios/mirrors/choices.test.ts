@@ -1,4 +1,4 @@
-/** What a SecretMirror chooses of its copies: name, keys, type, labels and annotations; and a mirror that is suspended. */
+/** What a SecretMirror may choose for its copies: name, keys, type, labels and annotations. And a suspended mirror. */
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { after, before, describe, it } from 'node:test';
@@ -35,13 +35,13 @@ async function hasMetadata(namespace: string, name: string, wanted: (metadata: J
 }
 
 describe('the name of the copies', () => {
-  it('the name of the copies may differ from that of the source, so that two rules give one namespace two copies', async () => {
+  it('a mirror may name its copies otherwise than their source, so that two mirrors of one Secret give a namespace two copies', async () => {
     await scene.secret(HOME, 'named', { a: '1' });
     await scene.mirror('named', ['team-a']);
     await scene.mirror('renamed', ['team-a', 'default'], { source: { name: 'named' }, destination: { name: 'other' } });
     await scene.copied('team-a', 'named', { a: '1' });
     await scene.copied('team-a', 'other', { a: '1' });
-    // Also beside the source.
+    // A copy with another name may also stand beside its source, in the same namespace.
     await scene.copied(HOME, 'other', { a: '1' });
     await scene.change(HOME, 'named', { a: '2' });
     await scene.copied('team-a', 'other', { a: '2' });
@@ -52,7 +52,7 @@ describe('the name of the copies', () => {
     await scene.ready('renamed', 'Synced', /^2 copies/);
   });
 
-  it('a change of the name of the copies leaves the copies of the old name with deletePolicy retain', async () => {
+  it('a mirror with deletePolicy retain leaves the copies of the old name when the name of its copies changes', async () => {
     await scene.secret(HOME, 'kept', { a: '1' });
     await scene.mirror('kept', ['team-a'], { destination: { name: 'kept-1' }, deletePolicy: 'retain' });
     await scene.copied('team-a', 'kept-1', { a: '1' });
@@ -61,7 +61,7 @@ describe('the name of the copies', () => {
     await staysTrue(async () => (await scene.find('team-a', 'kept-1')) !== undefined, 1500, 'the copy of the old name');
   });
 
-  it('the name of the copies may be that of a later source: the copy beside the old source becomes the source, and outlives the mirror', async () => {
+  it('the copy beside the source becomes the source when a mirror names it as such, and outlives the mirror', async () => {
     await scene.secret(HOME, 'old', { a: '1' });
     await scene.mirror('renewed', [HOME, 'team-a'], { source: { name: 'old' }, destination: { name: 'new' } });
     const { metadata } = await scene.copied(HOME, 'new', { a: '1' });
@@ -90,7 +90,7 @@ describe('the name of the copies', () => {
 });
 
 describe('the keys of the copies', () => {
-  it('the keys of the copies are only those that the mirror names, under the names that it gives', async () => {
+  it('copies have only the keys that the mirror names, under the names that it gives them', async () => {
     await scene.secret(HOME, 'keys', { a: '1', b: '2', c: '3' });
     await scene.mirror('keys', ['team-.'], {
       destination: { keys: [{ from: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x', optional: true }] },
@@ -102,14 +102,14 @@ describe('the keys of the copies', () => {
     await scene.ready('keys', 'Synced', /^2 copies/);
     await scene.change(HOME, 'keys', { a: '4', b: '2', c: '5', x: '6' });
     await scene.copied('team-b', 'keys', { a: '4', 'B.txt': '2', x: '6' });
-    // The copy has the same keys before and after, and the source does not change.
+    // Only the values change: the copy keeps its key names, and the source stays the same.
     await choose('keys', { keys: [{ from: 'c', to: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x' }] });
     await scene.copied('team-a', 'keys', { a: '5', 'B.txt': '2', x: '6' });
     await choose('keys', { keys: null });
     await scene.copied('team-a', 'keys', { a: '4', b: '2', c: '5', x: '6' });
   });
 
-  it('the keys of the copies are written nowhere while the source lacks one, and the status names the key', async () => {
+  it('a mirror writes no copy while the source lacks a key that it names, and its status names the key', async () => {
     await scene.secret(HOME, 'lacking', { a: '1' });
     await scene.mirror('lacking', ['team-a'], { destination: { keys: [{ from: 'a' }, { from: 'tls.key' }] } });
     await scene.ready(
@@ -121,13 +121,13 @@ describe('the keys of the copies', () => {
     await scene.change(HOME, 'lacking', { a: '1', 'tls.key': '2' });
     await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
     await scene.ready('lacking', 'Synced');
-    // The copy keeps what it has.
+    // A copy that is there keeps its values.
     await scene.change(HOME, 'lacking', { a: '3' });
     await scene.ready('lacking', 'KeyNotFound');
     await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
   });
 
-  it('the keys of the copies may be the CA of a TLS Secret alone, with another type', async () => {
+  it('a mirror can copy the CA of a TLS Secret alone, if it gives the copy another type', async () => {
     const data = scene.data({ 'tls.crt': 'c', 'tls.key': 'k', 'ca.crt': 'ca' });
     await scene.api.create({
       apiVersion: 'v1',
@@ -137,7 +137,7 @@ describe('the keys of the copies', () => {
       metadata: { namespace: HOME, name: 'tls' },
     });
     await scene.mirror('tls', ['team-a'], { destination: { name: 'ca', keys: [{ from: 'ca.crt' }] } });
-    // The server checks the type of the source.
+    // The copy first gets the type of the source, kubernetes.io/tls, and the server refuses that type without tls.crt.
     await scene.ready('tls', 'SyncError', /Required value/);
     await choose('tls', { secretType: 'Opaque' });
     const copy = await scene.copied('team-a', 'ca', { 'ca.crt': 'ca' });
@@ -149,13 +149,13 @@ describe('the keys of the copies', () => {
     await scene.ready('tls', 'Synced');
   });
 
-  it('the keys of the copies that change while Keyferry does not run are noticed at its start', async () => {
+  it('a change of the keys of copies while Keyferry does not run is applied at its next start', async () => {
     await scene.secret(HOME, 'offline', { a: '1', b: '2' });
     await scene.mirror('offline', ['team-a', 'team-b'], { destination: { keys: [{ from: 'a', to: 'x' }] } });
     await scene.copied('team-a', 'offline', { x: '1' });
     await scene.copied('team-b', 'offline', { x: '1' });
     await operator.stop();
-    // The version of the source and the keys of the copy stay the same.
+    // Neither the version of the source nor the names of the keys show the change.
     await choose('offline', { keys: [{ from: 'b', to: 'x' }] });
     operator = await scene.operator();
     await scene.copied('team-a', 'offline', { x: '2' });
@@ -164,7 +164,7 @@ describe('the keys of the copies', () => {
 });
 
 describe('labels and annotations of the copies', () => {
-  it('labels and annotations of the copies come from the mirror and from the source, and go with them', async () => {
+  it('copies have the labels and annotations of their mirror and of their source, and lose the former when the mirror drops them', async () => {
     await scene.secret(
       HOME,
       'labelled',
@@ -188,7 +188,7 @@ describe('labels and annotations of the copies', () => {
     });
   });
 
-  it('labels and annotations of the copies that travel are those whose whole key matches a pattern, except marks', async () => {
+  it('copyLabels takes labels over whose whole key matches a pattern, and never the marks of Keyferry or an original', async () => {
     await scene.secret(HOME, 'chosen', { a: '1' });
     const given = {
       app: 'x',
@@ -222,11 +222,11 @@ describe('a mirror of a ConfigMap', () => {
     );
   };
 
-  it('a mirror of a ConfigMap makes ConfigMaps with texts and binary data, follows the source, and takes them back', async () => {
+  it('a mirror of a ConfigMap makes ConfigMaps with texts and binary data, follows the source, and deletes its copies', async () => {
     const metadata = { namespace: HOME, name: 'settings' };
     const content = { data: { 'a.conf': 'a', 'b.conf': 'b' }, binaryData: { bytes: 'AP8=' } };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata, ...content });
-    // Another mirror, of the Secret with the same name.
+    // Another mirror copies a Secret with the same name.
     await scene.secret(HOME, 'settings', { a: '1' });
     await scene.mirror('settings', ['team-a']);
     await scene.mirror('settings-map', ['team-.'], { source: { type: 'configmap', name: 'settings' } });
@@ -251,7 +251,7 @@ describe('a mirror of a ConfigMap', () => {
 });
 
 describe('a mirror that is suspended', () => {
-  it('a mirror that is suspended writes and deletes nothing until that ends', async () => {
+  it('a suspended mirror writes and deletes nothing until the suspension ends', async () => {
     await scene.secret(HOME, 'paused', { a: '1' });
     await scene.mirror('paused', ['team-.']);
     await scene.copied('team-a', 'paused', { a: '1' });

@@ -1,6 +1,6 @@
 /**
- * A mark counts only in the place it was written for: objects that users clone, restore and mark by hand belong to users, and the source of a copy
- * is never deleted.
+ * A mark on a copy counts only in the place for which Keyferry wrote it. Objects that users clone, restore or mark by
+ * hand belong to the users, and the source of a copy is never deleted.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -37,7 +37,7 @@ const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
   return JSON.stringify(now) === JSON.stringify(objects);
 };
 
-/** The result of `kubectl get -o yaml | kubectl apply` in another place. */
+/** Does what `kubectl get -o yaml | kubectl apply` does: writes the object again in another place. */
 const clone = async ({ metadata, data, type }: Json, namespace: string, name: string = metadata.name): Promise<Json> =>
   await scene.api.create({
     apiVersion: 'v1',
@@ -57,7 +57,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   return copy;
 };
 
-/** HOME → <name>-a → <name>-b */
+/** Makes two mirrors in a chain: from HOME to `<name>-a`, and from there to `<name>-b`. */
 const chain = async (name: string): Promise<void> => {
   await settled(name);
   await scene.mirror('next', [`${name}-b`], { source: { name } }, `${name}-a`);
@@ -112,7 +112,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await scene.ready('way', 'Synced');
   });
 
-  it('a clone of a copy is not marked by a mirror that retains its copies', async () => {
+  it('a clone of a copy gets no retain mark when a mirror that retains its copies is deleted', async () => {
     const copy = await settled('kept', { deletePolicy: 'retain' });
     const { metadata } = await clone(copy, 'kept-b');
     const theirs = await scene.api.patch(secretPath('kept-b', metadata.name), annotations({ [RETAIN]: null }));
@@ -125,7 +125,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
 });
 
 describe('a source', { concurrency: 4 }, () => {
-  it('a source that is restored from a copy stays the source', async () => {
+  it('a source that a user restores from a copy is still the source, not a copy', async () => {
     const copy = await settled('restored');
     await scene.api.delete(secretPath(HOME, 'restored'));
     await scene.ready('restored', 'NoSecret');
@@ -149,7 +149,7 @@ describe('a source', { concurrency: 4 }, () => {
   };
   for (const [index, [title, mark]] of Object.entries(marks).entries()) {
     for (const placed of [false, true]) {
-      it(`a source that is marked by hand as a copy of ${title}${placed ? ', with its place,' : ''} stays`, async () => {
+      it(`a source that a user marks as a copy of ${title}${placed ? ', with its place,' : ''} is neither changed nor deleted`, async () => {
         const name = `hand-${index}-${placed}`;
         await settled(name);
         const marked = await scene.api.patch(secretPath(HOME, name), {
@@ -166,7 +166,7 @@ describe('a source', { concurrency: 4 }, () => {
     }
   }
 
-  it('a source that carries only the mark of a mirror that claims it is not overwritten by that mirror', async () => {
+  it('a source with only the mark of a mirror that claims it is not overwritten by that mirror', async () => {
     await settled('wanted');
     await scene.secret('wanted-b', 'wanted', { a: 'of b' });
     await scene.mirror('wanting', [HOME], { source: { name: 'wanted' } }, 'wanted-b');
@@ -183,7 +183,7 @@ describe('a source', { concurrency: 4 }, () => {
 });
 
 describe('a copy from which another mirror makes copies', { concurrency: 4 }, () => {
-  it('a copy from which another mirror makes copies stays when its mirror is deleted, with an event, and is deleted with the last mirror that needs it', async () => {
+  it('a copy that is the source of another mirror stays when its own mirror is deleted, and goes with the last mirror that needs it', async () => {
     await chain('middle');
     await scene.mirror('later', ['middle-none'], { source: { name: 'middle' } }, 'middle-a');
     await scene.ready('later', 'Synced', /^0 copies/, 'middle-a');
@@ -199,7 +199,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
     await scene.gone(secretPath('middle-a', 'middle'));
   });
 
-  it('a copy from which another mirror makes copies stays when its mirror no longer selects it, and is copied again when another mirror takes it over', async () => {
+  it('a copy that is the source of another mirror stays when its own mirror no longer selects it, and follows the mirror that takes it over', async () => {
     await chain('taken');
     const { uid } = (await scene.find('taken-a', 'taken')).metadata;
     await scene.api.patch(mirrorPath('taken'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -217,7 +217,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
 });
 
 describe('a copy from which another mirror makes copies, while Keyferry is down', () => {
-  it('a copy from which another mirror makes copies, while Keyferry is down stays when its mirror is deleted meanwhile', async () => {
+  it('a copy that is the source of another mirror stays when its own mirror is deleted while Keyferry is down', async () => {
     await chain('down');
     const first = scene.operators.at(-1);
     await first?.kill9();
@@ -249,7 +249,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
       },
     );
 
-  it('a copy without its place gets its place where its mirror claims it', async () => {
+  it('a copy that the original made, without its place, gets its place if its mirror claims it', async () => {
     await scene.namespaces('adopted-a');
     await original('adopted', 'adopted');
     await scene.secret(HOME, 'adopted', { a: '1' });
@@ -261,7 +261,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
   });
 
-  it('a copy without its place has no owner where its mirror does not claim it, also when the mirror is deleted', async () => {
+  it('a Secret marked by a mirror that does not claim it, without its place, belongs to no mirror, also when that mirror is deleted', async () => {
     await settled('unclaimed');
     const left = await original('unclaimed', 'unclaimed').catch(() => undefined);
     assert.equal(left, undefined, 'there is a copy already');
@@ -275,7 +275,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
   });
 
-  it('a copy without its place is deleted with a mirror that claims it, although there is no source', async () => {
+  it('a copy without its place is deleted with the mirror that claims it, also when there is no source', async () => {
     await scene.namespaces('sourceless-a');
     await original('sourceless', 'sourceless');
     await scene.mirror('sourceless', ['sourceless-a']);
@@ -284,7 +284,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await scene.gone(mirrorPath('sourceless'), secretPath('sourceless-a', 'sourceless'));
   });
 
-  it('a copy without its place is adopted in a chain that the original made', async () => {
+  it('a copy of the original that is the source of another mirror is adopted by its own mirror', async () => {
     await scene.namespaces('chained-a', 'chained-b');
     await original('chained', 'chained');
     await scene.mirror('next', ['chained-b'], { source: { name: 'chained' } }, 'chained-a');
@@ -296,7 +296,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
   });
 });
 
-it('a ConfigMap with the marks of a mirror’s copy is no copy', async () => {
+it('a ConfigMap with the marks of a copy of a SecretMirror is not treated as its copy', async () => {
   await scene.namespaces('maps-a');
   const path = '/api/v1/namespaces/maps-a/configmaps';
   const made: Json[] = [];
@@ -313,7 +313,7 @@ it('a ConfigMap with the marks of a mirror’s copy is no copy', async () => {
           namespace: 'maps-a',
           name,
           labels: { [COPY_LABEL]: 'mirrors' },
-          // The replicator watches objects with this annotation, so the engine receives its events.
+          // The annotation below makes the replicator watch this object, so the engine receives its events.
           annotations: {
             [OWNED_BY]: `${HOME}/${mirror}`,
             [PLACE]: `maps-a/${name}`,

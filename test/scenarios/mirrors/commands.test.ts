@@ -1,4 +1,4 @@
-/** Ways to run Keyferry: the original's command and flags, its pattern syntax, and probes. */
+/** Ways to run Keyferry for SecretMirrors: the original's command and flags, its pattern syntax, and the probes. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -25,7 +25,7 @@ const start = async (options: Parameters<MirrorScene['operator']>[0]): Promise<K
   return operator;
 };
 
-it('`mirrors` accepts the original’s flags and environment, and listens on their addresses', async () => {
+it("`keyferry mirrors` accepts the original's flags and environment variables, and listens on the addresses in them", async () => {
   const ports = new Set<number>();
   while (ports.size < 3) ports.add(await freePort());
   const [metrics, probes, status] = [...ports];
@@ -64,7 +64,7 @@ it('`mirrors` accepts the original’s flags and environment, and listens on the
   assert.ok(operator.running);
 });
 
-it('--mirrors-regex=search matches any part of a name; without it those copies are deleted', async () => {
+it("--mirrors-regex=search matches any part of a namespace's name; a start without it deletes the copies made so", async () => {
   const operator = await start({ args: ['--mirrors-regex=search'] });
   await scene.namespaces('search-x', 'old-search-x');
   await scene.secret(HOME, 'search', { a: '1' });
@@ -76,7 +76,7 @@ it('--mirrors-regex=search matches any part of a name; without it those copies a
   await scene.gone(secretPath('search-x', 'search'), secretPath('old-search-x', 'search'));
 });
 
-it('/healthz answers at once, and /readyz only when the caches are complete', async () => {
+it('at a start, /healthz answers 200 at once, and /readyz 503 until the caches are complete', async () => {
   const silent = scene.plane;
   await silent.servers.pauseApiServer();
   let operator: Keyferry;

@@ -1,4 +1,7 @@
-/** A SecretMirror of a ConfigMap where Keyferry has no permissions for ConfigMaps: the mirror says so, others work, and the permissions end it. */
+/**
+ * Keyferry without permissions for ConfigMaps: a SecretMirror of a ConfigMap says so, other mirrors work, and granting
+ * them ends it.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -24,7 +27,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('a mirror of a ConfigMap without permissions for ConfigMaps reports the refusal and delays no other mirror, until the permissions are there', async () => {
+it('a mirror of a ConfigMap reports missing permissions for ConfigMaps, delays no other mirror, and works once they are granted', async () => {
   const { api, plane } = scene;
   await scene.namespaces('team-a');
   await scene.secret(HOME, 'plain', { a: '1' });

@@ -1,4 +1,7 @@
-/** The CRD of the original's Helm chart with its conversion webhook, an object stored as v1alpha1, and no server for the webhook. */
+/**
+ * The CRD of the original's Helm chart names a conversion webhook, and no server answers it: an object stored as
+ * v1alpha1 cannot be read.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, afterEach, before, it } from 'node:test';
@@ -20,14 +23,14 @@ const ALL = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const FIRST = `/apis/mirrors.kts.studio/v1alpha1/namespaces/${HOME}/secretmirrors`;
 const HELM = { fieldManager: 'helm' };
 const keyferryCrd: Json = parse(readCrd('secretmirrors'));
-/** The patch in docs/mirrors.md. */
+/** Removes the webhook from the CRD: the patch in docs/mirrors.md. */
 const UNHOOK = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }];
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
 let kubeconfig: string;
 
-/** How a user can replace the other CRD: `kubectl apply --server-side --force-conflicts`, `kubectl apply`. */
+/** The commands by which a user can replace the original's CRD with ours. */
 const WAYS: Readonly<Record<string, () => Promise<{ status: number; body: Json }>>> = {
   'server-side apply': () =>
     scene.api.raw('PATCH', DEFINITION, {
@@ -79,7 +82,7 @@ after(async () => {
 });
 
 for (const [way, apply] of Object.entries(WAYS)) {
-  it(`${way} of our CRD is refused while the webhook is configured, and does not keep it silently`, async () => {
+  it(`${way} of our CRD fails visibly while the CRD there has a conversion webhook`, async () => {
     const { status, body } = await apply();
     assert.equal(status, 422, JSON.stringify(body));
     assert.match(body.message, /spec\.conversion\.webhookClientConfig: Forbidden/);
@@ -90,7 +93,7 @@ for (const [title, fault] of [
   ['gives the reason', undefined],
   ['gives no reason', 'storage is (re)initializing'],
 ] as const) {
-  it(`log and /readyz give the fix where the server ${title}; annotated Secrets are copied meanwhile`, async () => {
+  it(`with an unreachable conversion webhook, log and /readyz give the fix where the server ${title}; annotated Secrets are copied`, async () => {
     if (fault !== undefined) {
       const body = { kind: 'Status', status: 'Failure', reason: 'TooManyRequests', message: fault, code: 429 };
       const headers = { 'retry-after': '1' };
@@ -123,7 +126,7 @@ for (const [title, fault] of [
   });
 }
 
-it('a mirror stored as v1alpha1 shows its pattern through v1alpha1 after the webhook is removed', async () => {
+it('once the webhook is removed, a mirror stored as v1alpha1 is served as v1alpha1 with its pattern', async () => {
   await scene.api.patch(DEFINITION, UNHOOK, 'json');
   const first = await waitFor(async () => (await scene.api.raw('GET', `${FIRST}/first`)).body, {
     message: 'the mirror',
@@ -132,7 +135,7 @@ it('a mirror stored as v1alpha1 shows its pattern through v1alpha1 after the web
   await installHelmCrd();
 });
 
-it('every way to install our CRD works after the webhook is removed, and a running operator continues by itself', async () => {
+it('once the webhook is removed, every way to install our CRD works, and a running operator continues without a restart', async () => {
   await using keyferry = await Keyferry.start({ kubeconfig });
   await waitFor(() => keyferry.logs().some(({ advice }) => advice !== undefined), { message: () => keyferry.output });
   for (const [way, apply] of Object.entries(WAYS)) {

@@ -1,4 +1,7 @@
-/** The copies of a SecretMirror: the article's scenario, shape, changes and repairs. */
+/**
+ * The copies of a SecretMirror: the first scenario of the original's article, what copies look like, how they follow
+ * changes, and repairs.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -73,7 +76,7 @@ describe('the article’s first scenario', () => {
     });
     const { cells } = table.rows[0];
     assert.equal(cells.at(-1), 'True');
-    // Without the age and the column Ready, which the original does not have.
+    // The two last columns are left out: the original has no column Ready, and the age changes.
     assert.deepEqual(cells.slice(0, -2), [
       'mysecret-mirror',
       'secret',
@@ -146,7 +149,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(metadata.finalizers, undefined);
   });
 
-  it('copies lose labels and annotations that the source has lost, and keep those of others', async () => {
+  it('copies lose labels and annotations that the source lost, and keep those that other clients wrote', async () => {
     await scene.namespaces('foreign-a');
     const { api } = scene;
     await scene.secret(
@@ -223,7 +226,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.copied('follow-b', 'follow', {}, 2000);
   });
 
-  it('copies are not written when only other fields of the source change', async () => {
+  it('copies are not written when the source changes in other fields than its data, labels and annotations', async () => {
     await scene.namespaces('same-a');
     await scene.secret(HOME, 'same', { a: '1' });
     await scene.mirror('same', ['same-a']);
@@ -296,7 +299,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(copy.immutable, undefined);
   });
 
-  it('copies are replaced when they were made immutable, also when a value occurs in the text of the refusal', async () => {
+  it("an immutable copy is replaced when the source changes, also when its value occurs in the text of the server's refusal", async () => {
     await scene.namespaces('words-a');
     const words = ['data', 'immutable', 'type', 'field is immutable when `immutable` is set'];
     const valuesWith = (last: string): Record<string, string> =>
@@ -345,12 +348,12 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
     'an edited value': { data: { a: 'aGFuZA==' } },
     'a removed key': { data: { a: null } },
     'an added key': { data: { c: 'aGFuZA==' } },
-    'all keys': { data: null },
+    'all keys removed': { data: null },
     'an edited label': labels({ app: 'hand' }),
     'a removed label': labels({ app: null }),
   };
   for (const [index, [title, edit]] of Object.entries(edits).entries()) {
-    it(`${title} is repaired`, async () => {
+    it(`a copy that a user edited by hand gets its content back: ${title}`, async () => {
       const name = `hand-edit-${index}`;
       const { metadata } = await made(name);
       const edited = await scene.api.patch(secretPath(name, name), edit);
@@ -366,7 +369,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
     });
   }
 
-  it('the label of copies is restored when removed', async () => {
+  it('the label that marks a copy is restored when a user removes it', async () => {
     await made('hand-label');
     const path = secretPath('hand-label', 'hand-label');
     await scene.api.patch(path, labels({ [COPY_LABEL]: null }));
@@ -375,7 +378,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
     await scene.copied('hand-label', 'hand-label', { a: '9' });
   });
 
-  it('a copy without owned-by is no longer managed', async () => {
+  it('a copy that lost its annotation owned-by belongs to no mirror any more', async () => {
     await made('hand-free');
     const path = secretPath('hand-free', 'hand-free');
     const freed = await scene.api.patch(path, annotations({ [OWNED_BY]: null }));
@@ -389,7 +392,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
   });
 });
 
-it('the metrics have the original’s names', async () => {
+it("the metrics of mirrors have the original's names", async () => {
   await scene.namespaces('metric-a', 'metric-b');
   await scene.secret(HOME, 'metric', { a: '1' });
   await scene.mirror('metric', ['metric-.']);

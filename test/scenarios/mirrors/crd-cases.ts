@@ -7,7 +7,7 @@ const NAMED_TOKEN = { token: { secretRef: { name: 'vault-token' } } };
 const BLOCK = { addr: 'https://vault.example.com', path: 'secret/data/app', auth: NAMED_TOKEN };
 
 const toNamespaces = (...namespaces: readonly string[]): AnySpec => ({ destination: { namespaces } });
-/** To all namespaces with a label. */
+/** The spec of a SecretMirror that copies to all namespaces with a label. */
 const choosing = (
   change: Readonly<Record<string, unknown>>,
   source: Readonly<Record<string, unknown>> = {},
@@ -30,7 +30,7 @@ const ADDR =
 const NAME =
   "must be a valid object name: lower case letters, digits, '-' and '.', with a letter or digit at both ends";
 
-/** Title, spec, and texts that the refusal must contain, without the refused values. */
+/** What the CRD refuses: title, spec, and texts that the server's message must contain. */
 export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
   ['no spec', undefined, 'spec: Required value: spec must be specified'],
   ['no destination', {}, 'spec.destination.namespaces: Required value: destination namespaces are empty'],

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene } from './support.ts';
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
-/** A change must be noticed within 5 s; the rest is for a busy machine. */
+/** Keyferry must notice a change within 5 s. The limit is longer, for a busy machine. */
 const NOTICED_MS = 15_000;
 const ADVICE = /keyferry crds \| kubectl apply --server-side -f -/;
 
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** An annotated Secret is copied: the other controller works. */
+/** Waits for the copy of an annotated Secret, which shows that the replicator works. */
 async function replicates(name: string): Promise<void> {
   await scene.secret(
     HOME,
@@ -43,13 +43,13 @@ async function mirrors(): Promise<void> {
   await scene.copied('team-a', 'mirrored', { a: '1' }, NOTICED_MS);
 }
 
-it('a running operator notices each change of the CRD, and does its other work without the CRD', async () => {
+it('a running operator notices when the CRD is deleted and created again, and copies annotated Secrets without it', async () => {
   const keyferry = await scene.operator();
   await replicates('before');
   await mirrors();
   for (const round of ['first', 'second']) {
     await scene.api.delete(DEFINITION);
-    // Its objects are deleted with it, and then their copies.
+    // The server deletes the mirrors with their CRD, and Keyferry then their copies.
     await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
     assert.equal(await scene.find('team-a', 'mirrored'), undefined);
     await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz?verbose')).text), {
@@ -80,7 +80,7 @@ it('an operator that starts without the CRD logs once how to install it', async 
   assert.deepEqual([waits().length, ADVICE.test(String(waits()[0]?.['advice']))], [1, true]);
 });
 
-it('an operator with --controllers=mirrors is not ready without the CRD, gives the reason, and does its other work', async () => {
+it('an operator with --controllers=mirrors,replicator and no CRD is not ready, gives the reason, and copies annotated Secrets', async () => {
   await scene.api.delete(DEFINITION);
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
   const kubeconfig = scene.plane.kubeconfigPath;

@@ -48,7 +48,10 @@ const assertAccepted = async (spec: AnySpec, fieldValidation = 'Strict'): Promis
   return body;
 };
 
-/** A changed CRD is in force a moment after it is written. Only the strict CRD refuses a mirror without spec. */
+/**
+ * Waits until a changed CRD is in force, a moment after its write. A mirror without spec is the probe: only the strict
+ * CRD refuses it.
+ */
 const inForce = (definition: 'strict' | 'permissive'): Promise<boolean> =>
   waitFor(async () => (await tryCreate(undefined)).status === (definition === 'strict' ? 422 : 201), {
     message: `the ${definition} CRD to be in force`,
@@ -85,13 +88,13 @@ describe('a permissive CRD that is replaced in place', () => {
     await inForce('strict');
   });
 
-  it('a permissive CRD that is replaced in place keeps every object', async () => {
+  it('every stored mirror stays when a permissive CRD is replaced with the strict one', async () => {
     const kept = (await api.list(MIRRORS)).map((item) => item.metadata.name as string);
     assert.deepEqual(kept.sort(), names.toSorted());
   });
 
   for (const name of names) {
-    it(`a permissive CRD that is replaced in place lets ${name} get its status, labels, and lose its finalizer`, async () => {
+    it(`the mirror ${name}, stored under a permissive CRD, can get status and labels and lose its finalizer under the strict one`, async () => {
       const path = `${MIRRORS}/${name}`;
       const status = {
         mirrorStatus: 'Error',
@@ -154,7 +157,7 @@ describe('the CRD', () => {
     });
   }
 
-  it('the CRD defaults the types and nothing else', async () => {
+  it('the CRD sets defaults for the types of source and destination, and for nothing else', async () => {
     const { spec, status } = await assertAccepted({ source: {}, destination: { namespaces: ['a'] } });
     assert.deepEqual(spec, { source: { type: 'secret' }, destination: { type: 'namespaces', namespaces: ['a'] } });
     assert.equal(status, undefined);
@@ -171,7 +174,7 @@ describe('the CRD', () => {
     assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
   });
 
-  it('the CRD prints the columns of the original, followed by Ready', async () => {
+  it("kubectl get prints the columns of the original's CRD, followed by Ready", async () => {
     const lastTransitionTime = '2026-01-01T00:00:00Z';
     const notReady = { type: 'Ready', status: 'False', reason: 'Conflict', message: 'x', lastTransitionTime };
     await api.create(mirror('table', { source: {}, destination: { namespaces: ['a'] }, pollPeriodSeconds: 60 }));

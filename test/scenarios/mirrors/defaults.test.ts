@@ -1,4 +1,7 @@
-/** The defaults that the operator writes into a mirror have no field manager that owns them. */
+/**
+ * The operator writes defaults into the spec of a mirror, and gives up their ownership, so that later applies do not
+ * conflict with it.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -14,7 +17,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** As `kubectl apply --server-side`, without --force-conflicts. */
+/** Writes a mirror like `kubectl apply --server-side`, without --force-conflicts. */
 const apply = async (name: string, spec: Json): Promise<{ status: number; body: Json }> =>
   await scene.api.raw('PATCH', mirrorPath(name), {
     body: {
@@ -59,7 +62,7 @@ const isSame = (a: Json, b: Json): boolean => {
   }
 };
 
-it('an operator gives up the ownership of defaults that an earlier one kept', async () => {
+it('an operator gives up the ownership of defaults that an earlier version wrote and kept', async () => {
   await apply('earlier', {});
   const defaults = { source: { type: 'secret', name: 'earlier' }, deletePolicy: 'delete', pollPeriodSeconds: 180 };
   await scene.api.call('PATCH', mirrorPath('earlier'), {
@@ -73,7 +76,7 @@ it('an operator gives up the ownership of defaults that an earlier one kept', as
   assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 200);
 });
 
-it('a later server-side apply may set a defaulted field, and remove it again', async () => {
+it('a server-side apply may set a field that Keyferry defaulted, and remove it again', async () => {
   await scene.secret(HOME, 'applied', { a: '1' });
   assert.equal((await apply('applied', {})).status, 201);
   const { metadata } = await settled('applied', {});
@@ -87,7 +90,7 @@ it('a later server-side apply may set a defaulted field, and remove it again', a
   await settled('applied', { deletePolicy: 'retain' });
 });
 
-it('a settled mirror is not written again, also after a restart', async () => {
+it('a mirror that is up to date is not written again, also after a restart', async () => {
   await scene.ready('applied', 'Synced');
   const { resourceVersion } = (await scene.api.get(mirrorPath('applied'))).metadata;
   const again = await scene.operator();

@@ -1,4 +1,7 @@
-/** A mirror is deleted while finalizers or the server hold its copies, its namespace or the mirror itself. */
+/**
+ * The deletion of a mirror while a finalizer or a refusing server keeps its copies, its namespace, or the mirror itself
+ * from going.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -9,7 +12,7 @@ import { FINALIZER, HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from './
 
 const TIMEOUT_MS = 5000;
 const THEIRS = 'example.com/tenant';
-/** A refused deletion is retried after a minute at most. */
+/** Keyferry retries a refused deletion after a minute at most. */
 const RETRY_MS = 90_000;
 
 let scene: MirrorScene;
@@ -40,7 +43,7 @@ const removeFinalizer = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
 
 describe('a mirror that is deleted while a finalizer holds its copy', () => {
-  it('a mirror that is deleted while a finalizer holds its copy names the copy it waits for, is deleted after the deletion timeout, and the copy is deleted when the finalizer is removed', async () => {
+  it('a deleted mirror whose copy has a finalizer names the copy, goes after the deletion timeout, and the copy when the finalizer goes', async () => {
     await copied('bounded');
     await addFinalizer('bounded');
     await scene.api.delete(mirrorPath('bounded'));
@@ -54,7 +57,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('bounded', 'bounded'));
   });
 
-  it('a mirror that is deleted while a finalizer holds its copy is deleted at once when the finalizer is removed before the timeout', async () => {
+  it('a deleted mirror whose copy has a finalizer is gone as soon as the finalizer is removed, before the deletion timeout', async () => {
     await copied('early');
     await addFinalizer('early');
     await scene.api.delete(mirrorPath('early'));
@@ -67,7 +70,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     );
   });
 
-  it('a mirror that is deleted while a finalizer holds its copy is deleted although the operator was killed meanwhile', async () => {
+  it('a deleted mirror that waits for the finalizer of its copy is gone after the timeout, although the operator was killed meanwhile', async () => {
     await copied('killed');
     await addFinalizer('killed');
     await scene.api.delete(mirrorPath('killed'));
@@ -79,7 +82,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('killed', 'killed'));
   });
 
-  it('a mirror that is deleted while a finalizer holds its copy does not block its namespace', async () => {
+  it('a deleted mirror that waits for the finalizer of its copy does not block the deletion of its namespace', async () => {
     await scene.namespaces('leaving');
     await copied('neighbour', 'leaving');
     await addFinalizer('neighbour');
@@ -94,7 +97,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
 });
 
 describe('a mirror that is deleted while the server refuses', () => {
-  it('a mirror that is deleted while the server refuses the deletion of its copy is deleted after the timeout, and the copy when that is permitted', async () => {
+  it('a deleted mirror is gone after the timeout while the server refuses to delete its copy, and the copy once the server permits it', async () => {
     await copied('refused');
     {
       const when = `request.namespace == 'refused'`;
@@ -107,7 +110,7 @@ describe('a mirror that is deleted while the server refuses', () => {
     await waitFor(async () => (await scene.find('refused', 'refused')) === undefined, { timeoutMs: RETRY_MS });
   });
 
-  it('a mirror that is deleted while the server refuses the retain mark of its copy keeps waiting, because the copy would be deleted without it', async () => {
+  it('a deleted mirror waits while the server refuses the retain mark on its copy, because without it the copy would be deleted', async () => {
     await copied('marked');
     {
       await using _ = await refuse(scene.api, 'marked', { when: `request.namespace == 'marked'` });
@@ -123,7 +126,7 @@ describe('a mirror that is deleted while the server refuses', () => {
 });
 
 describe('a mirror that retains a copy with no room for the retain mark', () => {
-  it('a mirror that retains a copy with no room for the retain mark is deleted, and the copy stays without an owner', async () => {
+  it('a deleted mirror that must retain a copy whose annotations are full is gone, and the copy stays without an owner', async () => {
     await scene.namespaces('full');
     await scene.secret(HOME, 'full', { a: '1' });
     await scene.mirror('full', ['full'], { deletePolicy: 'retain' });
@@ -132,7 +135,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
     const { [RETAIN]: _, ...annotations } = metadata.annotations;
     let room = 256 * 1024;
     for (const [key, value] of Object.entries<string>(annotations)) room -= key.length + value.length;
-    // Under a prefix that Keyferry reads, and with characters of two bytes.
+    // Fills the annotations. The key has a prefix that Keyferry reads, and the value has characters of two bytes.
     const key = 'keyferry.dev/stuffing';
     const text = 'é'.repeat(Math.floor((room - key.length) / 2));
     await scene.api.patch(secretPath('full', 'full'), { metadata: { annotations: { [RETAIN]: null, [key]: text } } });
@@ -144,7 +147,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
 });
 
 describe('a mirror with a foreign finalizer', () => {
-  it('a mirror with a foreign finalizer keeps it when its copies are gone', async () => {
+  it('a deleted mirror with the finalizer of another program keeps that finalizer when its copies are gone', async () => {
     await copied('shared');
     await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: [THEIRS, FINALIZER] } });
     await scene.api.delete(mirrorPath('shared'));

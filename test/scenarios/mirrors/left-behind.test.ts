@@ -1,4 +1,7 @@
-/** Copies of the original in namespaces where a pattern matches only a part of the name. `status` and `migrate` list them. */
+/**
+ * The original matched a pattern with any part of a name, Keyferry with the whole name: copies of the original that no
+ * pattern matches now.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -11,7 +14,7 @@ describe('copies that the original left behind', () => {
     scene = await MirrorScene.open();
     await scene.namespaces('part-a', 'not-part-a', 'not-part-b', 'whole-a');
     for (const where of ['part-a', 'not-part-a']) await original(where, 'part', 'part');
-    // A copy of another mirror.
+    // This copy is marked by another mirror.
     await original('not-part-b', 'part', 'other');
     for (const name of ['part', 'whole']) {
       await scene.secret(HOME, name, { a: '1' });
@@ -23,7 +26,7 @@ describe('copies that the original left behind', () => {
   const original = async (where: string, name: string, mirror: string): Promise<Json> =>
     await scene.secret(where, name, { a: 'old' }, { metadata: { annotations: { [OWNED_BY]: `${HOME}/${mirror}` } } });
 
-  it('copies that the original left behind are not changed', async () => {
+  it('copies of the original in namespaces that a pattern matches only in part are not changed', async () => {
     const operator = await scene.operator();
     await scene.copied('part-a', 'part', { a: '1' });
     await scene.change(HOME, 'part', { a: '2' });
@@ -34,7 +37,7 @@ describe('copies that the original left behind', () => {
     await operator.stop();
   });
 
-  it('copies that the original left behind are managed with --mirrors-regex=search', async () => {
+  it('with --mirrors-regex=search, copies of the original in namespaces that a pattern matches in part are managed', async () => {
     await scene.operator({ args: ['--mirrors-regex=search'] });
     await scene.copied('not-part-a', 'part', { a: '2' });
     await scene.ready('part', 'Conflict', /not-part-b/);

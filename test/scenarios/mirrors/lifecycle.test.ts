@@ -1,4 +1,7 @@
-/** Copies follow mirrors and namespaces: edits of the spec, delete policies, namespaces that are deleted and created again. */
+/**
+ * Copies follow their mirror and the namespaces: edits of the spec, delete policies, and namespaces that are deleted
+ * and created again.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -33,7 +36,7 @@ const copies = (name: string): readonly [string, string] => [
 const isThere = async (path: string): Promise<boolean> => (await scene.api.find(path)) !== undefined;
 
 describe('a mirror that is deleted', { concurrency: 4 }, () => {
-  it('a mirror that is deleted deletes its copies, also one that a finalizer held', async () => {
+  it('a deleted mirror deletes its copies, also one that a finalizer kept for a while', async () => {
     await settled('gone');
     const [first, second] = copies('gone');
     await scene.api.patch(first, { metadata: { finalizers: ['example.com/hold'] } });
@@ -46,7 +49,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath(HOME, 'gone')), 'the source stays');
   });
 
-  it('a mirror that is deleted leaves its copies with deletePolicy retain, and owns them again when it is created again', async () => {
+  it('a deleted mirror with deletePolicy retain leaves its copies, and owns them again when it is created again', async () => {
     await settled('stay', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('stay'));
     await scene.gone(mirrorPath('stay'));
@@ -64,7 +67,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('stay'), mirrorPath('stay'));
   });
 
-  it('a mirror that is deleted leaves its copies when the policy became retain just before', async () => {
+  it('a mirror whose policy becomes retain just before its deletion leaves its copies', async () => {
     await settled('late-retain');
     await spec('late-retain', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('late-retain'));
@@ -73,14 +76,14 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await staysTrue(() => isThere(path), 500, 'the copy');
   });
 
-  it('a mirror that is deleted is gone at once if it never had a copy', async () => {
+  it('a deleted mirror that never had a copy is gone at once', async () => {
     await scene.mirror('idle', ['idle-nowhere']);
     await scene.ready('idle', 'NoSecret');
     await scene.api.delete(mirrorPath('idle'));
     await scene.gone(mirrorPath('idle'));
   });
 
-  it('a mirror that is deleted leaves no copy behind when its finalizer was removed by hand', async () => {
+  it('a deleted mirror whose finalizer was removed by hand leaves no copy behind', async () => {
     await settled('torn');
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: ['example.com/hold', FINALIZER] } });
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: null } });
@@ -88,7 +91,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('torn'));
   });
 
-  it('a mirror that is deleted copies again when it is created again at once', async () => {
+  it('a deleted mirror that is created again at once makes its copies again, and the copies that it does not select go', async () => {
     await settled('phoenix');
     await scene.api.delete(mirrorPath('phoenix'));
     await scene.gone(mirrorPath('phoenix'));
@@ -100,7 +103,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
 });
 
 describe('a mirror that is edited', { concurrency: 4 }, () => {
-  it('a mirror that is edited deletes copies that its list no longer selects, and adds new ones', async () => {
+  it('a mirror whose list of namespaces changes deletes the copies that it no longer selects, and adds new ones', async () => {
     const [kept] = await settled('narrow');
     await scene.namespaces('narrow-c');
     await spec('narrow', { destination: { namespaces: ['narrow-[ac]'] } });
@@ -110,7 +113,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.ready('narrow', 'Synced', /^2 copies/);
   });
 
-  it('a mirror that is edited keeps the copies that its list no longer selects with deletePolicy retain', async () => {
+  it('a mirror with deletePolicy retain keeps the copies that its changed list no longer selects', async () => {
     const [, unlisted] = await settled('narrow-keep', { deletePolicy: 'retain' });
     await spec('narrow-keep', { destination: { namespaces: ['narrow-keep-a'] } });
     await scene.ready('narrow-keep', 'Synced', /^1 copy/);
@@ -121,7 +124,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'it is no longer written');
   });
 
-  it('a mirror that is edited copies the new source and deletes the copies of the old one', async () => {
+  it('a mirror that gets another source copies it, and deletes the copies of the old source', async () => {
     await settled('rename');
     await scene.secret(HOME, 'renamed', { b: '1' });
     await spec('rename', { source: { name: 'renamed' } });
@@ -134,7 +137,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.gone(secretPath('rename-a', 'renamed'), secretPath('rename-b', 'renamed'));
   });
 
-  it('a mirror that is edited deletes the copies of its old source when it no longer retains them, without a restart', async () => {
+  it('a mirror that changes from retain to delete deletes the copies of its old source, without a restart', async () => {
     await settled('kept');
     await scene.secret(HOME, 'kept-v2', { a: '2' });
     await spec('kept', { source: { name: 'kept-v2' }, deletePolicy: 'retain' });
@@ -147,7 +150,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath('kept-a', 'kept-v2')), 'the new copy stays');
   });
 
-  it('a mirror that is edited gets a new status for every generation, and no write where nothing changes', async () => {
+  it('an edit of a mirror that changes no copy updates observedGeneration in the status, and writes no copy', async () => {
     const [copy] = await settled('period');
     await spec('period', { pollPeriodSeconds: 60 });
     const status = await scene.ready('period', 'Synced');
@@ -156,7 +159,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
   });
 
-  it('a mirror that is edited keeps its copies while the source is missing, and copies when it is back', async () => {
+  it('a mirror keeps its copies while its source is missing, and updates them when the source is back', async () => {
     const [copy] = await settled('away');
     await scene.api.delete(secretPath(HOME, 'away'));
     const status = await scene.ready('away', 'NoSecret');
@@ -198,7 +201,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('a namespace that hangs in Terminating does not affect other namespaces', async () => {
+  it('a namespace that hangs in Terminating does not delay the copies in other namespaces', async () => {
     await settled('hang');
     const anchor = { name: 'anchor', namespace: 'hang-b', finalizers: ['example.com/hold'] };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: anchor });
@@ -213,18 +216,19 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.gone('/api/v1/namespaces/hang-b');
   });
 
-  it('a namespace that holds the mirror itself can be deleted, with the copies elsewhere', async () => {
+  it("a namespace with a mirror can be deleted, and the mirror's copies in other namespaces go with it", async () => {
     await scene.namespaces('tenant', 'tenant-target');
     await scene.secret('tenant', 'tenant', { a: '1' });
     await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');
     await scene.copied('tenant-target', 'tenant', { a: '1' });
     await scene.api.delete('/api/v1/namespaces/tenant');
-    // The namespace is deleted later: its controller tries again only some seconds after a finalizer held something.
+    // Not waited for: the namespace itself. Its controller tries again only some seconds after a finalizer kept an
+    // object.
     await scene.gone(secretPath('tenant-target', 'tenant'), mirrorPath('tenant', 'tenant'));
   });
 });
 
-it('a mark that names a mirror which does not exist does not make a Secret of a user a copy', async () => {
+it("a user's Secret with a mark that names no existing mirror is not treated as a copy", async () => {
   await scene.namespaces('ghost');
   const ghost = await scene.secret(
     'ghost',

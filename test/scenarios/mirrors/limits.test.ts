@@ -1,6 +1,6 @@
 /**
- * A user who may write SecretMirrors in one namespace cannot stop the operator: its probes answer, its memory stays bounded, and all other
- * copies are made, at once and after a restart.
+ * A user who may write SecretMirrors in one namespace cannot stop the operator, not even with hostile ones: its probes
+ * answer, its memory stays bounded, and the copies of other users are made at once, also after a restart.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Mirrors of one namespace, many at once. */
+/** Creates many mirrors in one namespace at once. */
 async function createMany(name: string, patterns: (index: number) => readonly string[]): Promise<void> {
   const mirrors = Array.from({ length: MIRRORS }, (_, index): Json => ({
     apiVersion: 'mirrors.kts.studio/v1alpha2',
@@ -34,7 +34,7 @@ async function createMany(name: string, patterns: (index: number) => readonly st
 }
 
 let goods = 0;
-/** Copies of a user in another namespace are made as usual. */
+/** Checks that a mirror of a user in another namespace makes its copies as usual. */
 async function assertOthersServed(): Promise<void> {
   goods += 1;
   const name = `good-${goods}`;
@@ -44,7 +44,7 @@ async function assertOthersServed(): Promise<void> {
 }
 
 describe('an author of SecretMirrors', () => {
-  it('an author of SecretMirrors keeps its copies when its list grows too long', async () => {
+  it('a mirror whose list of namespaces grows beyond the limit reports InvalidSpec and keeps its copies', async () => {
     await scene.secret(HOME, 'grown', { a: '1' });
     await scene.mirror('grown', ['team-1', 'team-2']);
     await scene.copied('team-2', 'grown', { a: '1' });
@@ -55,7 +55,7 @@ describe('an author of SecretMirrors', () => {
     });
     await scene.ready('grown', 'InvalidSpec');
     assert.equal((await scene.find('team-1', 'grown')).metadata.uid, metadata.uid);
-    // A copy that is deleted meanwhile leaves no claim behind.
+    // A claim on a copy that a user deletes meanwhile ends, too.
     const left = async (count: number): Promise<unknown> =>
       await waitFor(async () => (await operator.metric('keyferry_claims', { system: 'mirrors' })) === count, {
         message: `${count} claims`,
@@ -70,7 +70,7 @@ describe('an author of SecretMirrors', () => {
     await scene.gone(secretPath('team-1', 'grown'));
   });
 
-  it('an author of SecretMirrors gets copies of a source with more labels than fit, and an error for a copy that was given more', async () => {
+  it('a source with more labels than fit is copied with some of them; a copy that a user gives too many labels reports TooLarge', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`label-${index}`, 'x'.repeat(60)]));
     await scene.secret(HOME, 'labelled', { a: '1' }, { metadata: { labels: many } });
     await scene.mirror('labelled', ['team-1']);
@@ -83,7 +83,7 @@ describe('an author of SecretMirrors', () => {
     assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
   });
 
-  it('an author of SecretMirrors does not delay others with slow patterns, thousands of patterns, and lists that are too long', async (t) => {
+  it('slow patterns, thousands of patterns and lists that are too long in one namespace do not delay mirrors of others', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
       await createMany('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
@@ -103,7 +103,7 @@ describe('an author of SecretMirrors', () => {
     });
   });
 
-  it('an author of SecretMirrors cannot prevent a restart', async (t) => {
+  it('slow patterns and long lists in one namespace do not delay mirrors of others after a restart', async (t) => {
     await operator.stop();
     operator = await scene.operator({ command: 'mirrors' });
     await staysResponsive(t, operator, async () => {

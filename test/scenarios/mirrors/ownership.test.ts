@@ -1,4 +1,4 @@
-/** Ownership of a Secret: foreign Secrets are never touched, one of two mirrors gets a target, and the marks decide. */
+/** Who owns a Secret: users keep theirs, one of several mirrors gets a target, and the marks on a copy decide. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -43,7 +43,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   return copy;
 };
 
-/** Status writes are one second apart. All effects of an event are visible after this time. */
+/** Status writes of a mirror are one second apart, so all effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
 describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
@@ -67,7 +67,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     },
   };
   for (const [index, [title, more]] of Object.entries(marks).entries()) {
-    it(`a Secret of a user with the same name, ${title}, stays unchanged, whatever happens to the mirror`, async () => {
+    it(`a user's Secret in the place of a copy, ${title}, stays unchanged, whatever happens to the mirror`, async () => {
       const name = `foreign-${index}`;
       const free = `${name}-free`;
       await scene.namespaces(name, free);
@@ -101,7 +101,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     });
   }
 
-  it('a Secret of a user with the same name is replaced by a copy once its owner deletes it', async () => {
+  it("a user's Secret in the place of a copy is replaced by the copy once the user deletes it", async () => {
     await scene.namespaces('makes-way');
     await scene.secret('makes-way', 'makes-way', { theirs: 'x' });
     await scene.secret(HOME, 'makes-way', { a: '1' });
@@ -112,8 +112,8 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('a Secret of a user with the same name with the full marks of a mirror that does not claim it is cleared by that mirror, and not written by another', async () => {
-    // `bystander` exists and does not claim this target, so its copy must be deleted first.
+  it('a Secret with the full marks of a mirror that does not claim it goes to the mirror that does, but stays while it has the retain mark', async () => {
+    // The mark names `bystander`, which exists and does not claim the Secret. So the Secret counts as its orphan.
     await settled('bystander');
     await scene.namespaces('forged');
     const forged = await scene.secret(
@@ -135,7 +135,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     await scene.copied('forged', 'forged', { a: '1' });
   });
 
-  it('a Secret that a user puts in the place of a copy is not deleted', async () => {
+  it('a Secret that a user puts in the place of a copy that is being deleted is not deleted', async () => {
     await settled('race');
     const path = secretPath('race', 'race');
     await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
@@ -162,7 +162,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     ...more,
   });
 
-  it('copies made by the original are adopted as they are', async () => {
+  it('copies that the original made are adopted, and data that are up to date are not written', async () => {
     await scene.namespaces('adopt-a', 'adopt-b');
     const same = await scene.secret('adopt-a', 'adopt', { a: '1' }, original('adopt'));
     await scene.secret('adopt-b', 'adopt', { a: 'old' }, original('adopt'));
@@ -177,7 +177,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     await scene.copied('adopt-b', 'adopt', { a: '1' });
   });
 
-  it('copies made by the original are deleted with a mirror that the operator had not reconciled before', async () => {
+  it('copies that the original made are deleted with their mirror, also if the operator never saw it before', async () => {
     await scene.namespaces('leave-a', 'leave-b');
     await scene.secret('leave-a', 'leave', { a: '1' }, original('leave'));
     const other = await scene.secret('leave-b', 'leave', { a: '1' }, original('leave-not'));
@@ -216,7 +216,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
   });
 
-  it('two mirrors created in the same second: the owner of the copy keeps it over edits and a kill -9', async () => {
+  it('of two mirrors of one target, created in the same second, the owner of the copy keeps it over edits and a kill -9', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `pair-${index}`);
     await scene.namespaces('pair-other', ...names);
     const sources = names.flatMap((name) => [HOME, 'pair-other'].map((home) => ({ name, home })));
@@ -252,7 +252,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     }
   });
 
-  it('two mirrors of which the older has no source: the younger makes the copy, and keeps it when that source appears', async () => {
+  it('of two mirrors of one target, of which the older has no source, the younger makes the copy and keeps it when that source appears', async () => {
     await scene.namespaces('blocked', 'blocked-other');
     const older = await scene.mirror('blocked', ['blocked']);
     await scene.ready('blocked', 'NoSecret');
@@ -275,7 +275,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('blocked', 'Synced');
   });
 
-  it('two mirrors in a chain copy a value two steps, and only their own marks', async () => {
+  it('two mirrors in a chain pass a value on, and each copy has only the mark of its own mirror', async () => {
     await scene.namespaces('chain-1', 'chain-2');
     await scene.secret(HOME, 'chain', { a: '1' }, { metadata: { labels: { app: 'web' } } });
     await scene.mirror('chain', ['chain-1']);
@@ -304,7 +304,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.copied('loop-2', 'loop', { a: '2' });
   });
 
-  it('two mirrors in a cycle whose source is deleted keep the remaining Secret and write no more', async () => {
+  it('two mirrors in a cycle whose source is deleted keep the other Secret and write no more', async () => {
     await scene.namespaces('ring-1', 'ring-2');
     await scene.secret('ring-1', 'ring', { a: '1' });
     await scene.mirror('ring', ['ring-2'], {}, 'ring-1');
@@ -312,7 +312,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.mirror('ring', ['ring-1'], {}, 'ring-2');
     await scene.ready('ring', 'Conflict', /ring-1/, 'ring-2');
     await scene.api.delete(secretPath('ring-1', 'ring'));
-    // The mirror back creates the missing Secret, and from then on both are copies of each other.
+    // The mirror that copies back creates the missing Secret. From then on both Secrets are copies of each other.
     await scene.copied('ring-1', 'ring', { a: '1' });
     await scene.ready('ring', 'Cycle', /ring-1\/ring → SecretMirror ring-2/, 'ring-2');
     await scene.ready('ring', 'Cycle', /ring-1\/ring → SecretMirror ring-2/, 'ring-1');
@@ -326,7 +326,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
 });
 
 describe('patterns', { concurrency: 4 }, () => {
-  it('patterns that overlap make one copy, and one that matches the home namespace does not change the source', async () => {
+  it('overlapping patterns make one copy per namespace, and one that matches the home namespace leaves the source unchanged', async () => {
     await scene.namespaces('over-a');
     const source = await scene.secret(HOME, 'over', { a: '1' });
     await scene.mirror('over', ['over-.', 'over-a', '.*ver-a', HOME, 'defaul.']);
@@ -339,7 +339,7 @@ describe('patterns', { concurrency: 4 }, () => {
     assert.ok(await untouched(source));
   });
 
-  it('patterns match the whole name', async () => {
+  it('a pattern of a mirror must match the whole name of a namespace', async () => {
     await scene.namespaces('whole-a-x', 'evil-whole-a-x', 'whole-a-x-evil');
     await scene.secret(HOME, 'whole', { a: '1' });
     await scene.mirror('whole', ['whole-a-x|never']);
@@ -349,7 +349,7 @@ describe('patterns', { concurrency: 4 }, () => {
     assert.equal(await scene.find('whole-a-x-evil', 'whole'), undefined);
   });
 
-  it('patterns have RE2 syntax, and match in linear time', async () => {
+  it('patterns of a mirror have RE2 syntax, and match in linear time', async () => {
     const long = `re2-${'a'.repeat(58)}`;
     await scene.namespaces('re2-one', 're2-22', long);
     await scene.secret(HOME, 're2', { a: '1' });

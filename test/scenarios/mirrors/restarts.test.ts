@@ -1,4 +1,4 @@
-/** The operator is down, killed or stopped: it catches up after the next start and repeats nothing. */
+/** The operator is stopped or killed: after its next start it catches up with all changes, and repeats nothing. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -9,7 +9,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
-/** Far below the time limit of the kubelet. */
+/** Limit for a stop: far below the 30 s that the kubelet gives. */
 const STOP_MS = 5000;
 
 let scene: MirrorScene;
@@ -29,7 +29,7 @@ const copiesOf = async (mirror: string): Promise<Json[]> =>
     ({ metadata }) => metadata.annotations?.[OWNED_BY] === `${HOME}/${mirror}`,
   );
 
-/** Writes of the operator after the first `from` lines of the audit log: `create secrets default/x`. */
+/** Writes of the operator since line `from` of the audit log, each as `create secrets default/x`. */
 const writes = (from: number): string[] =>
   readJsonLines(scene.plane.auditLogPath)
     .slice(from)
@@ -75,7 +75,7 @@ it('an operator catches up with all changes that happened while it was down', as
 });
 
 describe('an operator that is killed', () => {
-  it('an operator that is killed in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
+  it('an operator killed in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
     const from = auditSize();
     const targets = names('half', 200);
     await scene.namespaces(...targets);
@@ -92,7 +92,7 @@ describe('an operator that is killed', () => {
     assert.ok(done.length <= 200 + 16, `only requests in flight may be repeated: ${done.length}`);
   });
 
-  it('an operator that is killed in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {
+  it('an operator killed in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {
     await scene.api.delete(mirrorPath('half'));
     await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
     await operator.kill9();
@@ -103,7 +103,7 @@ describe('an operator that is killed', () => {
   });
 });
 
-it('an operator restarted on a settled cluster writes nothing', async () => {
+it('an operator restarted on a settled cluster writes nothing to the API server', async () => {
   // The control plane takes some seconds to empty a namespace; its own deletions do not count.
   const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;
   await waitFor(gone, { message: 'the namespace to be gone' });
@@ -142,7 +142,7 @@ describe('SIGTERM', () => {
   });
 });
 
-it('copies of the only mirror of a ConfigMap stay if its type changes while the operator is down, until there is another one', async () => {
+it('ConfigMap copies stay when their only mirror turns to Secrets while the operator is down, until another mirror of ConfigMaps exists', async () => {
   const path = '/api/v1/namespaces/typed-a/configmaps/typed';
   await scene.namespaces('typed-a');
   const metadata = { namespace: HOME, name: 'typed' };

@@ -17,7 +17,7 @@ export const FINALIZER = 'mirrors.kts.studio/finalizer';
 export const COPY_LABEL = 'keyferry.dev/copy';
 export const PLACE = 'keyferry.dev/target';
 export const RETAIN = 'keyferry.dev/retain';
-/** The default namespace of sources and mirrors. */
+/** The namespace of sources and mirrors, where a test names no other. */
 export const HOME = 'default';
 
 type Data = Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ export const mirrorPath = (name: string, namespace = HOME): string =>
 export class MirrorScene {
   readonly plane: ControlPlane;
   readonly api: TestApi;
-  /** Every value of a source starts with it. */
+  /** Text that every value of a source starts with. A test fails if it appears in a log. */
   readonly canary = makeCanary('source');
   readonly #operators: Keyferry[] = [];
 
@@ -59,7 +59,7 @@ export class MirrorScene {
     return this.#operators;
   }
 
-  /** The last lines of the operator's log, for messages. */
+  /** The last lines of the operator's log, for messages of failed tests. */
   tail(): string {
     return (this.#operators.at(-1)?.output ?? '').trimEnd().split('\n').slice(-12).join('\n');
   }
@@ -87,7 +87,7 @@ export class MirrorScene {
     assertNoCanaries(texts, { source: this.canary });
   }
 
-  /** A value with the canary, encoded for `data`. */
+  /** A value with the canary, encoded for the field `data` of a Secret. */
   value(text: string): string {
     return Buffer.from(`${this.canary}${text}`).toString('base64');
   }

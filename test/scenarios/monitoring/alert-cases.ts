@@ -1,16 +1,19 @@
-/** When each alert fires. Labels of the target are those of a ServiceMonitor. */
+/**
+ * Series for which each alert fires, and series for which it must not. Their labels are those that a ServiceMonitor
+ * adds.
+ */
 
 export interface AlertCase {
   readonly alert: string;
-  /** Series for which it fires, with promtool's notation of values, one for each minute. */
+  /** Series for which the alert fires: their values in promtool's notation, one for each minute. */
   readonly fires: Readonly<Record<string, string>>;
-  /** Nearly the same series, for which it does not. */
+  /** Nearly the same series, for which the alert does not fire. */
   readonly quiet: Readonly<Record<string, string>>;
-  /** Minutes after which it fires. */
+  /** The alert fires at this time, in minutes. */
   readonly after: number;
-  /** It does not fire at this time yet, minutes. */
+  /** The alert does not fire yet at this time, in minutes. */
   readonly notAt?: number;
-  /** Labels besides `severity`. */
+  /** Labels of the alert besides `severity`. */
   readonly labels: Readonly<Record<string, string>>;
   readonly description: string;
 }
@@ -18,7 +21,7 @@ export interface AlertCase {
 const TARGET = { namespace: 'keyferry', job: 'keyferry' };
 const POD = { ...TARGET, instance: 'pod-a' };
 
-/** The text of a series of the target. */
+/** A series in promtool's notation: `name{label="value"}`. */
 function series(name: string, labels: Readonly<Record<string, string>> = {}, target = POD): string {
   const pairs = Object.entries({ ...target, ...labels }).map(([key, value]) => `${key}="${value}"`);
   return `${name}{${pairs.join(',')}}`;
@@ -61,7 +64,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     quiet: {
       [series('keyferry_build_info', { version: '1', node: '24' })]: '1x60',
       [series('process_start_time_seconds')]: '100 100 200 200 400x57',
-      // Another program that restarts.
+      // The restarts of another program do not count.
       [series('process_start_time_seconds', { instance: 'other' })]: '100 100 200 300 400x57',
     },
     after: 10,
@@ -72,7 +75,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     alert: 'KeyferryRulesFailing',
     fires: {
       [series('keyferry_rules', { system: 'mirrors', fault: 'operator', reason: 'Forbidden' })]: '2x30',
-      // It does not matter that the reason changes.
+      // The reason of the failing rules changes, and the alert still fires.
       [series('keyferry_rules', { system: 'mirrors', fault: 'operator', reason: 'VaultError' })]: '_x10 1x20',
     },
     quiet: {
@@ -139,7 +142,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       [series('keyferry_watch_last_activity_seconds', WATCH)]: '420x20',
     },
     quiet: {
-      // A watch of an API that is not installed.
+      // This watch belongs to an API that is not installed.
       [series('keyferry_watch_last_activity_seconds', { ...WATCH, watch: 'other' })]: '9000x20',
       [series('keyferry_watch_connected', WATCH)]: '1x20',
       [series('keyferry_watch_last_activity_seconds', WATCH)]: '320x20',
@@ -170,7 +173,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'KeyferryVaultErrors',
     fires: { [vaultRequests('200')]: '0+50x60', [vaultRequests('503')]: '0+50x60' },
-    // A policy that forbids a path is a matter of the author.
+    // A path that Vault's policy forbids is for the author of the rule to repair.
     quiet: { [vaultRequests('200')]: '0+50x60', [vaultRequests('403')]: '0+50x60' },
     after: 20,
     notAt: 8,
@@ -208,7 +211,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
 ];
 
-/** The names and own labels of the series in the cases. */
+/** The series in all cases, each with its name and the labels that Keyferry itself sets. */
 export function usedSeries(): { readonly name: string; readonly labels: readonly string[] }[] {
   const texts = new Set(ALERT_CASES.flatMap(({ fires, quiet }) => Object.keys({ ...fires, ...quiet })));
   return [...texts].map((text) => {

@@ -1,4 +1,4 @@
-/** The alerts, checked and unit-tested by promtool: each fires when it should, not before, and not for something similar. */
+/** The alerts, checked and unit-tested by promtool: each fires when it should, and not before or for a similar case. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const alertNamed = (name: string): Alert => {
 };
 
 describe('the alerts', () => {
-  it('the alerts are valid, and each has a page with its symptom, commands, causes and fix', async () => {
+  it('every alert is valid, and has a runbook page with symptom, commands, causes and fix', async () => {
     await promtool('check', 'rules', '--lint-fatal', ALERTS_FILE);
     for (const { alert, annotations } of alerts) {
       assert.ok(annotations.runbook_url.endsWith(`/docs/runbook/${alert}.md`), annotations.runbook_url);
@@ -33,7 +33,7 @@ describe('the alerts', () => {
     assert.deepEqual(pages.toSorted(), alerts.map(({ alert }) => `${alert}.md`).toSorted(), 'a page without an alert');
   });
 
-  it('the alerts fire when they should, not before, and not for something similar', async () => {
+  it('every alert fires for its case, not before its time, and not for a similar case', async () => {
     assert.deepEqual(ALERT_CASES.map(({ alert }) => alert).toSorted(), alerts.map(({ alert }) => alert).toSorted());
     const file = path.join(await Reaper.shared().temporaryFolder('keyferry-alerts-'), 'tests.yaml');
     const tests = ALERT_CASES.flatMap((one) => [firing(one), quiet(one)]);

@@ -1,6 +1,6 @@
 /**
- * The queries of the dashboard and of the alerts on a real Prometheus that scrapes a real operator: all systems in one process, with rules
- * that are ready and rules that are not.
+ * The queries of the dashboard and the alerts, on a real Prometheus that scrapes a real operator. The operator runs all
+ * controllers, with rules that are ready and rules that are not.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -18,9 +18,9 @@ import { usedSeries } from './alert-cases.ts';
 import { ALERTS_FILE, readAlerts, readQueries } from './files.ts';
 
 const postgres = findPostgres();
-/** Panels without a series while nothing fails. */
+/** Panels that show nothing as long as nothing fails. */
 const EMPTY_IN_HEALTH = ['Watches that were opened again after a failure', 'Events that were not sent'];
-/** They need dynamic credentials. */
+/** Panels that show nothing without dynamic credentials, which need PostgreSQL. */
 const WITH_DATABASE = ['Vault leases by age'];
 const DENIED = 'k8s-replicator/replicate-from';
 
@@ -34,7 +34,7 @@ describe('the dashboard', () => {
     resources.defer(() => scene.close());
     const { mirrors, vault } = scene;
     await mirrors.api.apply(readCrd('syncsecrets'));
-    // A process that names the generator is not ready without them.
+    // With --controllers=generator, the operator is not ready without the CRDs of External Secrets.
     await installEsoCrds(mirrors.plane);
     await mirrors.namespaces('team-a', 'tenant-primary');
     const operator = await mirrors.operator({
@@ -47,7 +47,7 @@ describe('the dashboard', () => {
     prometheus = resources.use(
       await Prometheus.start({ targets: { keyferry: new URL(operator.statusUrl).host }, ruleFiles: [ALERTS_FILE] }),
     );
-    // After the first scrape, so that the rates have something to show.
+    // These objects come after the first scrape, so that the counters grow and the rates show something.
     const read = policy({ 'mongodb/creds/*': ['read'], 'secret/*': ['read', 'create', 'update'] });
     await scene.tokenSecret('vault-token', read);
     await scene.credential('wrong-token', { token: 'wrong' });
@@ -56,7 +56,7 @@ describe('the dashboard', () => {
     await mirrors.mirror('no-source', ['team-a'], { source: { name: 'missing' } });
     await scene.toVault('to-vault', { name: 'db' }, scene.block('secret/data/db', 'vault-token'));
     await scene.toVault('refused', { name: 'db' }, scene.block('secret/data/other', 'wrong-token'));
-    // Nothing listens there.
+    // No server listens at this address.
     const unreachable = { addr: 'http://127.0.0.1:1' };
     await scene.toVault('down', { name: 'db' }, scene.block('secret/data/down', 'vault-token', unreachable));
     if ('bin' in postgres) {
@@ -92,7 +92,7 @@ describe('the dashboard', () => {
   });
   after(() => resources.disposeAsync());
 
-  it('the dashboard has a panel with data for each query', async () => {
+  it('every query of the dashboard returns data, except in panels that are empty while nothing fails', async () => {
     const empty: string[] = [];
     const queries = readQueries();
     assert.ok(queries.length > 30);
@@ -113,7 +113,7 @@ describe('the dashboard', () => {
     );
   });
 
-  it('the dashboard and the alerts use only metrics that the operator has', () => {
+  it('the dashboard and the alerts name only metrics that the operator has', () => {
     const names = new Set(
       [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = '', type]) => {
         return type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name];
@@ -128,7 +128,7 @@ describe('the dashboard', () => {
     );
   });
 
-  it('the tests of the alerts use series with the labels of the real ones', () => {
+  it("the series in the tests of the alerts have the labels of the operator's real series", () => {
     const real = new Map(parseMetrics(text).map(({ name, labels }) => [name, Object.keys(labels)]));
     const needed = usedSeries().filter(({ name }) => !(name === 'keyferry_vault_leases' && 'missing' in postgres));
     for (const { name, labels } of needed) {
@@ -136,7 +136,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it('the alerts are evaluated without an error, and tell mistakes of authors from what the operator has to repair', async () => {
+  it("Prometheus evaluates all alerts without an error, and they tell an author's mistakes from the operator's", async () => {
     const healthy = Object.fromEntries(readAlerts().map(({ alert }) => [alert, 'ok']));
     assert.deepEqual(await prometheus.ruleHealth(), healthy);
     const found = async (name: string): ReturnType<Prometheus['query']> =>

@@ -7,7 +7,7 @@ const ROOT = path.join(import.meta.dirname, '../../..');
 const FILES = path.join(ROOT, 'deploy/helm/keyferry/files');
 
 export const ALERTS_FILE = path.join(FILES, 'alerts.yaml');
-/** One page for each alert. */
+/** The folder of the runbook, which has one page for each alert. */
 export const RUNBOOK = path.join(ROOT, 'docs/runbook');
 
 export interface Alert {
@@ -27,7 +27,7 @@ export function readAlerts(): Alert[] {
 }
 
 export interface PanelQuery {
-  /** Title of the panel. */
+  /** The title of the panel that has the query. */
   readonly panel: string;
   readonly expr: string;
 }
@@ -36,7 +36,7 @@ interface Dashboard {
   readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
 }
 
-/** The queries as Grafana sends them for all jobs. */
+/** All queries of the dashboard, as Grafana sends them when all jobs are selected. */
 export function readQueries(): PanelQuery[] {
   const { panels } = JSON.parse(readFileSync(path.join(FILES, 'dashboard.json'), 'utf8')) as Dashboard;
   return panels.flatMap(({ title, targets = [] }) =>

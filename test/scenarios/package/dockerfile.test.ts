@@ -1,6 +1,7 @@
 /**
- * The Dockerfile says the same as `npm run image`, whose image is tested by starting it. No container engine is needed: the test reads
- * the file, and runs the commands of its build stage on what `.dockerignore` lets through.
+ * The Dockerfile makes the same image as `npm run image`, and that image is tested by starting it. This test needs no
+ * container engine: it reads the Dockerfile, and runs the commands of its build stage on the files that `.dockerignore`
+ * lets through.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -31,7 +32,7 @@ let folder: string;
 before(async () => (folder = await Reaper.shared().temporaryFolder('keyferry-dockerfile-')));
 after(async () => await Reaper.shared().removeFolder(folder));
 
-it('the Dockerfile starts as the image of `npm run image` does, as the same user, with the same labels', () => {
+it('the Dockerfile has the same user, environment, entrypoint and labels as the image of `npm run image`', () => {
   const source = { version: MANIFEST.version, revision: COMMIT };
   assert.deepEqual(
     {
@@ -46,7 +47,7 @@ it('the Dockerfile starts as the image of `npm run image` does, as the same user
   assert.deepEqual(all('CMD'), []);
 });
 
-it('the Dockerfile has the Node and the release of Debian of `npm run image`', () => {
+it('the Dockerfile has the same Node and Debian release as the image of `npm run image`', () => {
   for (const version of Object.values(MANIFEST.optionalDependencies)) {
     assert.equal(version, nodePin('amd64').version);
     const bases = stages.slice(0, -1).map(({ base }) => base);
@@ -57,7 +58,7 @@ it('the Dockerfile has the Node and the release of Debian of `npm run image`', (
   assert.ok(all('COPY').some(({ text, flags }) => text === `${NODE_PATH} ${NODE_PATH}` && flags['from'] === 'node'));
 });
 
-it('the Dockerfile runs commands only on the machine that builds, so that it needs no emulation', () => {
+it('the Dockerfile runs commands only on the platform that builds, so that no other platform must be emulated', () => {
   for (const { platform, instructions } of stages) {
     if (platform === '$BUILDPLATFORM') continue;
     assert.deepEqual(
@@ -68,7 +69,7 @@ it('the Dockerfile runs commands only on the machine that builds, so that it nee
   assert.equal(stages[0]?.platform, '$BUILDPLATFORM');
 });
 
-it('the Dockerfile makes the files of the program from what .dockerignore lets through', async () => {
+it('the Dockerfile builds the same files as `npm run image` from what .dockerignore lets through', async () => {
   const [context, image] = ['context', 'image'].map((name) => path.join(folder, name)) as [string, string];
   for (const file of await contextFiles()) cpSync(path.join(ROOT, file), path.join(context, file));
   symlinkSync(path.join(ROOT, 'node_modules'), path.join(context, 'node_modules'));
@@ -104,7 +105,7 @@ function one(name: string): string {
   return instruction.text;
 }
 
-/** Of `ENV a="b" c="d"`: `a=b` and `c=d`. */
+/** The pairs in an `ENV` or `LABEL` instruction: `a=b` and `c=d` for `a="b" c="d"`. */
 function pairs({ text }: Instruction): string[] {
   return [...text.matchAll(/(\S+?)="([^"]*)"/g)].map(([, key, value]) => `${key}=${value}`);
 }
@@ -114,7 +115,7 @@ function halves(pair: string): [string, string] {
   return [pair.slice(0, at), pair.slice(at + 1)];
 }
 
-/** The files of the checkout that a container engine gets. Of the syntax of `.dockerignore`: `*`, `!path` and `**` + `/*.suffix`. */
+/** The files that a container engine gets, by `.dockerignore`. Supports `*`, `!path` and `**` + `/*.suffix` in it. */
 async function contextFiles(): Promise<string[]> {
   const rules = readFileSync(path.join(ROOT, '.dockerignore'), 'utf8')
     .split('\n')
@@ -136,7 +137,10 @@ async function contextFiles(): Promise<string[]> {
   return stdout.split('\n').filter((file) => file !== '' && existsSync(path.join(ROOT, file)) && !isIgnored(file));
 }
 
-/** Each file with its mode, and each link with its target. The bundle differs by its commit. */
+/**
+ * Each file with its mode and content, and each link with its target. The bundle's content is left out, because it
+ * names its commit.
+ */
 function list(tree: string): string[] {
   return globSync('**/*', { cwd: tree })
     .toSorted()

@@ -1,10 +1,12 @@
-/** Reads what our Dockerfile uses of https://docs.docker.com/reference/dockerfile/. */
+/**
+ * A reader for Dockerfiles. It knows the instructions that ours uses: https://docs.docker.com/reference/dockerfile/.
+ */
 
 export interface Instruction {
-  /** In capitals. */
+  /** The name of the instruction in capitals: `COPY`. */
   readonly name: string;
   readonly flags: Readonly<Record<string, string>>;
-  /** Without flags; continued lines are joined by a space. */
+  /** The text after name and flags. Continued lines are joined by a space. */
   readonly text: string;
 }
 
@@ -16,7 +18,7 @@ interface Stage {
 }
 
 /**
- * The stages, in their order, with arguments replaced by `given` or their default.
+ * The stages of a Dockerfile in their order, with each `ARG` replaced by its value in `given` or its default.
  * @throws Error for an instruction before the first stage that is not `ARG`
  */
 export function readDockerfile(content: string, given: Readonly<Record<string, string>>): Stage[] {
@@ -34,7 +36,7 @@ export function readDockerfile(content: string, given: Readonly<Record<string, s
     } else if (name === 'FROM') {
       const [, base = '', , stage] = /^(\S+)( AS (\S+))?$/.exec(text) ?? [];
       stages.push({ base, name: stage, platform: flags['platform'], instructions: [] });
-      // The arguments before the first stage are known only to FROM.
+      // By Docker's rule, an ARG before the first stage counts only in FROM.
       known = new Map();
     } else {
       const stage = stages.at(-1);

@@ -1,4 +1,4 @@
-/** The container image, unpacked and started as its user with chroot, without a container engine. */
+/** The container image, unpacked into a folder and started with chroot as its user, without a container engine. */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, globSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { ensureBundle } from '../../support/bundle.ts';
 import { HttpClient } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** Only for finding `chroot`: the image gets nothing else of this environment. */
+/** The environment of `chroot`: only the path to find it, so that the image gets no other variable of this machine. */
 const PATH = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const SOURCE = { version: '0.0.0', revision: '0123456789abcdef0123456789abcdef01234567' };
@@ -33,7 +33,7 @@ describe('the container image', { skip }, () => {
   let root: string;
   let archive: string;
   let plane: ControlPlane;
-  /** Of the image. */
+  /** The configuration file of the image. */
   let config: { config: object };
 
   before(async () => {
@@ -60,13 +60,13 @@ describe('the container image', { skip }, () => {
 
   const chroot = (...command: readonly string[]): string[] => [`--userspec=${USER_ID}:${USER_ID}`, root, ...command];
 
-  it('the container image has at most 60 MB, and the same bytes for the same inputs', async () => {
+  it('the container image has at most 60 MB, and a second build with the same inputs has the same bytes', async () => {
     assert.ok(statSync(archive).size <= 60e6);
     const [again = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'second'), SOURCE);
     assert.ok(readFileSync(archive).equals(readFileSync(again)));
   });
 
-  it('the container image names its commit, and every package with its licence', () => {
+  it('the container image names its commit and has the licence of every package, and its SBOM lists every package', () => {
     assert.deepEqual(config.config, { ...RUNTIME, Labels: imageLabels(SOURCE) });
     assert.equal(imageLabels(SOURCE)['org.opencontainers.image.revision'], SOURCE.revision);
     const packages = readdirSync(path.join(root, 'var/lib/dpkg/status.d'));
@@ -85,7 +85,7 @@ describe('the container image', { skip }, () => {
     );
   });
 
-  it('the container image has nothing but /tmp that its user can write', () => {
+  it('in the container image, the user of Keyferry can write nothing but /tmp', () => {
     const writable = files(root).filter((file) => {
       const { mode, uid, gid } = lstatSync(path.join(root, file));
       const bits = 0o002 | (gid === USER_ID ? 0o020 : 0) | (uid === USER_ID ? 0o200 : 0);
@@ -94,7 +94,7 @@ describe('the container image', { skip }, () => {
     assert.deepEqual(writable, ['tmp']);
   });
 
-  it('the container image starts as each original by the name of its program', async () => {
+  it('the container image runs as each original, by the program name of that original', async () => {
     for (const [program, command] of [
       ['/manager', 'mirrors'],
       ['/k8s-replicator', 'replicator'],
@@ -107,7 +107,7 @@ describe('the container image', { skip }, () => {
     }
   });
 
-  it('the container image becomes ready, and writes no file, not even to /tmp', async () => {
+  it('Keyferry in the container image becomes ready and writes no file, not even to /tmp', async () => {
     const state = (): Map<string, string> =>
       new Map(
         files(root).map((file) => {
@@ -132,7 +132,7 @@ describe('the container image', { skip }, () => {
   });
 });
 
-/** Everything below a folder, except for symbolic links, which have no permissions. */
+/** Every file and folder below a folder. Symbolic links are left out: they have no permissions. */
 function files(folder: string): string[] {
   return globSync('**', { cwd: folder, withFileTypes: true })
     .filter((entry) => !entry.isSymbolicLink())

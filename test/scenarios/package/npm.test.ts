@@ -1,4 +1,4 @@
-/** The npm package, packed and installed in a folder of its own, without the checkout and without a network. */
+/** The npm package, packed and then installed in an empty folder, without the checkout and without a network. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ const CONTENT = /^(package\.json|README\.md|LICENSE|bin\/|dist\/keyferry\.cjs$|d
 
 let folder: string;
 let packed: readonly string[];
-/** What `npm install` wrote on stderr. */
+/** Text that `npm install` wrote to stderr. */
 let warnings: string;
 
 before(async () => {
@@ -27,7 +27,7 @@ before(async () => {
   const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   packed = files.map((file) => file.path);
   await npm(folder, ['init', '--yes']);
-  // Without the Node of the package, which is the one that runs this test.
+  // Without the optional dependency, which is Node: the Node of this test runs the package.
   ({ stderr: warnings } = await npm(folder, [
     'install',
     '--offline',
@@ -52,12 +52,13 @@ it('the npm package installs without a warning', () => {
   assert.equal(warnings, '');
 });
 
-it('the npm package has a bundle when it is packed for publishing, and nothing to run when it is installed', async () => {
+it('the npm package builds its bundle when it is packed, and runs no script when it is installed', async () => {
   const { scripts } = JSON.parse(await readFile(path.join(ROOT, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };
   assert.equal(scripts['prepack'], 'npm run build');
-  // npm runs this one only in a checkout. It does not run scripts of installed packages, and warns about these:
+  // npm runs the script `dependencies` only in a checkout. It skips the four below in installed packages, and warns
+  // about them.
   assert.equal(scripts['dependencies'], 'npm run build');
   for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) assert.equal(scripts[name], undefined, name);
 });
@@ -70,19 +71,19 @@ it('the npm package installs no other package', async () => {
   );
 });
 
-it('the npm package runs from another folder', async () => {
+it('the installed npm package runs from any folder, with the Node of its user', async () => {
   const { stdout } = await run('keyferry', ['version', '-o', 'json']);
   assert.equal((JSON.parse(stdout) as { node: string }).node, process.versions.node);
   assert.equal((await run('keyferry', ['crds'])).stdout, readCrds());
 });
 
-it('the npm package is a plugin of kubectl', async () => {
+it('the installed npm package has a plugin for kubectl, `kubectl keyferry`', async () => {
   const { stdout } = await run('kubectl-keyferry', ['status', '--help']);
   assert.match(stdout, /^Usage: keyferry status/);
 });
 
 async function npm(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
-  // Without the settings of whoever runs the test: npm warns about some of them.
+  // npm settings of the caller are left out, because npm warns about some of them.
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_config_/i.test(name));
   const env = { ...Object.fromEntries(inherited), npm_config_userconfig: path.join(folder, 'npmrc') };
   return await promisify(execFile)('npm', [...args], { cwd, env, maxBuffer: 16 * 1024 * 1024 });

@@ -1,4 +1,4 @@
-/** The manifests of roles in deploy/ grant what the table of `granted.ts` says. */
+/** The manifests of roles in deploy/ grant exactly the permissions in the table of `granted.ts`. */
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { it } from 'node:test';
@@ -8,12 +8,12 @@ import { bindingsIn, rolesIn } from '../../support/permissions.ts';
 
 const DEPLOY = new URL('../../../deploy/', import.meta.url);
 
-it('the manifests of roles in deploy/ are those of the table', () => {
+it('every manifest of roles in deploy/ is in the table GRANTED, and every manifest in the table exists', () => {
   assert.deepEqual(globSync('rbac*.yaml', { cwd: DEPLOY.pathname }).toSorted(), Object.keys(GRANTED).toSorted());
 });
 
 for (const [file, { roles, account, unbound = [] }] of Object.entries<Granted>(GRANTED)) {
-  it(`${file} grants these permissions and no other, each bound to ${account}`, () => {
+  it(`${file} grants the permissions in the table GRANTED and no others, and binds each to ${account}`, () => {
     const text = manifest(file as RoleFile);
     assert.deepEqual(rolesIn(text), roles);
     const bindings = bindingsIn(text);

@@ -1,6 +1,6 @@
 /**
- * The three ValidatingAdmissionPolicies of the chart, on the real API server and with real users. Each is also taken away, to show what it
- * stops.
+ * The three ValidatingAdmissionPolicies of the chart, on a real API server with real users. Each policy is also removed
+ * for a moment, to show what it prevents.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -22,17 +22,20 @@ const VALUES = {
   'policies.requesterRights.enabled': true,
   'policies.fence.enabled': true,
   'policies.protectCopies.enabled': true,
-  // The controller manager of the tests is a user of system:masters.
+  // The tests' controller manager acts as a user of this group, and deletes copies with their namespace.
   'policies.protectCopies.groups': ['platform', 'system:masters'],
 };
 
 let plane: ControlPlane;
 let operator: Keyferry | undefined;
-/** May do everything with Secrets, ConfigMaps and SecretMirrors in all namespaces; no right to copy. */
+/**
+ * A user with all rights on Secrets, ConfigMaps and SecretMirrors in every namespace, and without the right
+ * `copy-into`.
+ */
 let author: TestApi;
-/** As author, and in the group `platform`. */
+/** A user with the rights of `author` who is in the group `platform`. */
 let platform: TestApi;
-/** Has a stolen token of Keyferry. */
+/** A client with a stolen token of Keyferry. */
 let thief: TestApi;
 
 before(async () => {
@@ -112,7 +115,7 @@ function mirror(name: string, namespaces: readonly string[]): Json {
   };
 }
 
-/** A new policy takes a moment. */
+/** Waits until the new policies are in force, which takes a moment. */
 async function inForce(): Promise<void> {
   for (const [index, attempt] of [
     async () => await author.create(mirror('probe', ['nowhere'])),
@@ -135,7 +138,7 @@ async function isRefused(attempt: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Runs `attempt` without the binding of a policy, and puts it back. */
+/** Runs `attempt` while the policy has no binding, and creates the binding again. */
 async function without(policy: string, attempt: () => Promise<void>): Promise<void> {
   const { apiVersion, kind, metadata, spec } = await plane.api.get(`${BINDINGS}/${policy}`);
   await plane.api.delete(`${BINDINGS}/${policy}`);
@@ -146,20 +149,20 @@ async function without(policy: string, attempt: () => Promise<void>): Promise<vo
   }
 }
 
-/** Tries until the API server has noticed that a policy is gone. */
+/** Waits until an attempt succeeds, because the API server needs a moment to notice a removed policy or a new right. */
 async function succeeds(attempt: () => Promise<unknown>, message: string): Promise<void> {
   await waitFor(async () => !(await isRefused(attempt)), { message });
 }
 
 describe('the policy for the rights of the requester', () => {
-  it('the policy for the rights of the requester refuses a SecretMirror into a namespace without the right to copy into it, and names namespace and right', async () => {
+  it("the requester policy refuses a SecretMirror into a namespace without the author's right there, and names both", async () => {
     await assert.rejects(
       author.create(mirror('far', ['team-a', 'team-b'])),
       /namespaces\[1\]: author needs the verb copy-into on the resource namespaces of the API group keyferry\.dev, with the resource name team-b/,
     );
   });
 
-  it('the policy for the rights of the requester takes rights from plain RBAC, for names and for patterns as they are written', async () => {
+  it('the requester policy reads the right copy-into from RBAC, for namespaces and for patterns as they are written', async () => {
     await role('copy-into', ['keyferry.dev'], ['namespaces'], ['copy-into'], ['team-b', 'project-a-.+']);
     await bind('copy-into', 'authors');
     await succeeds(() => author.create(mirror('allowed', ['team-b', 'project-a-.+'])), 'the right to copy');
@@ -168,26 +171,26 @@ describe('the policy for the rights of the requester', () => {
     await copied('project-a-x', 'shared');
   });
 
-  it('the policy for the rights of the requester asks for nothing where neither source nor destination changes, and again where they do', async () => {
+  it('the requester policy asks for no right while source and destination stay the same, and for a new destination it does', async () => {
     await author.patch(`${MIRRORS}/allowed`, { metadata: { labels: { a: 'b' } }, spec: { pollPeriodSeconds: 60 } });
     const namespaces = ['team-b', 'project-a-.+', 'kube-system'];
     await assert.rejects(author.patch(`${MIRRORS}/allowed`, { spec: { destination: { namespaces } } }), /kube-system/);
   });
 
-  it('the policy for the rights of the requester lets a SecretMirror be deleted: the finalizer of Keyferry can go', async () => {
+  it("the requester policy does not block the deletion of a SecretMirror by Keyferry's finalizer", async () => {
     await author.create(mirror('passing', ['team-b']));
     await author.delete(`${MIRRORS}/passing`);
     await waitFor(async () => (await plane.api.find(`${MIRRORS}/passing`)) === undefined, { message: 'its deletion' });
   });
 
-  it('the policy for the rights of the requester counts entries, because each costs the API server a check', async () => {
+  it('the requester policy refuses more than 24 entries, because each entry costs the API server a check', async () => {
     const many = Array.from({ length: 25 }, () => 'team-b');
     await assert.rejects(author.create(mirror('many', many)), /24 entries at most/);
     await author.create(mirror('as-many', many.slice(1)));
     await author.delete(`${MIRRORS}/as-many`);
   });
 
-  it('the policy for the rights of the requester holds for the push annotations, where they are new or changed', async () => {
+  it('the requester policy also checks new and changed push annotations', async () => {
     const push = (value: string, to: 'to' | 'to-namespaces' = 'to'): Json => ({
       annotations: { [`k8s-replicator/replicate-${to}`]: value },
     });
@@ -200,7 +203,7 @@ describe('the policy for the rights of the requester', () => {
     await assert.rejects(author.patch(pathOf('team-a', 'pushed'), { metadata: push('default/x') }), /name default/);
   });
 
-  it('the policy for the rights of the requester taken away, lets every author copy into every namespace', async () => {
+  it('without the requester policy, an author can copy into every namespace', async () => {
     await without('keyferry-requester-rights-mirrors', async () => {
       await succeeds(() => author.create(mirror('unlimited', ['default'])), 'a SecretMirror into every namespace');
       await copied('default', 'shared');
@@ -210,7 +213,7 @@ describe('the policy for the rights of the requester', () => {
 });
 
 describe('the fence', () => {
-  it('the fence keeps a stolen token of Keyferry from objects that are no copies', async () => {
+  it('the fence policy stops a stolen token of Keyferry from writing objects that are no copies', async () => {
     await secret('team-b', 'of-a-user');
     await assert.rejects(secret('team-b', 'planted', {}, thief), /only with the label keyferry\.dev\/copy/);
     const labels = { 'keyferry.dev/copy': 'mirrors' };
@@ -221,7 +224,7 @@ describe('the fence', () => {
     await assert.rejects(thief.delete(pathOf('team-b', 'of-a-user')), /only copies/);
   });
 
-  it('the fence does not stand in the way of copies, of fills, and of copies that the originals made', async () => {
+  it('the fence policy permits what Keyferry must write: copies, filled objects, and copies of the originals', async () => {
     const annotations = { 'k8s-replicator/replication-allowed': 'true' };
     await secret('team-a', 'open', { annotations });
     await secret('team-b', 'filled', { annotations: { 'k8s-replicator/replicate-from': 'team-a/open' } });
@@ -251,7 +254,7 @@ describe('the fence', () => {
     });
   });
 
-  it('the fence taken away, lets a stolen token overwrite every Secret', async () => {
+  it('without the fence policy, a stolen token of Keyferry can overwrite every Secret', async () => {
     await without('keyferry-fence', async () => {
       const write = async (): Promise<Json> =>
         await thief.patch(pathOf('team-b', 'of-a-user'), { data: { x: 'eA==' } });
@@ -261,7 +264,7 @@ describe('the fence', () => {
 });
 
 describe('the policy that protects copies', () => {
-  it('the policy that protects copies lets only Keyferry and the named groups change and delete a copy', async () => {
+  it('the policy protect-copies lets only Keyferry and the named groups change or delete a copy', async () => {
     const copy = pathOf('team-b', 'shared');
     await copied('team-b', 'shared');
     await assert.rejects(author.patch(copy, { data: { password: 'eA==' } }), /which only Keyferry changes/);
@@ -271,11 +274,11 @@ describe('the policy that protects copies', () => {
     await waitFor(async () => (await plane.api.get(copy)).data.password === 'b25l', { message: 'the repair' });
   });
 
-  it('the policy that protects copies holds for the copies of every system', async () => {
+  it('the policy protect-copies also protects the copies of annotated Secrets', async () => {
     await assert.rejects(author.delete(pathOf('team-b', 'pushed')), /which only Keyferry changes/);
   });
 
-  it('the policy that protects copies lets nobody else mark an object as a copy, because Keyferry would delete it', async () => {
+  it('the policy protect-copies lets only Keyferry mark an object as a copy, because Keyferry deletes copies without a rule', async () => {
     await secret('team-b', 'frozen');
     const path = pathOf('team-b', 'frozen');
     const annotations = { 'mirrors.kts.studio/owned-by': 'team-a/none', 'keyferry.dev/target': 'team-b/frozen' };
@@ -287,14 +290,14 @@ describe('the policy that protects copies', () => {
     await without('keyferry-protect-copies', async () => {
       await succeeds(() => author.patch(path, forged), 'the forged marks');
       await waitFor(async () => (await plane.api.find(path)) === undefined, { message: 'the deletion of the orphan' });
-      // The log says whose copy it was by its mark.
+      // The log of the deletion names the rule in the mark.
       await waitFor(() => operator?.output.includes('"rule":"mirrors:team-a/none"'), {
         message: 'the rule in the log',
       });
     });
   });
 
-  it('the policy that protects copies leaves an object with the label, and a clone of a copy, to its user', async () => {
+  it('the policy protect-copies leaves a Secret with only the copy label, and a clone of a copy, to their user', async () => {
     await secret('team-b', 'labelled');
     const path = pathOf('team-b', 'labelled');
     await author.patch(path, { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });
@@ -306,14 +309,14 @@ describe('the policy that protects copies', () => {
     await author.delete(pathOf('team-b', 'clone'));
   });
 
-  it('the policy that protects copies does not hold up the deletion of a namespace', async () => {
+  it('the policy protect-copies does not block the deletion of a namespace with copies', async () => {
     await plane.api.delete('/api/v1/namespaces/project-a-x');
     await waitFor(async () => (await plane.api.find('/api/v1/namespaces/project-a-x')) === undefined, {
       message: 'the namespace to go',
     });
   });
 
-  it('the policy that protects copies taken away, lets every author delete a copy', async () => {
+  it('without the policy protect-copies, an author can delete a copy', async () => {
     await without('keyferry-protect-copies', async () => {
       await succeeds(() => author.delete(pathOf('team-b', 'shared')), 'the deletion of a copy');
     });

@@ -1,7 +1,7 @@
 /**
- * Random histories of labels, consent, exclusions, limits, rules and suspensions, with crashes in between. Once all is settled, the copies are
- * those that the settings allow, and each copy that was allowed all the time since it was settled before is the same object. The seed of a
- * history is in its name.
+ * Random histories of labels, consent, exclusions, limits, rules and suspensions, with kills in between. In the end
+ * there must be exactly the copies that the settings allow. A copy that was allowed at all times must still be the same
+ * object. The seed of a history is in its test's name.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -20,7 +20,7 @@ import { annotations, COPY_LABEL, labels, mirrorPath, MirrorScene, OWNED_BY, sec
 
 const SEEDS = [1, 2, 3, 4, 5, 6];
 const STEPS = 40;
-/** Steps from one crash to the next, and from the crash to the restart. */
+/** A history kills the operator every UPTIME - DOWNTIME steps, and starts it again DOWNTIME steps later. */
 const UPTIME = 14;
 const DOWNTIME = 3;
 const MIRRORS = ['m0', 'm1', 'm2'];
@@ -32,7 +32,9 @@ interface Copy {
   readonly resourceVersion: string;
 }
 
-/** The settings of one history, and what was seen of its copies. All its names begin with its seed. */
+/**
+ * One random history: its settings, and the copies that were seen. The names of all its objects begin with its seed.
+ */
 class History {
   readonly #scene: MirrorScene;
   readonly #random: Random;
@@ -41,9 +43,9 @@ class History {
   readonly #namespaces = new Map<string, NamespaceState>();
   readonly #rules = new Map<string, RuleState>();
   readonly #suspended = new Set<string>();
-  /** The copies that were there, and allowed, since everything was settled. */
+  /** Copies that have been allowed ever since a check saw them. Each must stay the same object. */
   readonly #steady = new Map<string, Copy>();
-  /** The copies of mirrors that are suspended since everything was settled. */
+  /** The copies of each suspended mirror, as the first check after its suspension saw them. They must not change. */
   readonly #frozen = new Map<string, ReadonlyMap<string, Copy>>();
   #limits: LimitsState = {};
 
@@ -84,7 +86,10 @@ class History {
     await this.#settle();
   }
 
-  /** All that is random is decided before the first request. */
+  /**
+   * The kinds of change. Each makes its random choices before its first request, so that a seed always gives the same
+   * history.
+   */
   readonly #changes: readonly (() => Promise<unknown>)[] = [
     async () =>
       await this.#label(this.#random.pick(['tier', 'tier', 'team']), this.#random.pick(['prod', 'test', null])),
@@ -160,7 +165,7 @@ class History {
     else await this.#annotate(name, 'keyferry.dev/suspend', isSuspended ? 'true' : null);
   }
 
-  /** With other limits. */
+  /** Kills the operator, and starts one with other limits. */
   async #restart(): Promise<void> {
     const [a, ab] = [`${this.#prefix}a`, `${this.#prefix}(a|b|home)`];
     const choices: readonly (readonly [LimitsState, string[]])[] = [
@@ -183,14 +188,14 @@ class History {
     return rule === undefined ? [] : allowedCopies(rule, this.#namespaces, this.#limits);
   }
 
-  /** After each change of the settings. */
+  /** Forgets, after each change, the copies that are no longer allowed and the mirrors that are no longer suspended. */
   #changed(): void {
     const allowed = new Set([...this.#rules.keys()].flatMap((name) => this.#allowed(name)));
     for (const copy of this.#steady.keys()) if (!allowed.has(copy)) this.#steady.delete(copy);
     for (const name of this.#frozen.keys()) if (!this.#suspended.has(name)) this.#frozen.delete(name);
   }
 
-  /** The copies of each rule, by place. */
+  /** The copies in the cluster, by rule and by `namespace/name`. */
   async #copies(): Promise<Map<string, Map<string, Copy>>> {
     const copies = new Map([...MIRRORS, ...PUSHES].map((name) => [name, new Map<string, Copy>()]));
     for (const { metadata } of await this.#scene.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL })) {
@@ -201,7 +206,7 @@ class History {
     return copies;
   }
 
-  /** What differs from the settings. */
+  /** One line for each copy that is missing or should not be there, by the settings. */
   async #wrong(copies: ReadonlyMap<string, ReadonlyMap<string, Copy>>): Promise<string[]> {
     const wrong: string[] = [];
     for (const [name, there] of copies) {
@@ -264,7 +269,7 @@ describe('the copies after a random history', () => {
   });
 
   for (const seed of SEEDS) {
-    it(`a random history with the seed ${seed} ends with the copies that its settings allow, and none that was always allowed was made again`, async () => {
+    it(`a random history (seed ${seed}) ends with the copies that its settings allow, and copies allowed all the time were not made again`, async () => {
       const history = new History(scene, seed);
       await history.begin();
       await history.run();

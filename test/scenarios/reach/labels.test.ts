@@ -1,4 +1,7 @@
-/** SecretMirrors that select namespaces by labels, and exclude some: both ways at once, after a restart, and for a label that flips. */
+/**
+ * SecretMirrors that select namespaces by labels and exclude some: after changes of labels and rules, a restart, and
+ * with a label that flips.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -27,7 +30,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.close();
   });
 
-  it('SecretMirrors by labels of namespaces copy where the label is, and follow a label that is put on, changed and taken away', async () => {
+  it('a mirror with a selector copies to the namespaces with the label, and follows a label that is added, changed or removed', async () => {
     await scene.mirror('db', [], { destination: { namespaceSelector: PROD, excludedNamespaces: ['four'] } });
     await scene.copied('one', 'db', VALUES);
     await label('four', { tier: 'prod' });
@@ -41,7 +44,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.copied('two', 'db', VALUES);
   });
 
-  it('SecretMirrors by labels of namespaces learn a key that no rule had before, also of namespaces that are there', async () => {
+  it('a mirror that selects by a label key no rule used before finds the namespaces that have it, and later those without it', async () => {
     await scene.secret('default', 'late', VALUES);
     const namespaceSelector = { matchExpressions: [{ key: 'team', operator: 'Exists' }] };
     await scene.mirror('late', ['one', 'two', 'three'], { destination: { namespaceSelector } });
@@ -54,7 +57,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     for (const namespace of ['two', 'three']) await scene.copied(namespace, 'late', VALUES);
   });
 
-  it('SecretMirrors by labels of namespaces keep their copies when their selector gets a mistake that only the operator sees, and at a restart', async () => {
+  it('a mirror with a selector keeps its copies over a restart, and loses those whose label went meanwhile', async () => {
     const before = await Promise.all(['one', 'two'].map(async (namespace) => await scene.find(namespace, 'db')));
     const [first] = scene.operators;
     await first?.stop();
@@ -65,7 +68,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.equal(again.metadata.resourceVersion, before[0].metadata.resourceVersion, 'not written');
   });
 
-  it('SecretMirrors by labels of namespaces of a manifest are planned', async () => {
+  it('status shows the selector of a mirror, and explain says of which source a copy by a selector is', async () => {
     const { stdout } = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-o', 'wide']);
     assert.match(stdout, /selector:tier=prod/);
     await label('three', { tier: 'prod' });
@@ -74,7 +77,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.match(explained.stdout, /is a copy of/);
   });
 
-  it('SecretMirrors by labels of namespaces are not delayed by a label that flips 50 times a second, and end as its last value says', async () => {
+  it('a label that flips 50 times a second delays no other mirror, and its last value decides on the copy', async () => {
     await scene.secret('default', 'calm', VALUES);
     let flips = 0;
     const operator = scene.operators.at(-1);
@@ -94,7 +97,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.gone(secretPath('calm', 'calm'));
     await flipping;
     assert.ok(flips > 40, `${flips} flips`);
-    // One evaluation a second, which makes or deletes one copy; and those of the other mirror.
+    // At most one evaluation a second, each with one write. The 4 writes are those of the other mirror.
     const most = (Date.now() - from) / 1000 + 4;
     assert.ok((await writes()) - before <= most, `${(await writes()) - before} writes, at most ${most}`);
     await label('flipping', { tier: 'prod' });

@@ -1,4 +1,7 @@
-/** Many rules with selectors, and many namespaces that change a label at once: bounded work, and others do not wait. */
+/**
+ * Many mirrors with selectors, and many namespaces whose label changes at once: the work is bounded, and other mirrors
+ * do not wait.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -7,19 +10,19 @@ import { within } from '../../support/yardstick.ts';
 import { labels, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 
 const VALUES = { password: 'x' };
-/** Mirrors that select by the label which changes. */
+/** The number of mirrors that select by the label `tier`, which the tests change. */
 const SELECTING = 20;
-/** Mirrors with selectors that match nothing, each with a key of its own. */
+/** The number of mirrors whose selectors match nothing. Each selects by a key of its own. */
 const IDLE = 480;
 const NAMESPACES = Array.from({ length: 200 }, (_, index) => `many-${index}`);
 const SINGLE_NAMESPACE = 'single';
 const CROWD = Array.from({ length: 1500 }, (_, index) => `crowd-${index}`);
 const LAST = 'crowd-1499';
-/** A copy, the status and an event of its mirror, and another status that brings nothing new. */
+/** Requests for each copy: the copy, a status and an event of its mirror, and one more status without news. */
 const REQUESTS_PER_COPY = 4;
-/** Longest time from one label to its copies, ms on an idle machine. */
+/** Time limit from the label of one namespace to its copies, ms on an idle machine. */
 const ONE_LABEL_MS = 1000;
-/** Longest time from all labels to their copies, ms on an idle machine. */
+/** Time limit from the labels of all namespaces to their copies, ms on an idle machine. */
 const ALL_LABELS_MS = 60_000;
 
 describe('under load', () => {
@@ -27,7 +30,7 @@ describe('under load', () => {
 
   const label = async (namespace: string, tier: string | null): Promise<unknown> =>
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, labels({ tier }));
-  /** The number of copies of the mirrors that select, as far as a list shows them. */
+  /** Counts the copies of the mirrors that select by `tier`, with a list. */
   const copies = async (): Promise<number> => {
     const found = await scene.api.list('/api/v1/secrets', { labelSelector: 'keyferry.dev/copy=mirrors' });
     return found.filter(({ metadata }) => metadata.name.startsWith('selected-')).length;
@@ -55,14 +58,14 @@ describe('under load', () => {
     await scene.close();
   });
 
-  it('a label on one namespace brings the copies of all its rules at once', async () => {
+  it('a label on one namespace brings the copies of all mirrors that select it within a second', async () => {
     await within(ONE_LABEL_MS, 'the copies of one namespace', async () => {
       await label(SINGLE_NAMESPACE, 'prod');
       await waitFor(async () => (await copies()) === SELECTING, { message: 'the copies of one namespace' });
     });
   });
 
-  it('a label on many namespaces at once brings all copies, and a rule that does not select by it does not wait', async () => {
+  it('a label on 200 namespaces at once brings all copies, and delays no mirror that selects by names', async () => {
     const all = NAMESPACES.length * SELECTING;
     await within(ALL_LABELS_MS, `${all} copies`, async () => {
       const labelled = Promise.all(NAMESPACES.map(async (namespace) => await label(namespace, 'prod')));
@@ -78,7 +81,7 @@ describe('under load', () => {
     assert.equal((await scene.status('bystander')).mirrorStatus, 'Active');
   });
 
-  it('a label that changes on 1,500 namespaces and concerns no copy costs no request, and those that follow are seen', async () => {
+  it('a label that changes on 1,500 namespaces and selects none costs no request, and the next label is noticed', async () => {
     await scene.api.createMany(CROWD.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
     const [operator] = scene.operators;
     const requests = async (): Promise<number> =>
@@ -95,8 +98,8 @@ describe('under load', () => {
     assert.ok(made >= SELECTING && made <= SELECTING * REQUESTS_PER_COPY, `${made} requests`);
   });
 
-  it('a selector whose key was never used before does not evaluate the others again', async () => {
-    // Of the copies before. A status that is written later is no evaluation.
+  it('a selector with a label key that no rule used before causes no evaluation of the other rules', async () => {
+    // Waits for the last status of the copies before, which would change the resourceVersion, too.
     const copiesBefore = NAMESPACES.length + [SINGLE_NAMESPACE, LAST].length;
     await scene.ready('selected-0', 'Synced', new RegExp(`^${copiesBefore} copies are up to date$`));
     const version = (await scene.api.get(mirrorPath('selected-0'))).metadata.resourceVersion;

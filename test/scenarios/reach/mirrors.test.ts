@@ -1,4 +1,7 @@
-/** Which namespaces a SecretMirror reaches: the limits of the administrator, and the consent of the namespaces. */
+/**
+ * The namespaces that a SecretMirror may copy into, by the limits of the administrator and the consent of each
+ * namespace.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -35,7 +38,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.close();
   });
 
-  it('the reach of SecretMirrors ends at namespaces that are excluded, or do not accept the rule; a named one makes the rule not ready', async () => {
+  it('a mirror copies into no excluded and no unwilling namespace, and is not ready if it names one', async () => {
     await scene.mirror('named', ['open', 'closed', 'excluded', 'secluded-.*'], { source: { name: 'db' } });
     await scene.copied('open', 'db', VALUES);
     const { conditions, mirrorStatus } = await scene.ready('named', 'NotAccepted');
@@ -55,7 +58,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.gone(mirrorPathOf('named'), secretPath('open', 'db'));
   });
 
-  it('the reach of SecretMirrors takes rules of the namespaces that consent names, and is counted where only a pattern finds it', async () => {
+  it('a namespace takes copies from the namespaces in its consent; those that a pattern finds and refuse are only counted', async () => {
     await scene.mirror('db', ['open', 'closed', 'secluded.*'], {}, 'team-a');
     await scene.copied('closed', 'db', VALUES);
     const { conditions } = await scene.ready('db', 'Synced', /1 namespace does not accept copies/, 'team-a');
@@ -64,7 +67,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal(event.type, 'Normal');
   });
 
-  it('the reach of SecretMirrors follows consent that is withdrawn and given again, at once', async () => {
+  it('copies go when a namespace withdraws its consent, and come back when it gives it again', async () => {
     const copy = await scene.find('open', 'db');
     await consent('closed', 'team-b');
     await scene.gone(secretPath('closed', 'db'));
@@ -74,7 +77,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal((await scene.find('open', 'db')).metadata.uid, copy.metadata.uid);
   });
 
-  it('the reach of SecretMirrors keeps the copies of a mirror with deletePolicy retain when consent is withdrawn', async () => {
+  it('with deletePolicy retain, a copy stays unchanged when its namespace withdraws the consent', async () => {
     await scene.secret('team-b', 'kept', VALUES);
     await scene.mirror('kept', ['kept'], { deletePolicy: 'retain' }, 'team-b');
     await scene.copied('kept', 'kept', VALUES);
@@ -84,7 +87,7 @@ describe('the reach of SecretMirrors', () => {
     assert.deepEqual((await scene.find('kept', 'kept')).data, scene.data(VALUES), 'it stays, and is not written');
   });
 
-  it('keeps a retained copy also when the policy changes later, as after a narrowed list', async () => {
+  it('a copy retained at a withdrawn consent or a narrowed list stays when the policy changes, and follows the mirror if reached again', async () => {
     const destination = { namespaces: ['open'], name: 'shortened' };
     await scene.mirror('shortened', [], { source: { name: 'kept' }, deletePolicy: 'retain', destination }, 'team-b');
     await scene.copied('open', 'shortened', { password: 'y' });
@@ -120,7 +123,7 @@ describe('the reach of SecretMirrors', () => {
     await consent('kept', 'team-a');
   });
 
-  it('the reach of SecretMirrors accepts nobody by a consent with a mistake, and says so on the Namespace once', async () => {
+  it('a namespace whose consent is not a valid pattern takes no copies, and one event on the Namespace says so', async () => {
     await scene.secret('team-b', 'fragile', VALUES);
     await scene.mirror('fragile', ['broken'], {}, 'team-b');
     await scene.copied('broken', 'fragile', VALUES);
@@ -143,7 +146,7 @@ describe('the reach of SecretMirrors', () => {
     );
   });
 
-  it('the reach of SecretMirrors is the same for plan, status and explain', async () => {
+  it('plan, status and explain report the same limits and missing consents of a mirror', async () => {
     const flags = ['--excluded-namespaces=excluded,never-.*', '--kubeconfig', scene.plane.kubeconfigPath];
     const status = await runProgram(['status', '-n', 'team-b', ...flags]);
     assert.match(status.stdout, /NotAccepted/);
@@ -157,7 +160,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal(planned.code, 3, 'a namespace that the rule names does not get its copy');
   });
 
-  it('is told by explain also of copies with another name than their source', async () => {
+  it('explain of a missing copy names the missing consent, also where the copy has another name than its source', async () => {
     await scene.mirror(
       'renamed',
       ['broken'],
@@ -171,7 +174,7 @@ describe('the reach of SecretMirrors', () => {
     assert.match(stdout, /SecretMirror team-b\/renamed .*NotAccepted: namespace broken does not accept copies/);
   });
 
-  it('the reach of sources ends at --source-namespaces, and required consent is missing where nothing is said', async () => {
+  it('with --source-namespaces and --require-consent, other sources are refused, and namespaces without consent get no copy', async () => {
     const [first] = scene.operators;
     await first?.stop();
     await scene.operator({ args: ['--source-namespaces=team-a', '--require-consent'] });

@@ -1,4 +1,7 @@
-/** Which namespaces annotations reach: the limits of the administrator, and the consent of the namespaces. */
+/**
+ * The namespaces that an annotation may push to or pull from, by the limits of the administrator and the consent of
+ * each namespace.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -32,7 +35,7 @@ describe('the reach of annotations', () => {
     await scene.close();
   });
 
-  it('the reach of annotations of a push ends at excluded namespaces and at those that do not consent, which its events name', async () => {
+  it('a push writes into no excluded and no unwilling namespace, and its event names both with the reason', async () => {
     await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'open,closed,locked,labelled' });
     await users.holds('open/pushed', { a: '1' });
     await users.holds('labelled/pushed', { a: '1' });
@@ -57,7 +60,7 @@ describe('the reach of annotations', () => {
     assert.match(explained.stdout, /Secret source\/pushed .*NotAccepted: namespace closed does not accept copies/);
   });
 
-  it('is told once: a restart repeats no event', async () => {
+  it('a restart repeats no event about limits and consent', async () => {
     await patch('receiver', { annotations: { [CONSENT]: '(' } });
     const told = async (): Promise<string[]> => {
       const places = ['source', 'default'].map((place) => scene.api.list(`/api/v1/namespaces/${place}/events`));
@@ -95,7 +98,7 @@ describe('the reach of annotations', () => {
     await users.holds('open/pushed', { a: '1' });
   });
 
-  it('the reach of annotations follows consent and labels at once, and never writes the copies of other namespaces', async () => {
+  it('a push follows changes of consent and labels, and writes no copy in other namespaces', async () => {
     const version = await users.version('open/pushed');
     await patch('labelled', { labels: { internal: 'yes' } });
     await users.gone('labelled/pushed');
@@ -108,7 +111,7 @@ describe('the reach of annotations', () => {
     assert.equal(await users.version('open/pushed'), version);
   });
 
-  it('the reach of annotations of a pull needs no consent, and ends at limits, where the object stays as it is', async () => {
+  it('a pull needs no consent of its namespace; in an excluded namespace the object stays unchanged', async () => {
     await users.create('source/offered', { b: '1' }, ALLOWED);
     await users.create('closed/wanted', {}, { 'replicate-from': 'source/offered' });
     await users.holds('closed/wanted', { b: '1' });
@@ -118,7 +121,7 @@ describe('the reach of annotations', () => {
     await users.holds('locked/wanted', { own: 'x' });
   });
 
-  it('the reach of annotations is a pull alone with --replicator-push=false', async () => {
+  it('with --replicator-push=false, pushed copies are deleted, and pulls go on', async () => {
     await first.stop();
     await scene.operator([...FLAGS, '--replicator-push=false']);
     await users.gone('open/pushed');

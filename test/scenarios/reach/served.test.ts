@@ -1,6 +1,6 @@
 /**
- * `--namespace-selector`: the served namespaces come and go with their label. The operator has the rights that the chart gives it: it reads
- * namespaces everywhere, and everything else only where an administrator has bound its ClusterRole.
+ * `--namespace-selector`: Keyferry serves the namespaces with a label. It has the rights that the chart gives it: it
+ * reads Namespaces everywhere, and all else only where an administrator bound its ClusterRole.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ describe('keyferry run --namespace-selector', () => {
   };
   const label = async (namespace: string, team: string | null): Promise<unknown> =>
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, labels({ team }));
-  /** What an administrator does: the RoleBinding of docs/install.md. */
+  /** Creates the RoleBinding of docs/install.md, as an administrator does. */
   const bind = async (namespace: string): Promise<void> => {
     await scene.api.create({
       apiVersion: `${RBAC}/v1`,
@@ -46,7 +46,7 @@ describe('keyferry run --namespace-selector', () => {
     });
     await waitForRights(scene.api, { user: USER, groups: [] }, namespace, ['core/secrets: list']);
   };
-  /** A namespace that Keyferry may serve. */
+  /** Creates namespaces that Keyferry has the rights to serve. */
   const open = async (...namespaces: readonly string[]): Promise<void> => {
     await scene.namespaces(...namespaces);
     for (const namespace of namespaces) await bind(namespace);
@@ -55,7 +55,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.secret(namespace, name, { password: 'x' }, { metadata: { annotations: values } });
   const copyVersion = async (namespace: string, name: string): Promise<string> =>
     (await scene.api.get(secretPath(namespace, name))).metadata.resourceVersion;
-  /** The watches in a namespace that are open, as the metrics show them. */
+  /** The number of open watches in a namespace, by the metrics. */
   const watchesIn = async (namespace: string): Promise<number> => {
     const text = await operator.metrics();
     return text
@@ -106,7 +106,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.close();
   });
 
-  it('a namespace without permissions delays neither the start nor the others; log and probe name it', async () => {
+  it('a served namespace without permissions delays neither the start nor the others, and log and probe name it', async () => {
     await scene.secret('home', 'db', { password: 'x' });
     await scene.mirror('db', ['home', 'one', 'other'], { destination: { name: 'copy' } }, 'home');
     await start();
@@ -115,13 +115,13 @@ describe('keyferry run --namespace-selector', () => {
     assert.equal(status, 200);
     assert.match(text, /selects the namespace bare, where Keyferry has no permission/);
     const warnings = operator.logs().filter(({ level, advice }) => level === 'warn' && /bare/.test(advice));
-    // One for each watch: the later tries are not worth a line.
+    // One warning for each watch. The later tries are not logged.
     assert.ok(warnings.length > 0 && warnings.length <= 4, JSON.stringify(warnings));
     await scene.ready('db', 'Synced', /"one" is not one of .* Keyferry serves \(--namespace-selector\)/, 'home');
     assert.equal(await scene.find('one', 'copy'), undefined);
   });
 
-  it('the label brings the copies at once; without the label they stay as they are, and nothing is read or written', async () => {
+  it('a namespace that gets the label gets its copies; without the label they stay, and nothing there is read or written', async () => {
     await label('one', 'a');
     await scene.copied('one', 'copy', { password: 'x' }, 2000);
     await label('one', null);
@@ -137,7 +137,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.copied('one', 'copy', { password: 'y' });
   });
 
-  it('a write that waits for the end of a Retry-After is not sent into a namespace whose label goes meanwhile', async () => {
+  it('a write that waits for a Retry-After is not sent when its namespace loses the label meanwhile', async () => {
     const { plane } = scene;
     const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
     const token = await requestToken(scene.api, NAME, NAME);
@@ -150,7 +150,7 @@ describe('keyferry run --namespace-selector', () => {
       await start();
       await annotated('home', 'waiting', { 'k8s-replicator/replicate-to': 'one/waiting' });
       await there('one', 'waiting');
-      // The answer to a read of another Secret makes all calls of the client wait.
+      // The 429 to a read of another Secret makes all calls of the client wait, also the write.
       const isRead = ({ method, path }: ProxyRequest): boolean => method === 'GET' && path.endsWith('/secrets/other');
       const held = proxy.rule({ match: isRead, fault: kubernetesFault(429, 5), times: 1 });
       await annotated('home', 'other', { 'k8s-replicator/replicate-to': 'home/copy-of-other' });
@@ -172,7 +172,7 @@ describe('keyferry run --namespace-selector', () => {
     }
   });
 
-  it('a mirror that is deleted leaves the copies where the label is gone, and takes them when it is back', async () => {
+  it('copies of a deleted mirror stay in a namespace that lost the label, and are deleted when the label is back', async () => {
     await scene.mirror('brief', ['home', 'one'], { source: { name: 'db' }, destination: { name: 'brief' } }, 'home');
     await scene.copied('one', 'brief', { password: 'y' });
     await label('one', null);
@@ -184,7 +184,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.gone(secretPath('one', 'brief'));
   });
 
-  it('rules in a namespace without the label rest: their copies stay, also when a rule is gone, until the label is back', async () => {
+  it('copies of rules in a namespace that lost the label stay, also when the rule is deleted, until the label is back', async () => {
     await open('rules');
     await label('rules', 'a');
     await scene.secret('rules', 'from', { password: 'x' });
@@ -198,7 +198,7 @@ describe('keyferry run --namespace-selector', () => {
     const versions = [await copyVersion('home', 'from'), await copyVersion('home', 'pushed')];
     await scene.api.delete(mirrorPath('from', 'rules'));
     await scene.api.delete(secretPath('rules', 'pushed'));
-    // The operator decides on the copies again: one of them changes, and others after it are written.
+    // Makes the operator decide on both copies again: one changes, and another copy is written after it.
     await scene.api.patch(secretPath('home', 'pushed'), labels({ touched: 'yes' }));
     await scene.change('home', 'db', { password: 'z' });
     await scene.copied('home', 'copy', { password: 'z' });
@@ -211,7 +211,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.gone(mirrorPath('from', 'rules'), secretPath('home', 'from'), secretPath('home', 'pushed'));
   });
 
-  it('a source in a namespace without the label is refused by name, and its copy keeps the content', async () => {
+  it('a pull from a namespace that lost the label is refused with its name, and the object keeps its content', async () => {
     await open('sources');
     await label('sources', 'a');
     await annotated('sources', 'wanted', { 'k8s-replicator/replication-allowed': 'true' });
@@ -243,7 +243,7 @@ describe('keyferry run --namespace-selector', () => {
     });
   });
 
-  it('a namespace gets its copies when its Role is there, without a restart', async () => {
+  it('a served namespace without permissions gets its copies once its Role exists, without a restart', async () => {
     await scene.secret('home', 'late', { password: 'x' });
     await scene.mirror('late', ['bare'], {}, 'home');
     await scene.ready('late', 'SyncError', /namespace bare: Forbidden/, 'home');
@@ -255,7 +255,7 @@ describe('keyferry run --namespace-selector', () => {
     });
   });
 
-  it('a label that flips leaves one watch for each collection, and the copies that it ends with', async () => {
+  it('a namespace whose label flips has one watch for each kind in the end, and the copies by the last label', async () => {
     await open('flips');
     await scene.secret('home', 'flip', { password: 'x' });
     await scene.mirror('flip', ['flips'], {}, 'home');
@@ -271,7 +271,7 @@ describe('keyferry run --namespace-selector', () => {
     await waitFor(async () => (await watchesIn('flips')) === 0, { message: 'no watch' });
   });
 
-  it('status, plan and explain read the namespaces with the label; a list of names beside it is a usage error', async () => {
+  it('status, plan and explain accept --namespace-selector; --namespaces beside it is a usage error', async () => {
     const flags = ['--kubeconfig', kubeconfig];
     const { code, stdout, stderr } = await runProgram(['status', ...flags, SELECTOR, '-o', 'json']);
     assert.equal(code, 0, stderr);
@@ -282,14 +282,14 @@ describe('keyferry run --namespace-selector', () => {
     const explained = await runProgram(['explain', 'secret', 'one/copy', ...flags, SELECTOR]);
     assert.match(explained.stdout, /SecretMirror home\/db/, explained.stderr);
     const manifest = JSON.stringify(await scene.api.get(mirrorPath('db', 'home')));
-    // `plan` needs the rights to all kinds of rules, as with `--namespaces`.
+    // `plan` needs the rights to read all kinds of rules, as it does with `--namespaces`.
     const planned = await runProgram(['plan', '--kubeconfig', scene.plane.kubeconfigPath, SELECTOR, '-'], manifest);
     assert.equal(planned.code, 0, planned.stderr);
     const both = await runProgram(['status', ...flags, SELECTOR, '--namespaces=home']);
     assert.deepEqual([both.code, /--namespaces and --namespace-selector/.test(both.stderr)], [2, true], both.stderr);
   });
 
-  it('status -w follows the namespaces with the label, and status notes those that the caller may not read', async () => {
+  it('status -w shows rules of a namespace that gets the label, and notes the namespaces that the caller may not read', async () => {
     await scene.namespaces('unread');
     await label('unread', 'a');
     await using watch = new RunningProgram(['status', '-w', '--kubeconfig', kubeconfig, SELECTOR]);
@@ -302,7 +302,7 @@ describe('keyferry run --namespace-selector', () => {
     await label('unread', null);
   });
 
-  it('a restart serves the same namespaces, and leaves the copies in the others', async () => {
+  it('a restarted operator serves the namespaces with the label, and leaves the copies in the others unchanged', async () => {
     await label('one', null);
     await waitFor(async () => (await watchesIn('one')) === 0, { message: 'the watches in one to end' });
     const before = await copyVersion('one', 'copy');
@@ -315,7 +315,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.copied('one', 'copy', { password: 'again' });
   });
 
-  it('a namespace that is deleted while nothing runs takes the copies of its rules elsewhere with it', async () => {
+  it('a namespace that is deleted while the operator is down loses the copies of its rules in other namespaces', async () => {
     await open('doomed');
     await label('doomed', 'a');
     await annotated('doomed', 'last', { 'k8s-replicator/replicate-to': 'home/last' });
@@ -324,14 +324,14 @@ describe('keyferry run --namespace-selector', () => {
     await scene.api.delete(secretPath('doomed', 'last'));
     const path = '/api/v1/namespaces/doomed';
     await scene.api.delete(path);
-    // There is no controller manager that would do this.
+    // Ends the deletion as the controller manager would. None runs here.
     await scene.api.replace(`${path}/finalize`, { ...(await scene.api.get(path)), spec: { finalizers: [] } });
     await scene.gone(path);
     await start();
     await scene.gone(secretPath('home', 'last'));
   });
 
-  it('the probe of a replicator alone, in the format of the original, is good where only some namespaces are served', async () => {
+  it('/healthz of a replicator alone answers 200 where only some namespaces are served', async () => {
     for (const flag of [SELECTOR, '--namespaces=home,one']) {
       const alone = await scene.operator({ kubeconfig, args: ['--controllers=replicator', flag] });
       await waitFor(async () => (await alone.probe('/healthz')).status === 200, { message: `/healthz with ${flag}` });
@@ -339,7 +339,7 @@ describe('keyferry run --namespace-selector', () => {
     }
   });
 
-  it('never reads or writes in a namespace that never had the label', () => {
+  it('the operator never reads or writes in a namespace that never had the label', () => {
     assert.deepEqual(requests('other'), []);
     assert.deepEqual(
       requests(NAME).filter((request) => /secrets|mirrors|configmaps/.test(request)),

@@ -1,4 +1,7 @@
-/** The limits of an administrator hold for SyncSecrets, in the tenant's cluster and in the management cluster. */
+/**
+ * The administrator's limits on namespaces also count for SyncSecrets, in the tenant's cluster and in the management
+ * cluster.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -26,7 +29,7 @@ async function failed(api: TestApi, { metadata }: Json, message: RegExp): Promis
   );
 }
 
-it('beyond the limits no SyncSecret is served, what was made stays, and the status names the flag', async () => {
+it('a SyncSecret outside the limits is not copied, its existing Secret stays, and its status names the flag', async () => {
   const tenant = await scene.tenant();
   await scene.namespaces('apps', 'other');
   const manager = await scene.manager();

@@ -1,12 +1,10 @@
-/**
- * A Vault for one test file, with its audit log and helpers that act as its administrator.
- */
+/** A Vault for one test file, with its audit log, and with helpers that act as its administrator. */
 import { readFileSync } from 'node:fs';
 
 import { readJsonLines } from '../../support/json-lines.ts';
 import { startVault, type VaultJson, type VaultServer, VaultServerError } from '../../servers/vault.ts';
 
-/** One line of the audit log: the fields that tests read. */
+/** A line of Vault's audit log, with the fields that tests read. */
 export interface AuditedCall {
   readonly operation: string;
   readonly path: string;
@@ -37,7 +35,7 @@ export class DevVault {
     return this.server.rootToken;
   }
 
-  /** A call as root (or with `token`). @throws Error for any status except 200–299 and 404 */
+  /** Calls Vault as root or with `token`. @throws Error for any status except 200–299 and 404 */
   async call(method: string, to: string, body?: unknown, token = this.rootToken): Promise<VaultJson> {
     const { status, body: answer } = await this.server.raw(method, to, body, token);
     if ((status < 200 || status > 299) && status !== 404) throw new VaultServerError(method, to, status, answer);
@@ -67,7 +65,7 @@ export class DevVault {
     return { roleId: role.data.role_id, secretId: secret.data.secret_id };
   }
 
-  /** Finished logins and calls with their tokens, in order; not those with tokens that root created. */
+  /** Finished logins and calls in Vault's audit log, in order. Those with a token that root created are left out. */
   audited(): readonly AuditedCall[] {
     return readJsonLines(this.server.auditLogPath)
       .filter((entry) => entry.type === 'response' && entry.auth?.display_name !== 'token')

@@ -1,4 +1,4 @@
-/** Dynamic credentials of Vault's database engine on a real PostgreSQL, with durations of seconds. */
+/** Leases of dynamic credentials: Vault's database engine on a real PostgreSQL, with durations of seconds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -19,7 +19,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { parseServer } from '../../../src/vault/client/server.ts';
 
 const PATH = 'database/creds/app';
-/** Credentials that expire within seconds. */
+/** The path of credentials that expire within seconds. */
 const BRIEF = 'database/creds/brief';
 const found = findPostgres();
 const skip = 'missing' in found ? found.missing : false;
@@ -76,7 +76,7 @@ describe('leases', { skip }, () => {
     await postgres.stop();
   });
 
-  it('leases are returned with the credentials of a mount that is not KV', async () => {
+  it('dynamic credentials come with their lease, its duration, and whether it can be renewed', async () => {
     const { entries } = await open();
     assert.equal((await entries.resolve(PATH)).mount.kind, 'other');
     const { lease, values } = await credentials(entries);
@@ -85,7 +85,7 @@ describe('leases', { skip }, () => {
     assert.ok(lease.leaseId.startsWith(`${PATH}/`));
   });
 
-  it('leases are renewed until max_ttl, and replaced before they expire', async () => {
+  it('a lease is renewed until max_ttl ends it, and replaced before it expires', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries, BRIEF);
     let { issuedAt, durationSeconds, renewable } = lease;
@@ -105,7 +105,7 @@ describe('leases', { skip }, () => {
       try {
         ({ durationSeconds, renewable } = await renewLease(session, lease.leaseId, lease.durationSeconds));
       } catch (error) {
-        // The renewal was delayed until after max_ttl. The verdict is then to request new credentials.
+        // On a slow machine the renewal comes after max_ttl. Then new credentials must be requested.
         assert.equal(renewalVerdict(error), 'replace');
         late = true;
         break;
@@ -118,7 +118,7 @@ describe('leases', { skip }, () => {
     assert.notEqual(next.lease.leaseId, lease.leaseId);
   });
 
-  it('leases that have expired are distinguished from a Vault that does not answer', async () => {
+  it('a renewal says "replace" if the lease has expired, and "retry" if Vault does not answer', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     assert.ok((await lookupLease(session, lease.leaseId))?.renewable);
@@ -133,20 +133,20 @@ describe('leases', { skip }, () => {
     assert.equal(renewalVerdict(new Error('no connection')), 'retry');
   });
 
-  it('leases prevent the revocation of their token when the session is stopped', async () => {
+  it('a session that stops does not revoke its token while a lease depends on it', async () => {
     const own = new VaultSessions({ clock: systemClock });
     const { entries } = await open({}, own);
     const { lease } = await credentials(entries);
     await own.stop();
     assert.ok(await exists(lease));
-    // Another process with another token can renew the lease.
+    // A process with another token can renew the lease.
     const { session: next } = await open();
     assert.equal(next.tokenDeadline(lease.tokenId), undefined);
     assert.equal((await renewLease(next, lease.leaseId, 3600)).durationSeconds, 3600);
     await revokeLease(next, lease.leaseId);
   });
 
-  it('leases that were revoked do not keep their token when the session is stopped', async () => {
+  it('a session that stops revokes its token if its leases were revoked', async () => {
     const own = new VaultSessions({ clock: systemClock });
     const { session, entries } = await open({}, own);
     const { lease } = await credentials(entries);
@@ -156,7 +156,7 @@ describe('leases', { skip }, () => {
     await assert.rejects(lookup, /invalid accessor/);
   });
 
-  it('leases expire with their token, which is detected', async () => {
+  it('a lease ends with the token that created it, and the session reports that', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     const changed: string[] = [];
@@ -174,10 +174,10 @@ describe('leases', { skip }, () => {
     assert.equal(session.tokenDeadline(next.lease.tokenId), Infinity);
   });
 
-  it('leases report the deadline of a token that max_ttl ends, and outlive its replacement', async () => {
+  it('a session reports when max_ttl will end the token of a lease, and keeps the lease when it replaces the token', async () => {
     const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
-    // Read when it is reported: later, on a busy machine, the token may have expired.
+    // The deadline is read when it is reported: on a busy machine the token may have expired soon after.
     const reported: { readonly deadline: number | undefined; readonly at: number }[] = [];
     session.watchTokens((id) => {
       if (id === lease.tokenId) reported.push({ deadline: session.tokenDeadline(id), at: Date.now() });
@@ -196,7 +196,7 @@ describe('leases', { skip }, () => {
     session.forgetLease(lease.leaseId);
   });
 
-  it('leases of a database that is down fail without an effect on other paths', async () => {
+  it('a database that is down makes requests for its credentials fail, and no other path', async () => {
     const { session, entries } = await open();
     await postgres.stop();
     for (let i = 0; i < 6; i++) {

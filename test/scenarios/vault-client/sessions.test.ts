@@ -1,4 +1,7 @@
-/** Logins, renewals, replacements and revocations of tokens, counted in Vault's own audit log, with durations of seconds. */
+/**
+ * Logins, and the renewal, replacement and revocation of tokens, counted in Vault's audit log, with durations of
+ * seconds.
+ */
 import assert from 'node:assert/strict';
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -28,7 +31,10 @@ let sessions: VaultSessions;
 let events: SessionEvent[];
 let roles = 0;
 
-/** No test of these is about the time limit of a call, which includes its wait for a slot behind a thousand others. */
+/**
+ * A long time limit for calls. It includes the wait for a slot behind a thousand other calls, and no test here is about
+ * it.
+ */
 const CALL = { timeoutMs: PATIENCE_MS };
 
 const text = (value: string): SecretBytes => SecretBytes.fromUtf8(value);
@@ -59,7 +65,7 @@ const is =
 
 const seen = (type: SessionEvent['type']): number => events.filter((event) => event.type === type).length;
 
-/** Calls since the previous call of this function, by path. */
+/** `calls(path)` counts the calls with this path in the audit log from this line on. */
 let mark = 0;
 function calls(path: string): number {
   return vault
@@ -94,7 +100,7 @@ after(async () => {
 });
 
 describe('one login', () => {
-  it('one login serves all users and a thousand requests, and is revoked on stop', async () => {
+  it('one login serves all users of a credential and a thousand requests, and its token is revoked at a stop', async () => {
     const role = await newRole();
     const users = Array.from({ length: 20 }, () => open(appRole(role)));
     await Promise.all(users.flatMap((session) => Array.from({ length: 50 }, () => read(session))));
@@ -105,7 +111,7 @@ describe('one login', () => {
     assert.throws(() => open(appRole(role)), is('closed'));
   });
 
-  it('one login is made for each credential, mount and namespace', async () => {
+  it('each credential, mount and Vault namespace has a login of its own', async () => {
     const first = await newRole();
     const other = await vault.appRole('elsewhere', { token_policies: ['reader'] }, 'team/approle');
     const logins = [open(appRole(first)), open(appRole(other, 'team/approle'))];
@@ -117,12 +123,12 @@ describe('one login', () => {
     assert.equal(new Set([...logins, refused, team.session]).size, 4);
   });
 
-  it('one login accepts credentials with a trailing newline', async () => {
+  it('a credential with a trailing newline is accepted', async () => {
     const { roleId, secretId } = await newRole();
     await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
   });
 
-  it('one login is kept for a while without users, then revoked', async () => {
+  it('a session without users is kept for a while, and then its token is revoked', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
@@ -136,7 +142,7 @@ describe('one login', () => {
     assert.notEqual(open(appRole(role)), hold.session);
   });
 
-  it('one login with a JSON Web Token requests the token at the login', async () => {
+  it('a login with a JSON Web Token requests that token once, at the time of the login', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     await vault.write('sys/auth/cluster', { type: 'jwt' });
     const pem = publicKey.export({ type: 'spki', format: 'pem' });
@@ -161,7 +167,7 @@ describe('one login', () => {
 });
 
 describe('a token that expires', () => {
-  it('a token that expires is renewed at two thirds of its TTL, and replaced when max_ttl shortens it', async () => {
+  it('a token is renewed at two thirds of its TTL, and replaced when max_ttl cuts a renewal short', async () => {
     const session = open(appRole(await newRole({ token_ttl: '3s', token_max_ttl: '7s' })));
     await read(session);
     await waitFor(() => seen('renewed') >= 1, { message: 'a renewal' });
@@ -173,7 +179,7 @@ describe('a token that expires', () => {
     assert.equal(calls('auth/approle/login'), 2);
   });
 
-  it('a token that expires is replaced before its expiry when it cannot be renewed', async () => {
+  it('a token that cannot be renewed is replaced before it expires', async () => {
     const session = open(appRole(await newRole({ token_ttl: '2s', token_type: 'batch' })));
     await read(session);
     await waitFor(() => seen('login') === 2, { message: 'a second login' });
@@ -181,8 +187,9 @@ describe('a token that expires', () => {
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
 
-  it('a token that expires is not renewed without users', async () => {
-    // A renewal comes at two thirds of the time: a slow machine must have released the session before.
+  it('a token without users is not renewed', async () => {
+    // The renewal comes at two thirds of the TTL. The TTL is long enough that a slow machine releases the session
+    // before.
     const ttlS = 2 * Math.ceil(await currentStretch());
     const lingerMs = 2_000 * ttlS;
     sessions = new VaultSessions({ ...CALL, clock: systemClock, lingerMs, onEvent: (event) => events.push(event) });
@@ -195,7 +202,7 @@ describe('a token that expires', () => {
     await read(again.session);
   });
 
-  it('a token that expires is renewed when a user supplied it, and its expiry is reported when that is not possible', async () => {
+  it('a token that a user supplied is renewed if possible; if not, a coming expiry is reported', async () => {
     const make = async (settings: object): Promise<VaultIdentity> => {
       const made = await vault.write('auth/token/create', { policies: ['reader'], ...settings });
       return { method: 'token', token: text(`${made.auth.client_token}\n`) };
@@ -218,14 +225,14 @@ describe('a token that is no longer valid', () => {
   const accessorOf = (session: VaultSession): Promise<string> =>
     session.request({ method: 'GET', path: 'auth/token/lookup-self' }).then(({ tokenId }) => tokenId);
 
-  it('a token that is no longer valid is detected by a 403 and replaced by one login for all users', async () => {
+  it('a revoked token is detected by a 403, and replaced by one login for all users', async () => {
     const session = open(appRole(await newRole()));
     const accessor = await accessorOf(session);
     assert.equal(session.tokenDeadline(accessor), Infinity);
     const lost: string[] = [];
     session.watchTokens((id) => lost.push(id));
     await vault.write('auth/token/revoke-accessor', { accessor });
-    // In the first second after a successful call, a 403 is taken for one of the policy.
+    // A 403 within a second of a successful call counts as a refusal by the policy, so this waits.
     await waitFor(
       async () => {
         const results = await Promise.allSettled(Array.from({ length: 30 }, () => read(session)));
@@ -238,7 +245,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(session.tokenDeadline('of another process'), undefined);
   });
 
-  it('a token that is no longer valid is detected each time, also when tokens may not look themselves up', async () => {
+  it('each revoked token is detected by a 403, also where tokens may not look themselves up', async () => {
     for (const settings of [{}, { token_no_default_policy: true }]) {
       const session = open(appRole(await newRole(settings)));
       const logins = calls('auth/approle/login');
@@ -258,13 +265,13 @@ describe('a token that is no longer valid', () => {
     }
   });
 
-  it('a token that is no longer valid because its uses are exhausted is replaced in the request that detects it', async () => {
+  it('a token whose uses are exhausted is replaced within the request that finds it out', async () => {
     const session = open(appRole(await newRole({ token_num_uses: 3 })));
     for (let i = 0; i < 20; i++) await read(session);
     assert.ok(seen('login') >= 6, `${seen('login')} logins`);
   });
 
-  it('a token that is no longer valid is distinguished from a policy that forbids', async () => {
+  it('a 403 by a policy does not replace the token', async () => {
     const session = open(appRole(await newRole()));
     const forbidden = (): Promise<unknown> => session.request({ method: 'GET', path: 'secret/data/other' });
     for (let i = 0; i < 20; i++) await assert.rejects(forbidden(), is('permissionDenied'));
@@ -272,7 +279,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('a token that is no longer valid is an error when a user supplied it, and is looked up with growing pauses', async () => {
+  it('a revoked token that a user supplied is an error, and is looked up again only after growing pauses', async () => {
     const made = await vault.write('auth/token/create', { policies: ['reader'], ttl: '1h' });
     const session = open({ method: 'token', token: text(made.auth.client_token) });
     await read(session);
@@ -290,7 +297,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(session.state, 'failed');
   });
 
-  it('a token that is no longer valid is an error at once if it never was valid, and the error has no value in it', async () => {
+  it('a token that Vault never issued is an error at once, and the error does not show it', async () => {
     const session = open({ method: 'token', token: text('hvs.this-is-not-a-token') });
     await assert.rejects(read(session), (error) => {
       assert.ok(isVaultError(error, 'tokenInvalid', 'permissionDenied'), inspect(error));
@@ -301,7 +308,7 @@ describe('a token that is no longer valid', () => {
     await assert.rejects(read(open({ method: 'token', token: text('a\nb') })), is('tokenInvalid', /character/));
   });
 
-  it('a token that is no longer valid is distinguished from one without the policy "default", whose 403s cause no flood of logins', async () => {
+  it('a token without the policy "default" is not replaced at each 403 of a policy', async () => {
     const role = await newRole({ token_no_default_policy: true });
     const session = open(appRole(role));
     await read(session);
@@ -321,7 +328,7 @@ describe('a token that is no longer valid', () => {
 });
 
 describe('a login that is refused', () => {
-  /** Only the test moves it: however slow the machine is, no pause ends during many attempts. */
+  /** Only the test moves this clock, so on a slow machine, too, no pause ends during many attempts. */
   let clock: ManualClock;
 
   beforeEach(() => {
@@ -329,7 +336,7 @@ describe('a login that is refused', () => {
     sessions = new VaultSessions({ ...CALL, clock, onEvent: (event) => events.push(event) });
   });
 
-  it('a login that is refused is retried with growing pauses for all users, and its error has Vault’s message but no credential', async () => {
+  it("a refused login is tried again after growing pauses for all users, and its error has Vault's message and no credential", async () => {
     const role = await newRole();
     const session = open(appRole({ ...role, secretId: 'wrong-secret-id' }));
     const attempt = async (): Promise<void> => {
@@ -341,7 +348,7 @@ describe('a login that is refused', () => {
       });
     };
     let expected = 1;
-    // A pause is longer by a tenth at most.
+    // The second factor: a random tenth can be added to each pause.
     for (const pauseMs of [30_000, 120_000, 480_000]) {
       await Promise.all(Array.from({ length: 50 }, attempt));
       await clock.advance(pauseMs - 1);
@@ -355,13 +362,13 @@ describe('a login that is refused', () => {
     assert.ok(failed.every((event) => event.retryAfterMs >= 30_000));
   });
 
-  it('a login that is refused does not delay a login with another credential', async () => {
+  it('a refused login does not delay a login with another credential', async () => {
     const role = await newRole();
     await assert.rejects(read(open(appRole({ ...role, secretId: 'wrong' }))), is('authFailed'));
     await read(open(appRole(role)));
   });
 
-  it('a login that is refused is remembered when its only user leaves and returns', async () => {
+  it('the pause after a refused login goes on when its only user leaves and returns', async () => {
     const role = await newRole();
     for (let i = 0; i < 10; i++) {
       const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole({ ...role, secretId: 'wrong' }));
@@ -371,7 +378,7 @@ describe('a login that is refused', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('a login that is refused names a mount that does not exist', async () => {
+  it('a login at a mount that does not exist names the mount in its error', async () => {
     const role = await newRole();
     await assert.rejects(read(open(appRole(role, 'nowhere'))), is('authFailed', /login at auth\/nowhere refused/));
     await assert.rejects(read(open(appRole(role, '../x'))), is('invalidPath', /"\.\.\/x"/));
@@ -379,12 +386,13 @@ describe('a login that is refused', () => {
 });
 
 describe('a Vault that hangs', () => {
-  it('a Vault that hangs gets no flood of requests, and is used again with the same token', async () => {
+  it('a Vault that hangs gets few requests, and afterwards the same token is used without a new login', async () => {
     await sessions.stop();
     const timeoutMs = Math.ceil(200 * (await currentStretch()));
     sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
     const session = open(appRole(await newRole()));
-    // The short time limit is for the pause. The login before it may take longer on a busy machine.
+    // The short time limit is meant for the pause of Vault. The login before it may need more than one try on a busy
+    // machine.
     await waitFor(() => read(session), { message: 'the first read' });
     mark = vault.audited().length;
     await vault.server.pause();
@@ -404,7 +412,7 @@ describe('a Vault that hangs', () => {
 });
 
 describe('a session that is stopped while it logs in', () => {
-  it('a session that is stopped while it logs in leaves no token behind', async () => {
+  it('a session that is stopped during its login revokes the token that this login gets', async () => {
     const session = open(appRole(await newRole()));
     const controller = new AbortController();
     const waiting = assert.rejects(
@@ -419,7 +427,7 @@ describe('a session that is stopped while it logs in', () => {
 });
 
 describe('a credential', () => {
-  it('a credential does not appear in the output of a session and its events', async () => {
+  it('a session and its events, printed, show no credential and no token', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
@@ -447,7 +455,7 @@ describe('a location', () => {
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
   };
 
-  it('a location with a rotated credential closes the session of the old one, and revokes its token', async () => {
+  it('a changed credential of a Vault location closes the session of the old one and revokes its token', async () => {
     const [before, after] = [appRole(await newRole()), appRole(await newRole())];
     let identity = before;
     const access = accessWith(() => identity);
@@ -461,7 +469,7 @@ describe('a location', () => {
     assert.deepEqual([old.session.state, current.session.state], ['closed', 'live']);
   });
 
-  it('a location whose entry was read back has no session any more', async () => {
+  it('a Vault target that was only read to compare its content leaves no session behind', async () => {
     const role = appRole(await newRole());
     const location: VaultLocation = {
       ...login,
