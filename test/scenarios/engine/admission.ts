@@ -1,9 +1,9 @@
-/** Admission policies, which the API server itself evaluates. */
+/** Admission policies with which a test makes the API server refuse or change writes. */
 import { kubernetesMinor } from '../../servers/catalogue.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** The server's version of policies that change objects. In 1.34 they are a beta API, which is off by default. */
+/** The API version of policies that change objects. Kubernetes 1.34 has it as beta, which is off by default. */
 const MUTATING = kubernetesMinor() < 36 ? 'v1beta1' : 'v1';
 
 /** The flags of kube-apiserver that `overwrite` needs. */
@@ -18,17 +18,17 @@ export const OVERWRITE_FLAGS: readonly string[] =
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 
 export interface Refusal {
-  /** Default: `secrets`. */
+  /** The resource whose writes are refused. Default: `secrets`. */
   readonly resource?: string;
-  /** CEL: the writes to refuse. */
+  /** A CEL expression that is true for the writes to refuse. */
   readonly when: string;
-  /** Default: creations and changes. */
+  /** The operations to refuse. Default: creations and changes. */
   readonly operations?: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
-  /** CEL: the server's message. Default: `refused by <name>`. */
+  /** A CEL expression for the server's message. Default: `refused by <name>`. */
   readonly words?: string;
 }
 
-/** Refuses these writes until it is disposed. Settles when the policy is in force. */
+/** Makes the server refuse writes until the result is disposed. Resolves when the policy is in force. */
 export async function refuse(api: TestApi, name: string, refusal: Refusal): Promise<AsyncDisposable> {
   const { when, resource = 'secrets', operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
   const probe = `probe-of-${name}`;
@@ -81,9 +81,9 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
 }
 
 /**
- * Makes the server change a text in each written Secret of a namespace, until it is disposed. Settles when the policy is in force.
- * The server needs `OVERWRITE_FLAGS`.
- * @param path JSON pointer of the changed field
+ * Makes the server replace a text in each Secret that is written to a namespace, until the result is disposed. Resolves
+ * when the policy is in force. The server needs `OVERWRITE_FLAGS`.
+ * @param path JSON pointer of the field
  */
 export async function overwrite(
   api: TestApi,

@@ -1,4 +1,7 @@
-/** The deletion of a rule, and of an object that blocks a copy: no deletion is blocked forever, and retained copies stay. */
+/**
+ * The deletion of a mirror is never blocked for ever, and copies that it must retain stay. The same for an object that
+ * blocks a copy.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -18,7 +21,7 @@ after(() => scene.close());
 const SETTLE_MS = 1500;
 
 describe('a mirror whose target another mirror claims too', () => {
-  it('a mirror whose target another mirror claims too is deleted although the other has no source', async () => {
+  it('a mirror is deleted, with its copy, although another mirror that claims the copy has no source', async () => {
     await scene.namespaces('two-home', 'two-target');
     await scene.secret(HOME, 'two', { a: '1' });
     await scene.mirror('two', ['two-target']);
@@ -31,7 +34,7 @@ describe('a mirror whose target another mirror claims too', () => {
     await scene.copied('two-target', 'two', { b: '2' });
   });
 
-  it('a mirror whose target another mirror claims too is deleted although a foreign object is in the way of both', async () => {
+  it("a mirror is deleted although a user's Secret blocks its copy and that of another mirror", async () => {
     await scene.namespaces('both-home', 'both-target');
     await scene.secret('both-target', 'both', { theirs: 'x' });
     for (const home of [HOME, 'both-home']) {
@@ -45,7 +48,7 @@ describe('a mirror whose target another mirror claims too', () => {
 });
 
 describe('a mirror whose copy may not be deleted', () => {
-  it('a mirror whose copy may not be deleted reports that, and is deleted once the copy may be deleted', async () => {
+  it('a deleted mirror reports that the server refuses to delete its copy, and is gone once the server permits it', async () => {
     await scene.namespaces('held');
     await scene.secret(HOME, 'held', { a: '1' });
     await scene.mirror('held', ['held']);
@@ -62,7 +65,7 @@ describe('a mirror whose copy may not be deleted', () => {
 });
 
 describe('a mirror that is set to retain its copies just before its deletion', () => {
-  it('a mirror that is set to retain its copies just before its deletion leaves them although its source is gone', async () => {
+  it('a mirror set to retain its copies just before its deletion leaves them, also without a source', async () => {
     await scene.namespaces('keep');
     await scene.secret(HOME, 'keep', { a: '1' });
     await scene.mirror('keep', ['keep']);
@@ -78,7 +81,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
     assert.equal(copy.metadata.annotations[RETAIN], 'true');
   });
 
-  it('a mirror that is set to retain its copies just before its deletion leaves all of them unchanged', async () => {
+  it('a mirror set to retain its 40 copies just before its deletion leaves all of them unchanged', async () => {
     const namespaces = Array.from({ length: 40 }, (_, index) => `keep-many-${index}`);
     await scene.namespaces(...namespaces);
     await scene.secret(HOME, 'keep-many', { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -98,7 +101,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
 
 describe('a foreign object in the way that is deleted slowly', () => {
   for (const late of [false, true]) {
-    it(`a foreign object in the way that is deleted slowly makes room for the copy when it is gone${late ? ', also when its deletion began before the operator started' : ''}`, async () => {
+    it(`a user's Secret that goes slowly makes room for the copy when it is gone${late ? ', also when its deletion began before the operator started' : ''}`, async () => {
       const name = `slow-${late}`;
       await scene.namespaces(name);
       await scene.secret(name, name, { theirs: 'x' }, { metadata: { finalizers: ['example.com/slow'] } });

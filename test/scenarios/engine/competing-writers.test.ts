@@ -1,4 +1,7 @@
-/** Another client that keeps changing or deleting a copy: the operator backs off, and the copy reaches its desired state. */
+/**
+ * Another client keeps changing or deleting a copy: the operator repairs it with growing pauses, and in the end the
+ * copy is right.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -8,12 +11,12 @@ import { annotations, HOME, labels, MirrorScene, PARENT_VERSION, secretPath } fr
 import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
 
 const FIGHT_MS = 4000;
-/** Ten at once, and those between the pauses of 1, 2 and 4 s. */
+/** The most repairs in the time of the test: ten at once, then one after each of the pauses of 1, 2 and 4 s. */
 const MOST_WRITES = 14;
-/** After this many, the next pause is 2 s, long enough for the status to report it. */
+/** After this many repairs the next pause is 2 s, long enough for the status to report it. */
 const FEWEST_WRITES = 11;
 
-/** Undoes each repair as fast as possible for some time. */
+/** Undoes each repair of a copy as fast as possible for some time, and checks that there are not too many repairs. */
 async function undoRepairs(
   look: () => Promise<Json>,
   isRight: (copy: Json) => boolean,
@@ -27,7 +30,7 @@ async function undoRepairs(
       rounds += 1;
       await undo();
     }
-    // On a busy machine the first retries take longer, although they have no pause.
+    // The number of rounds counts, too: on a busy machine even the first repairs, which have no pause, take longer.
     return performance.now() > end && rounds > FEWEST_WRITES;
   };
   await waitFor(round, { intervalMs: 5, message: () => `a repair after ${rounds} rounds` });
@@ -53,7 +56,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
     'is deleted': (name) => scene.api.delete(path(name)),
   };
   for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
-    it(`a copy of a SecretMirror that ${title} again and again is repaired with growing pauses, and reaches its desired state`, async () => {
+    it(`a copy of a mirror that another client keeps damaging (it ${title}) is repaired with growing pauses, and is right in the end`, async () => {
       const name = `contest-${index}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -67,7 +70,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
       await scene.ready(name, 'SyncError', /keeps modifying or deleting it/);
       await waitFor(async () => team(await scene.find(name, name)) === 'a');
       await scene.ready(name, 'Synced');
-      // A change of the source is copied at once.
+      // The next change of the source is copied without a pause.
       await scene.change(HOME, name, { a: '2' });
       await scene.copied(name, name, { a: '2' }, 2000);
     });
@@ -87,7 +90,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
 
   const holds = (name: string, copy: Json): boolean => copy.data?.a === users.data({ a: name }).a;
 
-  it('a target of the replicator that is pushed and deleted again and again is created with growing pauses, and is there in the end', async () => {
+  it('a pushed copy that another client keeps deleting is created with growing pauses, and exists in the end', async () => {
     await users.create('source/pushed', { a: 'pushed' }, { 'replicate-to': 'team-a/pushed' });
     await users.holds('team-a/pushed', { a: 'pushed' });
     await undoRepairs(
@@ -98,11 +101,11 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.holds('team-a/pushed', { a: 'pushed' });
   });
 
-  it('a target of the replicator that is pulled and emptied again and again, bookkeeping included, is filled with growing pauses, and reaches its desired state', async () => {
+  it('a pulled object that another client keeps replacing with its manifest is filled with growing pauses, and is right in the end', async () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });
-    // As a client that replaces it with the manifest from a repository.
+    // The manifest as a user has it in a repository: without data, and without the annotations of Keyferry.
     const bare = {
       apiVersion: 'v1',
       kind: 'Secret',

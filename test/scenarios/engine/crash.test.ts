@@ -1,4 +1,7 @@
-/** An uncaught error ends the process, and the log shows none of its other properties. */
+/**
+ * An uncaught error ends the process. The log shows its type, message and stack, and none of its other properties,
+ * which may hold values.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +13,10 @@ import { freePort } from '../../servers/ports.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 
-/** An error as Node's own for a malformed response, as soon as the operator handles such errors. On a busy machine its start takes long. */
+/**
+ * Makes the process fail as Node does on a malformed response. It waits until the operator handles uncaught errors,
+ * which may take long.
+ */
 const FAULT = `const timer = setInterval(() => {
   if (process.listenerCount('uncaughtException') === 0) return;
   clearInterval(timer);
@@ -18,7 +24,7 @@ const FAULT = `const timer = setInterval(() => {
 }, 50);
 `;
 
-it('the log of a crash shows type, message and stack frames of the error, and nothing else', async () => {
+it('the log of a crash shows the type, message and stack of the error, and none of its other properties', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-crash-'));
   const canary = makeCanary('crash');
   try {

@@ -1,4 +1,7 @@
-/** Rules whose copies would return to their source: nothing is written for them, and each status names the others. */
+/**
+ * Rules whose copies would return to their own source: Keyferry writes nothing for them, and each status names all
+ * rules of the cycle.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,14 +27,17 @@ const namespaceNames = (prefix: string, count: number): string[] =>
 const next = (namespaces: readonly string[], index: number): string =>
   namespaces[(index + 1) % namespaces.length] ?? '';
 
-/** One mirror in each namespace, into the next one; the last copies into the first. */
+/** Makes a ring: a mirror in each namespace copies into the next one, and the last into the first. */
 async function mirrorsAlong(namespaces: readonly string[], name = NAME): Promise<void> {
   for (const [index, namespace] of namespaces.entries()) {
     await scene.mirror(name, [next(namespaces, index)], {}, namespace);
   }
 }
 
-/** The ring closes when the Secret of its first user is deleted: the ring creates it again, as a copy. */
+/**
+ * Makes a ring of mirrors around a user's Secret, and deletes the Secret. The ring creates it again, as a copy, and so
+ * is a cycle.
+ */
 async function closeRing(prefix: string, count: number): Promise<string[]> {
   const namespaces = namespaceNames(prefix, count);
   await scene.namespaces(...namespaces);
@@ -59,7 +65,7 @@ async function change(namespace: string, values: Readonly<Record<string, string>
 }
 
 describe('a ring of SecretMirrors', () => {
-  it('a ring of SecretMirrors writes nothing, keeps edits, and names all of its mirrors, in a status and an event of each', async () => {
+  it('mirrors in a ring write nothing, leave edits of users, and each names all of them in its status and an event', async () => {
     const namespaces = await closeRing('named', 3);
     const titles = namespaces.map((namespace) => `SecretMirror ${namespace}/${NAME}`).join(' → ');
     for (const namespace of namespaces) {
@@ -73,7 +79,7 @@ describe('a ring of SecretMirrors', () => {
         { message: `the event in ${namespace}` },
       );
     }
-    // Two edits at the same time would overwrite each other all around the ring.
+    // If the ring copied, these two edits would overwrite each other again and again.
     await change('named-0', { a: 'x' });
     await change('named-1', { a: 'y' });
     await assertNoWrites(namespaces);
@@ -81,7 +87,7 @@ describe('a ring of SecretMirrors', () => {
     assert.ok(sameData(first.data, scene.data({ a: 'x' })) && sameData(second.data, scene.data({ a: 'y' })));
   });
 
-  it('a ring of SecretMirrors is the same after a restart, which writes nothing', async () => {
+  it('mirrors in a ring write nothing after a restart, and have the same status', async () => {
     const namespaces = namespaceNames('named', 3);
     const before = await versions(namespaces);
     const status = JSON.stringify(await scene.status(NAME, 'named-1'));
@@ -92,12 +98,12 @@ describe('a ring of SecretMirrors', () => {
     assert.equal(JSON.stringify(await scene.status(NAME, 'named-1')), status);
   });
 
-  it('a ring of SecretMirrors copies again from where it is opened, when one mirror is deleted', async () => {
+  it('mirrors in a ring copy again when one of them is edited to copy elsewhere', async () => {
     const namespaces = namespaceNames('named', 3);
     await change('named-1', { a: 'z' });
     await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
     await scene.ready(NAME, 'Synced', /0 copies/, 'named-0');
-    // The copy of the first mirror stays, because the next mirror copies from it. From now on its edits are copied.
+    // The copy of the edited mirror stays, because the next mirror copies from it: its content now goes around.
     await scene.copied('named-2', NAME, { a: 'z' });
     await scene.copied('named-0', NAME, { a: 'z' });
     await change('named-1', { a: 'new' });
@@ -105,7 +111,7 @@ describe('a ring of SecretMirrors', () => {
     for (const namespace of namespaces) await scene.ready(NAME, 'Synced', /(?:)/, namespace);
   });
 
-  it('a ring of SecretMirrors is no cycle while a user owns a Secret in it: that Secret is copied, and only the last mirror has a conflict', async () => {
+  it('mirrors in a ring with a Secret of a user in it copy that Secret, and only the mirror into it reports Conflict', async () => {
     const namespaces = namespaceNames('own', 3);
     await scene.namespaces(...namespaces);
     await scene.secret('own-0', NAME, { a: '1' });
@@ -119,7 +125,7 @@ describe('a ring of SecretMirrors', () => {
     await assertNoWrites(namespaces);
   });
 
-  it('a ring of SecretMirrors does not stop its mirrors from copying into other namespaces', async () => {
+  it('a mirror in a ring still copies into namespaces outside the ring', async () => {
     const namespaces = await closeRing('wide', 2);
     await scene.namespaces('wide-other');
     await scene.api.patch(mirrorPath(NAME, 'wide-0'), {
@@ -134,13 +140,13 @@ describe('a ring of SecretMirrors', () => {
 });
 
 describe('chains and diamonds', () => {
-  it('chains and diamonds are no cycles', async () => {
+  it('mirrors in a chain, and two mirrors that reach one target on two ways, are no cycle', async () => {
     await scene.namespaces('top', 'left', 'right', 'bottom');
     await scene.secret('top', NAME, { a: '1' });
     await scene.mirror(NAME, ['left', 'right'], {}, 'top');
     const { metadata } = await scene.mirror(NAME, ['bottom'], {}, 'left');
     await scene.copied('bottom', NAME, { a: '1' });
-    // Rules created in the same second can be in either order.
+    // Mirrors created in the same second may come in either order, so the next one waits for another second.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await scene.mirror(NAME, ['bottom'], {}, 'right');
     await scene.ready(NAME, 'Conflict', /(?:)/, 'right');
@@ -166,7 +172,7 @@ async function waitForWarning(namespace: string, why: string, words: string): Pr
 describe('a mirror and a replicate-from that lead back to each other', () => {
   const pulls = (from: string): Json => annotations({ 'k8s-replicator/replicate-from': from });
 
-  it('a mirror and a replicate-from that lead back to each other write nothing, and each names the other', async () => {
+  it('a mirror and a replicate-from that copy back to each other write nothing, and each names the other', async () => {
     const namespaces = ['mixed-a', 'mixed-b'];
     await scene.namespaces(...namespaces);
     await scene.secret('mixed-a', NAME, { a: '1' });
@@ -183,7 +189,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'mixed-a');
   });
 
-  it('a mirror and a replicate-from that lead back to each other are no cycle where the source does not permit the replication', async () => {
+  it('a mirror and a replicate-from that would copy back are no cycle where the source does not permit the pull', async () => {
     await scene.namespaces('denied-a', 'denied-b');
     await scene.secret('denied-a', NAME, { a: '1' });
     await scene.mirror(NAME, ['denied-b'], {}, 'denied-a');
@@ -196,10 +202,10 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'denied-a');
   });
 
-  it('a mirror and a replicate-from that lead back to each other are a cycle also with another object between them', async () => {
+  it("a mirror and two replicate-froms that lead back to the mirror's source are a cycle", async () => {
     const namespaces = ['push-a', 'push-b'];
     await scene.namespaces(...namespaces);
-    // push-b/ring → push-a/ring (mirrored) → push-a/second (pulled) → push-b/ring (pulled)
+    // push-b/ring → push-a/ring (by the mirror) → push-a/second (by a pull) → push-b/ring (by a pull)
     await scene.api.create({
       apiVersion: 'v1',
       kind: 'Secret',

@@ -1,4 +1,4 @@
-/** npm, a terminal and systemd signal the whole process group, so that Keyferry gets a signal twice within milliseconds. */
+/** npm, a terminal and systemd signal the whole process group, so Keyferry may get two signals within milliseconds. */
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import { after, before, it } from 'node:test';
@@ -10,7 +10,7 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** A signal that comes later than this after the first one is another one, ms. */
+/** A second signal within this time counts as the same stop, ms. A later one ends Keyferry at once. */
 const SAME_STOP_MS = 1000;
 
 let plane: ControlPlane;
@@ -40,9 +40,9 @@ for (const [first, second] of [
   ['SIGINT', 'SIGINT'],
   ['SIGTERM', 'SIGHUP'],
 ] as const) {
-  it(`${second} just after ${first} is the same stop: the Lease is released`, async () => {
+  it(`a ${second} just after a ${first} belongs to the same stop, which still releases the Lease`, async () => {
     await using keyferry = await leader();
-    // The first stop is under way when the second signal arrives.
+    // The release of the Lease is delayed, so that the first stop is under way when the second signal arrives.
     const release = proxy.rule({ match: { method: 'PUT', path: LEASE }, fault: { kind: 'delay', ms: 100 } });
     const ended = keyferry.stop(first);
     await waitFor(() => keyferry.output.includes('"stopping"'), { intervalMs: 5, message: () => keyferry.output });
@@ -54,7 +54,7 @@ for (const [first, second] of [
   });
 }
 
-it('a later second signal ends Keyferry at once', async () => {
+it('a second signal after more than a second ends Keyferry at once, without waiting for the stop', async () => {
   await using keyferry = await leader();
   const stalled = proxy.rule({ match: { method: 'PUT', path: LEASE }, fault: { kind: 'stall' } });
   const ended = keyferry.stop('SIGTERM');

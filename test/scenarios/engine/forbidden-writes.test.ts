@@ -1,4 +1,4 @@
-/** A mirror that the operator may not write: the operator reports it in every way that the server permits. */
+/** Keyferry lacks the permission to write a mirror: it reports that in each way that the server still permits. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,7 @@ const USER = 'system:serviceaccount:keyferry:keyferry';
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
-/** The role of deploy/rbac.yaml. */
+/** The roles in deploy/rbac.yaml. */
 let roles: Json[];
 
 before(async () => {
@@ -38,7 +38,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** Removes the operator's permission for this verb on a resource. */
+/** Removes a verb on a resource from the operator's roles. */
 async function forbid(verb: string, resource: string): Promise<void> {
   const without = structuredClone(roles).map((role) => {
     for (const rule of role.rules ?? []) {
@@ -65,7 +65,7 @@ const lookable = async (name: string): Promise<void> => {
   await scene.mirror(name, [name]);
 };
 
-it('a mirror forbidden by RBAC has the message of the server in status and event until access is granted', async () => {
+it("a mirror that RBAC forbids to write has the server's message in status and event until access is granted", async () => {
   await forbid('patch', 'secretmirrors');
   await lookable('forbidden');
   const status = await scene.ready(
@@ -81,7 +81,7 @@ it('a mirror forbidden by RBAC has the message of the server in status and event
   await scene.ready('forbidden', 'Synced');
 });
 
-it('a mirror forbidden together with its status gets one event, however often the status write is retried', async () => {
+it('a mirror whose status may not be written either gets one event, however often the write is tried', async () => {
   for (const resource of ['secretmirrors', 'secretmirrors/status']) {
     const match = { method: 'PATCH', path: mirrorPath(resource === 'secretmirrors' ? 'silent' : 'silent/status') };
     const body = {
@@ -104,7 +104,7 @@ it('a mirror forbidden together with its status gets one event, however often th
   );
 });
 
-it('a temporary error is not reported', async () => {
+it('an error of the server that passes after three tries causes no event on the mirror', async () => {
   proxy.rule({ match: { method: 'PATCH', path: mirrorPath('passes') }, fault: kubernetesFault(503), times: 3 });
   await lookable('passes');
   await scene.copied('passes', 'passes', { a: '1' });

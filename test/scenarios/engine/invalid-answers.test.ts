@@ -1,4 +1,6 @@
-/** Invalid answers of an API server or a proxy: the operator logs them once with its own message and retries. */
+/**
+ * Invalid answers of an API server or of a proxy before it: the operator tries again, and logs them in its own words.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -9,7 +11,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
 
-/** Discovery requests for the API that the test waits for. */
+/** The number of discovery requests that the test waits for. */
 const LOOKS = 4;
 
 let scene: MirrorScene;
@@ -29,7 +31,7 @@ after(async () => {
 const lines = (operator: Keyferry, text: string): number =>
   operator.output.split('\n').filter((line) => line.includes(text)).length;
 
-it('a failing discovery of an API is logged once and retried with growing pauses', async () => {
+it('a failing API discovery is logged once, and tried again with growing pauses', async () => {
   const path = /^\/apis\/mirrors\.kts\.studio\/v1alpha2$/;
   const trouble = proxy.rule({ match: { path }, fault: kubernetesFault(500) });
   const operator = await scene.operator({ kubeconfig });
@@ -48,7 +50,7 @@ it('a failing discovery of an API is logged once and retried with growing pauses
   await operator.stop();
 });
 
-it('an answer that is not JSON is not quoted', async () => {
+it('an answer that is not JSON is logged without its text, and the request is tried again', async () => {
   const operator = await scene.operator({ kubeconfig });
   const page = '<html>Please log in to the portal</html>';
   const fault = { kind: 'respond', status: 200, headers: { 'content-type': 'text/html' }, body: page } as const;
@@ -67,7 +69,9 @@ it('an answer that is not JSON is not quoted', async () => {
   await operator.stop();
 });
 
-/** Answers of a proxy before an API server, or of a server that has just started, for an unknown path. */
+/**
+ * The answer for an unknown path: of a proxy, or of an API server that has just started. It is no Kubernetes Status.
+ */
 const NO_SUCH_PAGE = {
   kind: 'respond',
   status: 404,
@@ -75,7 +79,7 @@ const NO_SUCH_PAGE = {
   body: '404 page not found\n',
 } as const;
 
-it('a 404 page of a proxy does not count as a deleted object', async () => {
+it('a 404 page of a proxy does not count as "the object is deleted", and the request is sent again', async () => {
   const operator = await scene.operator({ kubeconfig });
   await scene.namespaces('page');
   await scene.secret(HOME, 'page', { a: '1' });
@@ -97,7 +101,7 @@ it('a 404 page of a proxy does not count as a deleted object', async () => {
   await operator.stop();
 });
 
-it('watches that send invalid data are opened again, and later changes are copied', async () => {
+it('a watch that sends invalid data is opened again, and later changes are copied', async () => {
   const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
   const metadata = { name: 'x', namespace: 'default', resourceVersion: '1', uid: 'u', creationTimestamp: 'never' };
   const nonsense = [

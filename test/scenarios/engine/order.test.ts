@@ -1,4 +1,7 @@
-/** Namespace, source, rule and an object in the place of the copy: the result is the same in every order, fast or slow. */
+/**
+ * Namespace, source, rule, and an object in the place of the copy are created in every order, fast and slowly: the
+ * result is the same.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -7,7 +10,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { COPY_LABEL, HOME, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
 
-/** The slow pace lets each step take effect before the next. */
+/** Pauses between the steps, ms. The slow pace gives each step time to take effect. */
 const PAUSES = { fast: 0, slowly: 250 } as const;
 const SETTLE_MS = 500;
 
@@ -16,7 +19,10 @@ type Step = () => Promise<unknown>;
 const comesAfter = (order: readonly string[], step: string, other: string): boolean =>
   !order.includes(step) || order.indexOf(other) < order.indexOf(step);
 
-/** All orders of the steps in which the namespace of an object, or the object that is changed, is created first. */
+/**
+ * All orders of the steps in which a namespace comes before the object in it, and a source before the change of its
+ * permission.
+ */
 function orders(steps: readonly string[]): string[][] {
   if (steps.length === 0) return [[]];
   return steps
@@ -32,7 +38,10 @@ before(async () => {
 after(() => scene.close());
 
 let count = 0;
-/** One test of `what` for each order and pace. `steps` and `check` get the name of all its objects. */
+/**
+ * Makes one test for each order and pace. `what` says the expected result; `steps` and `check` get the name of the
+ * test's objects.
+ */
 function each(
   what: string,
   list: readonly string[][],
@@ -41,7 +50,7 @@ function each(
 ): void {
   for (const order of list) {
     for (const [pace, pauseMs] of Object.entries(PAUSES)) {
-      it(`${what}, in the order ${order.join(', ')}, ${pace}`, async () => {
+      it(`${what}, in the order ${order.join(', ')} (${pace})`, async () => {
         const name = `order-${(count += 1)}`;
         const all = steps(name);
         for (const step of order) {
@@ -63,13 +72,13 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
     metadata: { labels: { [COPY_LABEL]: 'mirrors' }, annotations: { [OWNED_BY]: `${HOME}/${name}` } },
   });
   each(
-    'a mirror, and a copy that is restored from a backup',
+    'a copy restored from a backup becomes the copy of its mirror',
     orders(['namespace', 'source', 'mirror', 'target']),
     (name) => ({
       namespace: () => namespace(name),
       source: () => source(name),
       mirror: () => mirror(name),
-      // In the fast case the copy may exist already.
+      // In the fast orders, Keyferry may have made the copy already: 409.
       target: () =>
         scene.secret(name, name, { a: 'old' }, restored(name)).catch((error: Json) => assert.equal(error.status, 409)),
     }),
@@ -83,8 +92,8 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
 describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
   const theirs = new Map<string, Json>();
   each(
-    'a mirror, and an object of a user',
-    // If this step came last, a copy would exist already.
+    'an object of a user stays, and the mirror copies when it goes',
+    // Not with the user's object as the last step: the copy would be there before it.
     orders(['namespace', 'target', 'source', 'mirror']).filter((order) => order.at(-1) !== 'target'),
     (name) => ({
       namespace: () => namespace(name),
@@ -106,12 +115,12 @@ describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
 
 describe('a push', { concurrency: 8 }, () => {
   each(
-    'a push',
+    'a push writes its copy, also over one restored from a backup',
     orders(['namespace', 'source', 'target']),
     (name) => ({
       namespace: () => namespace(name),
       source: () => source(name, { annotations: annotate({ 'replicate-to-namespaces': `(${name})` }) }),
-      // Restored from a backup, with the mark.
+      // A copy from a backup, with its mark. Keyferry may have made the copy already: 409.
       target: () =>
         scene
           .secret(
@@ -130,7 +139,7 @@ describe('a push', { concurrency: 8 }, () => {
 
 describe('a pull', { concurrency: 8 }, () => {
   each(
-    'a pull',
+    'a pull fills its object',
     orders(['namespace', 'source', 'target', 'permission']),
     (name) => ({
       namespace: () => namespace(name),

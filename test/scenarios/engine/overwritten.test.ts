@@ -1,4 +1,7 @@
-/** A policy of the cluster changes each write: the operator reports it and backs off. */
+/**
+ * A policy of the cluster changes each copy when it is written: the operator reports that, and writes again only after
+ * growing pauses.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -10,11 +13,11 @@ import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 import { overwrite, OVERWRITE_FLAGS } from './admission.ts';
 
 const MARK = 'keyferry.dev/overwritten';
-/** Two at once, then after 5, 10, 20, 40 s …: no test takes longer than that. */
+/** The most writes of a copy in one test: two at once, then one after each pause of 5, 10, 20, 40 s …. */
 const MOST_WRITES = 7;
-/** A pause that may have started just before the policy was deleted. */
+/** The longest wait for the next write, in case a pause began just before the policy was deleted, ms. */
 const HEAL_MS = 100_000;
-/** Shorter than the pause before a copy that a policy has changed is written again. */
+/** Shorter than the first pause, ms: a copy that is written within this time did not wait. */
 const SOON_MS = 4000;
 
 let scene: MirrorScene;
@@ -26,7 +29,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Log lines of the operators about writes to a Secret. */
+/** Lines in the operator's log about writes to Secrets of a namespace. */
 const writesTo = (namespace: string): string[] =>
   operator.output
     .split('\n')
@@ -36,7 +39,7 @@ const reason = async (name: string): Promise<string> =>
   (await scene.api.get(mirrorPath(name))).status.conditions[0].reason;
 
 describe('a copy that a policy of the cluster changes whenever it is written', { concurrency: 2 }, () => {
-  it('a copy that a policy of the cluster changes whenever it is written in its values is reported with its namespace, and the operator backs off', async () => {
+  it('a copy whose value a policy changes at each write is reported with its namespace, and written again after growing pauses', async () => {
     await scene.namespaces('values-a', 'values-b');
     await scene.secret(HOME, 'values', { a: '1', b: '2' });
     {
@@ -58,7 +61,7 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
     assert.ok(writesTo('values-b').length <= MOST_WRITES, `${writesTo('values-b').length} writes`);
   });
 
-  it('a copy that a policy of the cluster changes whenever it is written in a label is reported, and the operator backs off', async () => {
+  it('a copy whose label a policy changes at each write is reported, and written again after growing pauses', async () => {
     await scene.namespaces('labels');
     await scene.secret(HOME, 'labels', { a: '1' }, { metadata: { labels: { team: 'a' } } });
     {
@@ -74,7 +77,7 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
 });
 
 describe('a change of a source that a policy changes in the copy', () => {
-  it('a change of a source that a policy changes in the copy is written at once, whatever else the copy holds', async () => {
+  it('a copy that a policy changes at each write gets the next change of its source at once, without a pause', async () => {
     await scene.namespaces('change');
     await scene.secret(HOME, 'change', { a: '1' });
     await scene.mirror('change', ['change']);
@@ -90,7 +93,7 @@ describe('a change of a source that a policy changes in the copy', () => {
 });
 
 describe('an operator that is killed while a policy changes a copy', () => {
-  it('an operator that is killed while a policy changes a copy does not report the copy as right after its start', async () => {
+  it('a copy that a policy changed is not reported as synced after the operator was killed and started again', async () => {
     await scene.namespaces('killed');
     await scene.secret(HOME, 'killed', { a: '1' });
     await using _ = await overwrite(scene.api, 'killed', { namespace: 'killed', path: '/data/a', value: 'eHh4' });

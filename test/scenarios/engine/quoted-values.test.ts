@@ -1,4 +1,6 @@
-/** Admission policies that quote values of the Secret that they refuse: the operator reports the refusal and none of the values. */
+/**
+ * Admission policies quote values of the Secret that they refuse: the operator reports the refusal without the values.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -7,7 +9,7 @@ import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts
 import { refuse } from './admission.ts';
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
-/** The level with the most output. */
+/** The log level with the most output. */
 const ARGS = ['--log-level=debug'];
 
 const quoting = (object: 'object' | 'oldObject', name: string): { readonly when: string; readonly words: string } => ({
@@ -21,19 +23,19 @@ describe('the report of a refusal that quotes a value', () => {
     scene = await MirrorScene.open();
     await scene.operator({ args: ARGS });
   });
-  // Searches the values in all output and all writes of the operator.
+  // `close` searches the values in the operator's output and in all that it wrote.
   after(() => scene.close());
 
   async function settled(name: string): Promise<void> {
     await scene.namespaces(name);
-    // As after `kubectl apply`.
+    // The source has the annotation of `kubectl apply`, which holds its values, too.
     const applied = { [LAST_APPLIED]: JSON.stringify({ data: scene.data({ a: '1' }) }) };
     await scene.secret(HOME, name, { a: '1' }, { metadata: { annotations: applied } });
     await scene.mirror(name, [name]);
     await scene.ready(name, 'Synced');
   }
 
-  it('the report of a refusal that quotes a value shows no value when a copy is created', async () => {
+  it('a refused creation of a copy is reported without the value that the policy quotes', async () => {
     await scene.namespaces('made');
     await using _ = await refuse(scene.api, 'made', quoting('object', 'made'));
     await scene.secret(HOME, 'made', { a: '1', b: '2' });
@@ -42,7 +44,7 @@ describe('the report of a refusal that quotes a value', () => {
     await scene.event('made', 'SyncError', /not this: \[redacted\] \(2\)/);
   });
 
-  it('the report of a refusal that quotes a value shows no value when the value is so long that the quotation is truncated', async () => {
+  it('a refused copy is reported without its value, also when the server truncates the long quotation', async () => {
     await scene.namespaces('long');
     await using _ = await refuse(scene.api, 'long', quoting('object', 'long'));
     await scene.secret(HOME, 'long', { a: 'long '.repeat(700) });
@@ -54,7 +56,7 @@ describe('the report of a refusal that quotes a value', () => {
     ['new', 'object'],
     ['old', 'oldObject'],
   ] as const) {
-    it(`the report of a refusal that quotes a value shows no value when a copy is changed and the policy quotes the ${name} one`, async () => {
+    it(`a refused change of a copy is reported without the value when the policy quotes the ${name} object`, async () => {
       await settled(name);
       await using _ = await refuse(scene.api, name, { ...quoting(quoted, name), operations: ['UPDATE'] });
       await scene.change(HOME, name, { a: 'another' });
@@ -62,14 +64,14 @@ describe('the report of a refusal that quotes a value', () => {
     });
   }
 
-  it('the report of a refusal that quotes a value shows no value when only a label of a copy changes', async () => {
+  it("a refused change of a copy's label is reported without the value that the policy quotes", async () => {
     await settled('label');
     await using _ = await refuse(scene.api, 'label', { ...quoting('object', 'label'), operations: ['UPDATE'] });
     await scene.api.patch(secretPath(HOME, 'label'), { metadata: { labels: { team: 'a' } } });
     await scene.ready('label', 'SyncError', /not this: \[redacted\] \(1\)/);
   });
 
-  it('the report of a refusal that quotes a value shows no value when a copy is deleted', async () => {
+  it('a refused deletion of a copy is reported without the value that the policy quotes', async () => {
     await settled('deleted');
     await using _ = await refuse(scene.api, 'deleted', { ...quoting('oldObject', 'deleted'), operations: ['DELETE'] });
     await scene.api.delete(mirrorPath('deleted'));
@@ -94,7 +96,7 @@ for (const kind of KINDS) {
       assert.match(message, /not this: \[redacted\] \(1\)/);
     };
 
-    it(`the report of a refused ${kind.kind} of the replicator shows no value when a pushed copy is created and changed`, async () => {
+    it(`a refused creation and change of a pushed ${kind.kind} are reported without the value that the policy quotes`, async () => {
       const more = { metadata: { annotations: { [LAST_APPLIED]: 'x' } } };
       {
         await using _ = await refuse(scene.api, 'pushed', { ...quoting('object', 'pushed'), resource: kind.plural });
@@ -112,7 +114,7 @@ for (const kind of KINDS) {
       await reported('source/changed');
     });
 
-    it(`the report of a refused ${kind.kind} of the replicator shows no value when a pulled object is filled and cleared`, async () => {
+    it(`a refused filling and clearing of a pulled ${kind.kind} are reported without the value that the policy quotes`, async () => {
       await users.create('source/allows', { a: '1' }, { 'replication-allowed': 'true' });
       {
         await using _ = await refuse(scene.api, 'pulled', {

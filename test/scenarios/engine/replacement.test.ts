@@ -1,4 +1,7 @@
-/** A copy that cannot be changed is deleted and created again. The namespace keeps a copy also when the server refuses the new one. */
+/**
+ * A copy that cannot be changed in place is deleted and created again. If the server refuses the new one, the old one
+ * comes back.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -33,7 +36,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** A mirror with one copy of the type Opaque, in a namespace with the mirror's name. */
+/** Creates a mirror and waits for its only copy, of type Opaque, in a namespace with the mirror's name. */
 async function mirrored(name: string): Promise<Json> {
   await scene.namespaces(name);
   await scene.secret(HOME, name, OLD);
@@ -56,20 +59,20 @@ async function replaced(name: string, old: Json, timeoutMs = 70_000): Promise<vo
 }
 
 const withType = (name: string): string => `request.namespace == '${name}' && object.?type.orValue('') == '${BASIC}'`;
-/** A CEL rule that refuses a write and accepts its dry run. */
+/** A CEL expression for writes to refuse, of which the server accepts the dry run. */
 const exceptDryRun = (when: string): string => `!request.?dryRun.orValue(false) && ${when}`;
 const isCreation =
   (namespace: string) =>
   ({ method, query, path }: ProxyRequest): boolean =>
     method === 'POST' && !query.has('dryRun') && path === `/api/v1/namespaces/${namespace}/secrets`;
-/** The requests for Secrets in a namespace. */
+/** The requests to the API server for Secrets in a namespace. */
 const requestsIn = (namespace: string): ProxyRequest[] =>
   proxy.requests
     .map(({ method, url }) => describeRequest(method, url))
     .filter(({ path }) => path.startsWith(`/api/v1/namespaces/${namespace}/secrets`));
 
 describe('a copy whose source has changed its type', () => {
-  it('a copy whose source has changed its type stays unchanged while a policy refuses the new one, and its mirror reports the reason', async () => {
+  it('a copy of an old type stays unchanged while a policy refuses the new one, and its mirror reports the reason', async () => {
     const old = await mirrored('asked');
     {
       await using _ = await refuse(scene.api, 'asked', { when: withType('asked'), operations: ['CREATE'] });
@@ -80,13 +83,13 @@ describe('a copy whose source has changed its type', () => {
     await replaced('asked', old);
   });
 
-  it('a copy whose source has changed its type stays unchanged while a quota leaves no room for another one', async () => {
+  it('a copy of an old type stays unchanged while a quota leaves no room for the new one', async () => {
     const old = await mirrored('quota');
     const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'few', namespace: 'quota' } };
     const few = { hard: { secrets: '1' } };
     await scene.api.create({ ...quota, spec: few });
     const path = '/api/v1/namespaces/quota/resourcequotas/few';
-    // Without the requests of the controller manager.
+    // The test writes the quota's status itself, and does not wait for the controller manager.
     await scene.api.patch(`${path}/status`, { status: { ...few, used: few.hard } });
     const another = { metadata: { name: 'another', namespace: 'quota' } };
     const isFull = async (): Promise<boolean> => {
@@ -101,7 +104,7 @@ describe('a copy whose source has changed its type', () => {
     await replaced('quota', old);
   });
 
-  it('a copy whose source has changed its type is restored when the new one is refused after the dry run', async () => {
+  it('a copy of an old type is created again when the server refuses the new one after an accepted dry run', async () => {
     const old = await mirrored('back');
     await scene.api.patch(secretPath('back', 'back'), labels({ theirs: 'stays' }));
     await using _ = await refuse(scene.api, 'back', {
@@ -116,14 +119,14 @@ describe('a copy whose source has changed its type', () => {
     assert.equal(copy.type, old.type);
     assert.deepEqual(copy.metadata.annotations, old.metadata.annotations);
     assert.deepEqual(copy.metadata.labels, { ...old.metadata.labels, theirs: 'stays' });
-    // The first copy, the new one, and the old one again.
+    // The first copy, the refused new one, and the old one again.
     const creations = requestsIn('back').filter(isCreation('back')).length;
     assert.ok(creations >= 3, `${creations} creations`);
   });
 
-  it('a copy whose source has changed its type is missing for no longer than two requests, without waiting for a watch', async () => {
+  it('between the deletion of a copy of an old type and the creation of the new one there is no other request and no wait', async () => {
     const old = await mirrored('silent');
-    // From now on no watch event about copies arrives.
+    // From here on the watch of copies receives nothing, so the operator cannot wait for it.
     const copies = (request: ProxyRequest): boolean => request.isWatch && request.query.has('labelSelector');
     assert.ok(proxy.stallAll(copies) > 0, 'the watch of copies');
     await retype('silent');
@@ -134,7 +137,7 @@ describe('a copy whose source has changed its type', () => {
     proxy.cutAll(copies);
   });
 
-  it('a copy whose source has changed its type is restored when a finalizer held it and the new one is refused afterwards', async () => {
+  it('a copy of an old type whose finalizer delayed its deletion is created again when the server refuses the new one', async () => {
     const old = await mirrored('held');
     const path = secretPath('held', 'held');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -150,7 +153,7 @@ describe('a copy whose source has changed its type', () => {
     assert.ok(sameData(copy.data, old.data));
   });
 
-  it('a copy whose source has changed its type is restored when its source is deleted while a finalizer holds it', async () => {
+  it('a copy of an old type is created again when its source goes while a finalizer delays its deletion', async () => {
     const old = await mirrored('sourceless');
     const path = secretPath('sourceless', 'sourceless');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -166,7 +169,7 @@ describe('a copy whose source has changed its type', () => {
     });
   });
 
-  it('a copy whose source has changed its type is created again after a kill -9 between deletion and creation; a refusal is reported', async () => {
+  it('after a kill -9 between deletion and creation of a copy, the new copy is made; a refusal of it is reported', async () => {
     await mirrored('killed');
     proxy.rule({ match: isCreation('killed'), fault: { kind: 'stall' } });
     await retype('killed');
@@ -183,7 +186,7 @@ describe('a copy whose source has changed its type', () => {
 });
 
 describe('an immutable copy', () => {
-  it('an immutable copy stays unchanged while a policy refuses another one, and is restored immutable when the creation is refused', async () => {
+  it('an immutable copy stays while a policy refuses the new one, and is created again as immutable if the policy refuses too late', async () => {
     const { metadata } = await mirrored('ice');
     await scene.api.patch(secretPath('ice', 'ice'), { immutable: true });
     const keyed = `request.namespace == 'ice' && 'b' in object.?data.orValue({})`;
@@ -217,7 +220,7 @@ for (const kind of KINDS) {
     });
     after(() => replication.close());
 
-    it(`a pushed ${kind.kind} that is immutable stays unchanged while a policy refuses another one`, async () => {
+    it(`an immutable pushed ${kind.kind} stays unchanged while a policy refuses the new one`, async () => {
       await users.create('source/ice', { a: '1' }, { 'replicate-to': 'team-a/ice' });
       await users.holds('team-a/ice', { a: '1' });
       await replication.api.patch(users.path('team-a/ice'), { immutable: true });

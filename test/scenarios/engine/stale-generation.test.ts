@@ -1,4 +1,7 @@
-/** Status and deletion of a mirror depend on its current generation, also while that has not been reconciled yet. */
+/**
+ * Status and deletion of a mirror count for its current generation, also while the operator is too busy to reconcile
+ * it.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -8,9 +11,9 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
 
-/** The number of mirrors that the operator reconciles at the same time. */
+/** The number of mirrors that the operator can reconcile at the same time. */
 const BLOCKERS = 8;
-/** How long the other mirrors block the reconcile of a mirror. */
+/** The time for which the other mirrors block the operator, ms. */
 const BLOCKED_MS = 3000 * Math.min(4, await currentStretch());
 
 let scene: MirrorScene;
@@ -28,7 +31,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** From now on no mirror is reconciled for some time: all slots wait for the server. */
+/** Blocks the operator for BLOCKED_MS: as many mirrors as it can reconcile at once wait for the server. */
 async function block(name: string): Promise<void> {
   const rule = proxy.rule({
     match: { method: 'PATCH', path: new RegExp(`/secretmirrors/${name}-\\d+\\?`) },
@@ -38,7 +41,7 @@ async function block(name: string): Promise<void> {
   await waitFor(() => rule.hits >= BLOCKERS, { message: 'all to wait' });
 }
 
-it('a mirror keeps its finalizer until its retained copies are marked', async () => {
+it('a deleted mirror with deletePolicy retain keeps its finalizer until its copies have the retain mark', async () => {
   await scene.namespaces('outrun');
   await scene.secret(HOME, 'outrun', { a: '1' });
   await scene.mirror('outrun', ['outrun']);
@@ -56,7 +59,7 @@ it('a mirror keeps its finalizer until its retained copies are marked', async ()
   await staysTrue(async () => (await scene.find('outrun', 'outrun')) !== undefined, 1500, 'the copy is there');
 });
 
-it('a status does not claim a generation whose copies have not been reconciled', async () => {
+it('a status names no generation of the mirror whose copies are not made yet', async () => {
   await scene.namespaces('reported', 'second');
   await scene.secret(HOME, 'reported', { a: '1' });
   await scene.mirror('reported', ['reported']);

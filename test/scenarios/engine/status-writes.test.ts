@@ -1,4 +1,4 @@
-/** A mirror whose copies are made soon gets one status write, also right after the start. */
+/** A mirror whose copies are made soon gets one status write and not several, also right after a start. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -8,12 +8,12 @@ import { HOME, MirrorScene } from '../mirrors/support.ts';
 
 const MIRRORS = 50;
 const NAMESPACES = 5;
-/** Well below the time that the engine waits for copies in progress; on an idle machine. */
+/** Limit for a status, ms on an idle machine: far below the time that the engine waits for copies. */
 const SOON_MS = 1000;
-/** The time that the engine waits for copies in progress before the status reports them. */
+/** The time that the engine waits for copies before the status reports them as in progress, ms. */
 const PATIENCE_MS = 2000;
 
-/** The minimum time from the start to the first reconcile of a mirror. */
+/** The shortest time from a start to the first reconcile of a mirror, ms. */
 const START_MS = 500;
 
 let scene: MirrorScene;
@@ -30,10 +30,10 @@ const writes = (): number =>
       verb === 'patch' && objectRef?.resource === 'secretmirrors' && objectRef.subresource === 'status',
   ).length;
 
-/** The maximum number of status writes of one mirror that report copies in progress: one for each time that the engine waited since `from`. */
+/** The most status writes for one mirror that report copies in progress: one for each PATIENCE_MS since `from`. */
 const interim = (from: number): number => Math.floor(Math.max(0, performance.now() - from) / PATIENCE_MS);
 
-it('each of many mirrors gets one status write at the start', async () => {
+it('after a start, each of 50 mirrors gets one status write', async () => {
   await scene.namespaces(...Array.from({ length: NAMESPACES }, (_, n) => `ns-${n}`));
   const names = Array.from({ length: MIRRORS }, (_, n) => `m-${n}`);
   for (const name of names) {
@@ -47,7 +47,7 @@ it('each of many mirrors gets one status write at the start', async () => {
   assert.ok(writes() <= most, `${writes()} statuses of ${MIRRORS} mirrors were written, not ${most}`);
 });
 
-it('a mirror created later gets one status write', async () => {
+it('a mirror that is created later gets one status write', async () => {
   const before = writes();
   await scene.secret(HOME, 'later', { a: '1' });
   const from = performance.now();
@@ -57,7 +57,7 @@ it('a mirror created later gets one status write', async () => {
   assert.ok(written >= 1 && written <= 1 + interim(from), `${written} statuses`);
 });
 
-it('a missing source is reported at once', async () => {
+it('the status of a mirror without a source is written at once', async () => {
   await within(SOON_MS, 'the status', async () => {
     await scene.mirror('without', ['ns-.+']);
     await scene.ready('without', 'NoSecret');

@@ -1,6 +1,6 @@
 /**
- * A rule that waits for a copy takes it over in place, when the other rule is deleted or stops selecting it. A failed takeover never blocks
- * deletion, and no copy is left behind.
+ * When a rule is deleted or no longer selects a copy, a rule that waits for the copy takes it over in place. If that
+ * fails, the deletion still goes on, and no copy is left behind.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -31,13 +31,13 @@ after(async () => {
   await proxy.stop();
 });
 
-/** A target that the mirror in HOME has, and that the one in `<name>-home` waits for. */
+/** Makes two mirrors of one target: that in HOME has the copy, and that in `<name>-home` waits for it. */
 async function createTwoClaims(name: string): Promise<void> {
   await scene.namespaces(`${name}-home`, `${name}-target`);
   await scene.secret(HOME, name, { a: '1' });
   const { metadata } = await scene.mirror(name, [`${name}-target`]);
   await scene.copied(`${name}-target`, name, { a: '1' });
-  // Rules created in the same second can be in either order.
+  // Mirrors created in the same second may come in either order, so the second one waits for another second.
   await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
   await scene.secret(`${name}-home`, name, { b: '2' });
   await scene.mirror(name, [`${name}-target`], {}, `${name}-home`);
@@ -48,7 +48,7 @@ const isTakeover = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
 describe('the takeover of a copy when its mirror is deleted', () => {
-  it('the takeover of a copy when its mirror is deleted is refused by the server: mirror and copy are deleted, and the next mirror copies when it is permitted', async () => {
+  it("when the server refuses the takeover of a deleted mirror's copy, mirror and copy go, and the next mirror copies once permitted", async () => {
     await createTwoClaims('refused');
     {
       await using _ = await refuse(scene.api, 'refused', { when: isTakeover('refused') });
@@ -60,7 +60,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('refused', 'Synced', /(?:)/, 'refused-home');
   });
 
-  it('the takeover of a copy whose mirror no longer selects the namespace is refused: the copy goes', async () => {
+  it('when the server refuses the takeover of a copy that its mirror no longer selects, the copy is deleted', async () => {
     await createTwoClaims('narrowed');
     await using _ = await refuse(scene.api, 'narrowed', { when: isTakeover('narrowed') });
     await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -69,7 +69,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('narrowed', 'SyncError', /refused by narrowed/, 'narrowed-home');
   });
 
-  it('the takeover of a copy when its mirror is deleted fails permanently: the mirror is deleted after the deletion timeout, and not before', async () => {
+  it("while the takeover of a deleted mirror's copy fails with errors, the mirror stays until the deletion timeout, and is then gone", async () => {
     await createTwoClaims('trouble');
     const trouble = proxy.rule({
       match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },
@@ -83,7 +83,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     assert.ok(trouble.hits > 3, `${trouble.hits} attempts to take over`);
   });
 
-  it('the takeover of a copy when its mirror is deleted fails for a while: the copy gets its new owner and is never deleted', async () => {
+  it("when the takeover of a deleted mirror's copy fails three times, the copy still gets its new owner and is never deleted", async () => {
     await createTwoClaims('passing');
     const { uid } = (await scene.find('passing-target', 'passing')).metadata;
     proxy.rule({
@@ -98,7 +98,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
   });
 });
 
-/** The types of all events of Secrets in a namespace, and the uids. */
+/** Watches the Secrets of a namespace. `seen` has each event as `ADDED name`. */
 async function watchSecrets(namespace: string): Promise<Watcher & { readonly seen: string[] }> {
   const seen: string[] = [];
   const watcher = await scene.api.watch(`/api/v1/namespaces/${namespace}/secrets`, ({ type, object }) =>
@@ -122,7 +122,7 @@ async function pushed(namespace: string, key: string, value: string, name = 'one
 }
 
 describe('a copy that its rule no longer selects, and that another rule claims', () => {
-  it('a copy that its rule no longer selects, and that another rule claims stays, with the content and the mark of the other mirror', async () => {
+  it('a copy that its mirror no longer selects stays the same object when another mirror takes it over', async () => {
     await createTwoClaims('given');
     const { uid } = (await scene.find('given-target', 'given')).metadata;
     await scene.api.patch(mirrorPath('given'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -138,7 +138,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       else for (const one of edits) await one();
     };
 
-    it(`a copy that its rule no longer selects, and that another rule claims stays when two mirrors swap their names, ${order}`, async () => {
+    it(`when two mirrors swap their sources (${order}), both copies stay the same objects, and swap their owners`, async () => {
       const target = `swap-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const names = [`${target}-a`, `${target}-b`] as const;
@@ -164,7 +164,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
 
-    it(`a copy that its rule no longer selects, and that another rule claims stays when two annotated Secrets swap their targets, ${order}`, async () => {
+    it(`when two annotated Secrets swap their targets (${order}), both copies stay the same objects, and swap their content`, async () => {
       const target = `swap-pushed-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const pushTo = (name: string): Json => ({ metadata: { annotations: { [PUSH]: `${target}/${name}` } } });
@@ -186,7 +186,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
   }
 
   for (const how of ['is deleted', 'names another target']) {
-    it(`a copy that its rule no longer selects, and that another rule claims stays when the first of two annotated Secrets ${how}`, async () => {
+    it(`when the first of two annotated Secrets with one target ${how}, the second takes over the same object`, async () => {
       const target = `pushed-${how.split(' ')[0]}`;
       await scene.namespaces(target);
       const annotations = { [PUSH]: `${target}/one` };

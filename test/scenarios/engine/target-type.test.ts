@@ -1,4 +1,4 @@
-/** A target keeps its own type, whatever source filled it. */
+/** A pushed copy keeps its type, whatever the type of the Secret that fills it. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('a target filled from a Secret of another type is not replaced when its source stops pulling and has data of its own', async () => {
+it('a pushed copy that was filled from a Secret of another type is not replaced when its source stops pulling', async () => {
   await scene.namespaces('other', 'made');
   const allowed = { 'replication-allowed': 'true' };
   await secrets.create('other/types', { a: 'filled' }, allowed, { type: 'example.com/other' });

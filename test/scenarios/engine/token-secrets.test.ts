@@ -1,6 +1,7 @@
 /**
- * No input makes the operator write a Secret that the control plane treats as a token: one of a ServiceAccount, which it fills with a
- * token of that account, or a bootstrap token, with which nodes join. The CRD checks nothing here.
+ * Keyferry never writes a Secret that the control plane treats as a token, whatever users ask for. One type is a
+ * ServiceAccount's token, which the control plane fills with a real token. The other is a bootstrap token, with which
+ * nodes join. The CRD here checks nothing.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -14,7 +15,7 @@ import { policy, VaultScene } from '../mirrors-vault/support.ts';
 import { annotate } from '../replicator/support.ts';
 
 const ACCOUNT = 'kubernetes.io/service-account.name';
-/** With the annotations and keys that the API server requires. */
+/** The types of token Secrets, with the annotations that the API server requires for them. */
 const TYPES: readonly (readonly [string, Json])[] = [
   ['kubernetes.io/service-account-token', { [ACCOUNT]: 'robot' }],
   ['bootstrap.kubernetes.io/token', {}],
@@ -40,7 +41,7 @@ describe('tokens', () => {
     const destination = { namespaces: ['target'], secretType };
     await scene.fromVault(name, scene.block(`secret/data/${name}`, 'reader'), [], { destination });
   };
-  /** Waits for an event on an object that is a rule of the replicator. */
+  /** Waits for the event RefusedType on an annotated Secret. */
   const reported = async (name: string, namespace = HOME): Promise<void> => {
     const isExpected = ({ involvedObject, reason }: Json): boolean =>
       involvedObject.name === name && reason === 'RefusedType';
@@ -52,7 +53,7 @@ describe('tokens', () => {
 
   for (const [index, [type, annotations]] of TYPES.entries()) {
     describe(type, () => {
-      it(`a Secret of type ${type} is not created from an entry in Vault, whatever its content`, async () => {
+      it(`a mirror makes no Secret of type ${type} from an entry in Vault, whatever the entry holds`, async () => {
         const { mirrors } = scene;
         const name = `entry-${index}`;
         await scene.put(`secret/data/${name}`, { type, [ACCOUNT]: 'robot', annotations: JSON.stringify(annotations) });
@@ -61,7 +62,7 @@ describe('tokens', () => {
         await staysTrue(async () => (await mirrors.find('target', name)) === undefined, SETTLE_MS, 'no copy');
       });
 
-      it(`a Secret of type ${type} does not take the place of a copy of an entry`, async () => {
+      it(`a mirror that is changed to the type ${type} leaves its copy as it is`, async () => {
         const { mirrors } = scene;
         const name = `later-${index}`;
         await scene.put(`secret/data/${name}`, { a: '1' });
@@ -73,7 +74,7 @@ describe('tokens', () => {
         await staysTrue(stays, SETTLE_MS, 'the copy that is no token');
       });
 
-      it(`a Secret of type ${type} is not copied, and does not replace a copy of another type`, async () => {
+      it(`a source that becomes ${type} is not copied, and the copy of the old type stays`, async () => {
         const { mirrors } = scene;
         const name = `secret-${index}`;
         await mirrors.secret(HOME, name, { a: '1' });
@@ -87,7 +88,7 @@ describe('tokens', () => {
         assert.deepEqual([copy.metadata.uid, copy.type], [metadata.uid, 'Opaque']);
       });
 
-      it(`a Secret of type ${type} is not pushed, also not empty, and nothing is pulled from it`, async () => {
+      it(`a Secret of type ${type} is not pushed, also without data, and nothing is pulled from it`, async () => {
         const { mirrors } = scene;
         const make = async (name: string, asked: Record<string, string>): Promise<void> => {
           const metadata = { annotations: { ...annotations, ...annotate(asked) } };
@@ -110,7 +111,7 @@ describe('tokens', () => {
     });
   }
 
-  it('annotations that bind a token to a ServiceAccount are not copied', async () => {
+  it('annotations and labels that bind a Secret to a ServiceAccount are not copied', async () => {
     const { mirrors } = scene;
     const annotations = { [ACCOUNT]: 'robot', 'kubernetes.io/service-account.uid': 'x', note: 'kept' };
     const labels = { 'kubernetes.io/service-account.name': 'robot' };
@@ -134,7 +135,7 @@ describe('tokens', () => {
     }
   });
 
-  it('no token Secret was created by any of these tests', async () => {
+  it('after all tests of this file, no copy has the type of a token', async () => {
     const made = await scene.mirrors.api.list('/api/v1/namespaces/target/secrets');
     assert.ok(made.length > 0);
     assert.deepEqual(

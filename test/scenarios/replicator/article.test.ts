@@ -1,4 +1,4 @@
-/** The manifests of k8s-replicator's documentation, applied unchanged. */
+/** The manifests in the documentation of k8s-replicator work without a change. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -25,7 +25,7 @@ async function apply(name: string): Promise<void> {
   await scene.api.apply(readFileSync(new URL(`manifests/${name}.yaml`, import.meta.url), 'utf8'));
 }
 
-/** The values of a Secret as text. */
+/** The values of a Secret, decoded as text. */
 function texts({ data = {} }: Json): Record<string, string> {
   return Object.fromEntries(
     Object.entries(data).map(([key, value]) => [key, Buffer.from(String(value), 'base64').toString()]),
@@ -48,7 +48,7 @@ async function shows(name: string, values: Readonly<Record<string, string>>): Pr
 }
 
 describe('replicate-from and replicate-to', () => {
-  it('replicate-from and replicate-to copy between ConfigMaps, also without data', async () => {
+  it("the manifests of k8s-replicator's page copy between ConfigMaps, also without data", async () => {
     await apply('from');
     await maps.becomes(
       'team-a/my-copy',
@@ -62,7 +62,7 @@ describe('replicate-from and replicate-to', () => {
 
   const database = { host: 'mydb.com', database: 'mydb', password: 'qwerty' };
 
-  it('replicate-from and replicate-to copy credentials of a database into an existing object and into a new one', async () => {
+  it('the manifests for a database copy its credentials into an existing Secret and into a new one', async () => {
     await apply('local-database-credentials');
     await apply('source-database-credentials');
     await apply('database-credentials');
@@ -72,7 +72,7 @@ describe('replicate-from and replicate-to', () => {
     assert.deepEqual(texts(await secrets.find('team-a/source-database-credentials')), {});
   });
 
-  it('replicate-from and replicate-to keep a password, and copy a certificate to every namespace of a pattern', async () => {
+  it('the manifests with replicate-once keep a password, and those with a pattern copy a certificate to every matching namespace', async () => {
     await apply('admin-password-source');
     const { data } = await secrets.becomes(
       'team-a/admin-password',
@@ -94,7 +94,7 @@ describe('replicate-from and replicate-to', () => {
     assert.equal(await secrets.find('jxx/tls-example-com'), undefined);
   });
 
-  it('replicate-from and replicate-to follow the upgrades of a chart: random once, another login, a fixed password, external credentials, and back', async () => {
+  it("the copy follows the upgrades of the page's chart: random password, new version, fixed password, other source, and back", async () => {
     const random = (letter: string): string => letter.repeat(64);
     await apply('app-random');
     const { metadata } = await shows(APP, { login: 'admin', password: random('R') });

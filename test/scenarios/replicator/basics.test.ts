@@ -1,4 +1,4 @@
-/** Pull and push as in k8s-replicator, for both kinds: objects are filled, cleared, created and deleted. */
+/** Pull and push as in k8s-replicator, for Secrets and ConfigMaps: objects are filled, cleared, created and deleted. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -15,7 +15,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`replicate-from on a ${kind.kind}`, () => {
-    it(`replicate-from on a ${kind.kind} fills the target when the source permits it, clears it when not, and fills it again`, async () => {
+    it(`a ${kind.kind} with replicate-from is filled when its source permits it, and cleared when the permission or the source goes`, async () => {
       const users = scene.of(kind);
       await users.create('source/pulled', { a: '1' });
       await users.create('team-a/pull', { own: 'mine' }, { 'replicate-from': 'source/pulled' });
@@ -42,7 +42,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/pull', { a: 'new' });
     });
 
-    it(`replicate-from on a ${kind.kind} never touches a target whose source is missing`, async () => {
+    it(`a ${kind.kind} with replicate-from whose source does not exist is not written, and is filled when the source appears`, async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'missing' });
       await staysTrue(
@@ -54,7 +54,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/alone', { a: '1' });
     });
 
-    it(`replicate-from on a ${kind.kind} repairs a target that was edited by hand, also when its version was changed`, async () => {
+    it(`a pulled ${kind.kind} that a user edits is repaired, also when the user changes its recorded version`, async () => {
       const users = scene.of(kind);
       await users.create('source/drift', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create(
@@ -78,7 +78,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-to on a ${kind.kind}`, () => {
-    it(`replicate-to on a ${kind.kind} creates, updates and repairs copies, and deletes those that are no longer listed`, async () => {
+    it(`copies of a ${kind.kind} with replicate-to are created, updated, repaired, and deleted when it names them no longer`, async () => {
       const users = scene.of(kind);
       await users.create(
         'source/pushed',
@@ -113,7 +113,7 @@ for (const kind of KINDS) {
       await users.gone('team-b/three');
     });
 
-    it(`replicate-to on a ${kind.kind} copies into matching namespaces that are created later`, async () => {
+    it(`a ${kind.kind} with replicate-to-namespaces is copied into matching namespaces that are created later`, async () => {
       const users = scene.of(kind);
       await users.create('source/tls', { crt: '1' }, { 'replicate-to-namespaces': 'jx-.*,team-a,no-such' });
       for (const namespace of ['jx-one', 'jx-two', 'team-a']) await users.holds(`${namespace}/tls`, { crt: '1' });
@@ -128,7 +128,7 @@ for (const kind of KINDS) {
       assert.ok(await users.find('jx-one/tls'));
     });
 
-    it(`replicate-to on a ${kind.kind} does not change a foreign object, reports it, and creates the copy when the name is free`, async () => {
+    it(`a ${kind.kind} with replicate-to reports an object of a user in the way, and makes its copy when that goes`, async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
       await users.create('source/pushes', { a: '1' }, { 'replicate-to': 'team-b/taken' });
@@ -142,7 +142,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-from and replicate-to on one ${kind.kind}`, () => {
-    it(`replicate-from and replicate-to on one ${kind.kind} make a target that is filled from the named source, and leave the object itself unchanged`, async () => {
+    it(`a ${kind.kind} with replicate-from and replicate-to makes copies that pull from its source, and keeps its own data`, async () => {
       const users = scene.of(kind);
       await users.create('team-a/creator', { own: 'c' }, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       const made = await users.holds('team-a/made', {});

@@ -1,4 +1,7 @@
-/** Changes of running replications: other sources, cycles, removed marks, granted and withdrawn permissions. For both kinds. */
+/**
+ * Annotations change while the replicator runs: other sources, cycles, removed marks, granted and withdrawn
+ * permissions. For both kinds.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,7 +27,7 @@ for (const kind of KINDS) {
     });
 
     for (const length of [1, 2, 3, 5]) {
-      it(`a cycle of ${length + 1} comes to rest, its head keeps its data, and data flows again when it is opened`, async () => {
+      it(`a cycle of ${length + 1} pulls comes to rest, the object that closed it keeps its data, and all follow it when it opens`, async () => {
         const names = Array.from({ length: length + 1 }, (_, index) => `team-a/cycle-${length}-${index}`);
         const [head = '', ...links] = names;
         const tail = links.at(-1) ?? '';
@@ -42,7 +45,7 @@ for (const kind of KINDS) {
       });
     }
 
-    it('another value of replicate-from brings the data of that source, and clears if that is missing or does not permit it', async () => {
+    it('a changed replicate-from fills the object from its new source, and clears it if that is missing or does not permit it', async () => {
       await users.create('source/one', { a: 'one' }, ALLOWED);
       await users.create('source/two', { b: 'two' }, ALLOWED);
       await users.create('source/closed', { c: 'closed' });
@@ -65,7 +68,7 @@ for (const kind of KINDS) {
       await users.stayUnchanged(['team-a/turns'], 'the target without its annotation');
     });
 
-    it('a replicate-once-version that a user sets on an object that was never filled removes no data', async () => {
+    it('an object with a replicate-once-version of its user that was never filled keeps its data', async () => {
       await users.create(
         'team-a/own-version',
         { own: 'mine' },
@@ -82,7 +85,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/own-version', { a: '2' });
     });
 
-    it('a withdrawn permission clears the whole chain, and a granted one fills it again', async () => {
+    it('a withdrawn permission clears all objects of a chain of pulls, and a granted one fills them again', async () => {
       const chain = ['team-a/grant-1', 'team-b/grant-2', 'team-a/grant-3'];
       await users.create('source/grant', { a: '1' }, { 'replication-allowed-namespaces': 'team-.*' });
       for (const [index, name] of chain.entries()) {
@@ -99,7 +102,7 @@ for (const kind of KINDS) {
       for (const name of chain) await users.holds(name, {});
     });
 
-    it('a copy whose mark was removed is foreign, and is no longer written or deleted', async () => {
+    it('a pushed copy whose mark a user removes belongs to the user: it is no longer written or deleted', async () => {
       await users.create('source/marks', { a: '1' }, { 'replicate-to': 'team-a/unmarked' });
       await users.holds('team-a/unmarked', { a: '1' });
       await users.annotate('team-a/unmarked', { 'replicated-by': null });
@@ -111,7 +114,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/unmarked', { a: '1' });
     });
 
-    it('a copy with an unknown annotation stays when its source is deleted, until the annotation is removed', async () => {
+    it('a pushed copy with an unknown annotation stays when its source is deleted, until the annotation is removed', async () => {
       await users.create('source/leaves', { a: '1' }, { 'replicate-to': 'team-a/odd' });
       await users.holds('team-a/odd', { a: '1' });
       await users.annotate('team-a/odd', { 'replicate-too': 'x' });
@@ -123,7 +126,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/odd');
     });
 
-    it('names that would change a path are refused, and names in upper case match nothing', async () => {
+    it('annotations with `..` in a name are refused, and namespaces in upper case match nothing', async () => {
       const bad: Readonly<Record<string, string>> = { 'replicate-to': 'team-a/..', 'replicate-from': '../x' };
       for (const [name, value] of Object.entries(bad)) {
         const object = `source/bad-${name}`;
@@ -139,7 +142,7 @@ for (const kind of KINDS) {
 }
 
 describe('token Secrets', () => {
-  it('token Secrets are neither filled nor cleared, whatever their annotations', async () => {
+  it('a token Secret with replicate-from is neither filled nor cleared, whatever its annotations', async () => {
     const secrets = scene.of(KINDS[0]!);
     const type = 'bootstrap.kubernetes.io/token';
     await secrets.create('source/plain', { a: '1' }, ALLOWED);
@@ -157,7 +160,7 @@ describe('token Secrets', () => {
 });
 
 describe('the bytes of a ConfigMap', () => {
-  it('the bytes of a ConfigMap are removed with their source, and with the permission', async () => {
+  it('binaryData of a pulled ConfigMap is removed when its source loses it, and when the permission goes', async () => {
     const maps = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };
     await maps.create('source/bytes', { text: 'x' }, ALLOWED, { binaryData });

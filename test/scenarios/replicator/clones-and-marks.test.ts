@@ -1,4 +1,7 @@
-/** A mark counts only in the place it was written for: clones of pushed copies, and sources restored from them, belong to users. */
+/**
+ * A mark counts only in the place for which it was written: clones of pushed copies, and sources restored from copies,
+ * belong to users.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -18,7 +21,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`a ${kind.kind}`, { concurrency: 4 }, () => {
-    /** The result of `kubectl get -o yaml | kubectl apply` in another place. */
+    /** Does what `kubectl get -o yaml | kubectl apply` does: writes the object again in another place. */
     const clone = async ({ metadata, data }: Json, place: string, more: Json = {}): Promise<Json> => {
       const [namespace, name] = place.split('/');
       const annotations = { ...metadata.annotations, ...more };
@@ -45,7 +48,7 @@ for (const kind of KINDS) {
       await users.gone(`team-c/${name}-unwanted`);
     };
 
-    it(`a ${kind.kind} that was cloned from a pushed copy stays unchanged, whatever happens to the source`, async () => {
+    it(`a clone of a pushed ${kind.kind} stays unchanged, whatever happens to the source`, async () => {
       const users = scene.of(kind);
       await users.create('source/cloned', { a: '1' }, { 'replicate-to-namespaces': 'team-a' });
       const copy = await users.holds('team-a/cloned', { a: '1' });
@@ -64,7 +67,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the source was deleted');
     });
 
-    it(`a ${kind.kind} that was cloned from a pushed copy can push and pull`, async () => {
+    it(`a clone of a pushed ${kind.kind} can push and pull as an object of its user`, async () => {
       const users = scene.of(kind);
       await users.create('source/origin', { a: '1' }, { 'replicate-to': 'team-a/pushed' });
       const copy = await users.holds('team-a/pushed', { a: '1' });
@@ -82,7 +85,7 @@ for (const kind of KINDS) {
       await users.holds('team-b/pulls', { b: '1' });
     });
 
-    it(`a ${kind.kind} that is restored as the source from one of its copies pushes again`, async () => {
+    it(`a source ${kind.kind} that a user restores from one of its copies pushes again`, async () => {
       const users = scene.of(kind);
       const to = { 'replicate-to': 'team-a/restored' };
       await users.create('source/restored', { a: '1' }, to);
@@ -96,7 +99,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/restored', { a: '2' });
     });
 
-    it(`a ${kind.kind} that is a source and gets the mark of a copy by hand stays`, async () => {
+    it(`a source ${kind.kind} that a user marks as a copy stays unchanged`, async () => {
       const users = scene.of(kind);
       await users.create('source/live', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/live', {}, { 'replicate-from': 'source/live' });
@@ -106,7 +109,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
     });
 
-    it(`a ${kind.kind} with the mark of a deleted source stays without its place, and is deleted with its place`, async () => {
+    it(`a ${kind.kind} marked as a copy of a source that is gone stays without its place, and is deleted with it`, async () => {
       const users = scene.of(kind);
       const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
       await waitForEvents('left');
@@ -115,7 +118,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/left');
     });
 
-    it(`a ${kind.kind} with the mark of a source that claims it, and without its place, is adopted`, async () => {
+    it(`a ${kind.kind} marked by a source that claims it is adopted, also without its place`, async () => {
       const users = scene.of(kind);
       await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
       await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
@@ -126,7 +129,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/adopted');
     });
 
-    it(`a ${kind.kind} that was pushed is deleted with its source, although others pull from it`, async () => {
+    it(`a pushed ${kind.kind} is deleted with its source, although another object pulls from it, which is cleared`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/head', { a: '1' }, { ...allowed, 'replicate-to': 'team-a/head' });

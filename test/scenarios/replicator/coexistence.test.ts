@@ -1,4 +1,4 @@
-/** The replicator beside other actors: the original on the same cluster, terminating namespaces, types, sizes and prefixes. */
+/** The replicator beside the original on one cluster; and terminating namespaces, types, sizes and prefixes. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -13,7 +13,7 @@ let scene: ReplicatorScene;
 let secrets: KindScene;
 let maps: KindScene;
 before(async () => {
-  // Without a controller manager, a deleted namespace stays in Terminating forever.
+  // Without a controller manager, a deleted namespace stays in Terminating for ever.
   scene = await ReplicatorScene.open({ controllerManager: false });
   await scene.namespaces('source', 'team-a', 'team-b');
   secrets = scene.of(KINDS[0]!);
@@ -24,7 +24,7 @@ after(() => scene.close());
 describe('the replicator and the original on one cluster', () => {
   const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
 
-  it('the replicator and the original on one cluster write the same, stop writing, and delete nothing by mistake', async () => {
+  it('Keyferry and k8s-replicator on one cluster write the same copies, come to rest, and delete none', async () => {
     const events: WatchEvent[] = [];
     const watch = await scene.api.watch('/api/v1/secrets', (event) => events.push(event));
     try {
@@ -38,7 +38,8 @@ describe('the replicator and the original on one cluster', () => {
         await secrets.change('source/both', { a: String(n) });
         for (const target of targets) await secrets.holds(target, { a: String(n) });
       }
-      // A change of metadata only: the original records the new version, and Keyferry does not change that.
+      // The source's metadata change, not its data: the original records the new version on the copies, and Keyferry
+      // leaves that.
       await scene.api.patch(secrets.path('source/both'), { metadata: { labels: { some: 'label' } } });
       const version = await secrets.version('source/both');
       for (const target of targets) {
@@ -64,7 +65,7 @@ describe('the replicator and the original on one cluster', () => {
     }
   });
 
-  it('the replicator and the original on one cluster agree: the original writes nothing when it starts after Keyferry', async () => {
+  it('k8s-replicator that starts after Keyferry finds its copies right and writes nothing', async () => {
     const operator = await scene.operator();
     await secrets.change('source/both', { a: 'by us' });
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
@@ -74,7 +75,7 @@ describe('the replicator and the original on one cluster', () => {
     assert.equal(original.writes, 0);
   });
 
-  it('the replicator and the original on one cluster keep replicate-once data frozen, and renew it for each new version', async () => {
+  it('Keyferry and k8s-replicator on one cluster keep replicate-once copies frozen, and write each new version at most once', async () => {
     await using original = await FakeReplicator.start(scene.api);
     const operator = await scene.operator();
     const copies = ['team-a/frozen', 'team-b/frozen'];
@@ -101,12 +102,12 @@ describe('the replicator and the original on one cluster', () => {
     await operator.stop();
   });
 
-  it('the replicator and the original on one cluster agree: Keyferry writes nothing when it starts after the original', async () => {
+  it('Keyferry that starts after k8s-replicator finds its copies right and writes nothing', async () => {
     {
       await using original = await FakeReplicator.start(scene.api);
       await secrets.change('source/both', { a: 'by the original' });
       for (const target of targets) await secrets.holds(target, { a: 'by the original' });
-      // The original counts a write once it is answered, which is after it can be seen.
+      // The copies can be seen before the original has its answer and counts the write.
       await waitFor(() => original.writes >= targets.length, { message: 'the writes of the original' });
     }
     const versions = await Promise.all(targets.map((target) => secrets.version(target)));
@@ -134,7 +135,7 @@ describe('limits and errors', () => {
   });
   after(() => operator.stop());
 
-  it('a namespace that never finishes terminating does not affect others, and is not retried all the time', async () => {
+  it('a namespace that stays in Terminating gets no copy and no event, and does not affect other namespaces', async () => {
     await scene.namespaces('end-one', 'end-two');
     await maps.create('source/end', { a: '1' }, { 'replicate-to-namespaces': 'end-.*' });
     await maps.create('source/end-named', { a: '1' }, { 'replicate-to': 'end-one/named,end-two/named' });
@@ -164,7 +165,7 @@ describe('limits and errors', () => {
     await maps.stayUnchanged(['team-a/mebibyte', 'team-b/mebibyte'], 'the copies');
   });
 
-  it('an unknown annotation suspends its object', async () => {
+  it('an object with an unknown annotation is not pushed, and an event names the annotation', async () => {
     await secrets.create('source/unknown', { a: '1' }, { 'replicate-to': 'team-b/unknown', 'replicate-too': 'x' });
     const { message } = await secrets.warning('source/unknown', 'UnknownAnnotation');
     assert.match(message, /replicate-too/);
@@ -189,7 +190,7 @@ describe('limits and errors', () => {
     ],
   ];
   for (const [type, values, assertCleared] of CLEARS) {
-    it(`a Secret of type ${type} is cleared once, to the minimum that the server accepts`, async () => {
+    it(`a pulled Secret of type ${type} that loses its permission is cleared once, to the least that the server accepts`, async () => {
       const encoded = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, secrets.kind.encode(text)]));
       const more = { type: `kubernetes.io/${type}`, data: encoded };
       await secrets.create(`source/${type}`, {}, { 'replication-allowed': 'true' }, more);
@@ -209,7 +210,7 @@ describe('limits and errors', () => {
 });
 
 describe('a flag', () => {
-  it('--ignore-unknown handles objects with unknown annotations', async () => {
+  it('with --ignore-unknown, objects with unknown annotations are pushed', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');
@@ -222,7 +223,7 @@ describe('a flag', () => {
     await users.holds('b/unknown', { a: '2' });
   });
 
-  it('a flag with an empty prefix means bare names, and other annotations are ignored', async () => {
+  it('with an empty --annotations-prefix, annotations without a prefix count, and others are ignored', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');

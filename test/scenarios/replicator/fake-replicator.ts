@@ -1,8 +1,9 @@
 /**
- * A test double of k8s-replicator v1.3.0, for tests of two controllers on one cluster. It copies a source's data to the targets of
- * `replicate-to` (names with a namespace only) and into objects with `replicate-from`, if the version that is recorded on the target
- * is not the source's and the target is not frozen. It records the same annotations. Every write is a whole PUT at the
- * resourceVersion that was read, as in the original. It decides by its watch cache, not by the live object.
+ * A stand-in for k8s-replicator v1.3.0, for tests of two controllers on one cluster. It copies a source's data to the
+ * targets in `replicate-to`, which must name a namespace, and into objects with `replicate-from`. It does so if the
+ * version that is recorded on the target is not the source's, and the target is not frozen. It records the annotations
+ * of the original. As in the original, each write is a PUT of the whole object at the resourceVersion that was read,
+ * and decisions come from the watch cache, not from the live object.
  *
  * States: watching → stopped. It handles one event at a time.
  */
@@ -17,7 +18,7 @@ export class FakeReplicator implements AsyncDisposable {
   #watch: Watcher | undefined;
   #work: Promise<void> = Promise.resolve();
   #stopped = false;
-  /** The number of writes. */
+  /** The number of writes that the server answered. */
   writes = 0;
 
   private constructor(api: TestApi) {
@@ -33,7 +34,7 @@ export class FakeReplicator implements AsyncDisposable {
       else fake.#objects.set(key, object);
       fake.#work = fake.#work.then(() => fake.#look(key));
     });
-    // Opens the watch. Existing objects are handled like events, as the original does at its start.
+    // The watch begins here. Objects that exist are handled like events, as at the original's start.
     for (const object of await api.list('/api/v1/secrets')) {
       const key = `${object.metadata.namespace}/${object.metadata.name}`;
       if (!fake.#objects.has(key)) fake.#objects.set(key, object);
@@ -48,7 +49,7 @@ export class FakeReplicator implements AsyncDisposable {
     await this.#work;
   }
 
-  /** An object has changed. It may be a source that pushes, a target that pulls, or a copy. */
+  /** Handles a changed object. It can be a source that pushes, an object that pulls, or a copy. */
   async #look(key: string): Promise<void> {
     if (this.#stopped) return;
     const object = this.#objects.get(key);
@@ -92,7 +93,7 @@ export class FakeReplicator implements AsyncDisposable {
       }
       this.writes += 1;
     } catch (error) {
-      // A conflict, or the object was deleted: the next event starts another try.
+      // After a conflict, or if the object is gone, the next event starts another try.
       if (!(error instanceof TestApiError) || ![404, 409].includes(error.status)) throw error;
     }
   }
@@ -111,7 +112,7 @@ function isFrozen(source: Json, target: Json): boolean {
   return version === undefined || version === noted(target, 'replicate-once-version');
 }
 
-/** An annotation of the source that is copied, too. */
+/** An annotation of the source, if it has it, for the copy. */
 function taken(source: Json, name: string): Record<string, string> {
   const value = noted(source, name);
   return value === undefined ? {} : { [`${PREFIX}${name}`]: value };

@@ -1,6 +1,6 @@
 /**
- * A user who may write in one namespace cannot stop the replicator: its probes answer, its memory stays bounded, and all other
- * copies are made, at once and after every restart.
+ * A user who may write in one namespace cannot stop the replicator, not even with hostile annotations: its probes
+ * answer, its memory stays bounded, and the copies of other users are made at once, also after a restart.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Creates Secrets in one namespace, many at once. */
+/** Creates many Secrets in one namespace at once. */
 async function createMany(
   namespace: string,
   count: number,
@@ -44,7 +44,7 @@ async function createMany(
 }
 
 let goods = 0;
-/** Copies of a user in another namespace are made as usual. */
+/** Checks that a Secret of a user in another namespace is copied as usual. */
 async function assertOthersServed(): Promise<void> {
   goods += 1;
   await users.create(`good/g-${goods}`, { a: String(goods) }, { 'replicate-to-namespaces': 'team-.*' });
@@ -52,7 +52,7 @@ async function assertOthersServed(): Promise<void> {
 }
 
 describe('an author of annotated Secrets', () => {
-  it('an author of annotated Secrets gets a warning for 20,000 names × 20,000 namespaces, and does not affect others', async (t) => {
+  it('a Secret that asks for 20,000 names in 20,000 namespaces gets a warning, and does not affect others', async (t) => {
     await staysResponsive(t, operator, async () => {
       const names = list(20_000, (index) => index.toString(36));
       await users.create('bad/product', { a: 'x' }, { 'replicate-to': names, 'replicate-to-namespaces': names });
@@ -68,11 +68,12 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('an author of annotated Secrets cannot exceed the limits with hundreds of objects either', async (t) => {
+  it('hundreds of Secrets in one namespace that ask for too many targets or have slow patterns do not affect others', async (t) => {
     await staysResponsive(t, operator, async () => {
       const over = list(20_000, (index) => index.toString(36));
       await createMany('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
-      // Each with as many targets as one object may have, in namespaces that do not exist, and with slow patterns.
+      // Each Secret has as many targets as one may have, in namespaces that do not exist, so that patterns are matched
+      // in vain.
       const under = list(100, (index) => `n-${index}`);
       await createMany(
         'bad',
@@ -97,7 +98,7 @@ describe('an author of annotated Secrets', () => {
         'noted',
       );
       await assertOthersServed();
-      // The first ones use the whole limit for the rules of one namespace.
+      // The older Secrets use up the limit for all rules of the namespace.
       assert.match(
         (await users.warning('bad/under-150', 'IllFormed')).message,
         /the annotated objects in namespace bad have more than 10000 targets in total; older objects take precedence/u,
@@ -107,7 +108,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('an author of annotated Secrets does not delay others with a thousand Secrets for one target', async (t) => {
+  it('a thousand Secrets that ask for one target do not delay others', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
       await users.holds('team-1/wanted', { a: 'x' });
@@ -115,7 +116,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('an author of annotated Secrets cannot prevent a restart', async (t) => {
+  it('hostile annotations in one namespace do not prevent a restart, which deletes nothing', async (t) => {
     await operator.stop();
     operator = await scene.started();
     await staysResponsive(t, operator, async () => {

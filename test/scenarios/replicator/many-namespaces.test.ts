@@ -1,4 +1,4 @@
-/** Hundreds of new namespaces: every copy is made once, and objects that exist in a new namespace stay. */
+/** Hundreds of namespaces appear at once: each copy is made once, and objects that come with a namespace stay. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,9 +24,9 @@ before(async () => {
 after(() => scene.close());
 
 describe('a storm of namespaces', () => {
-  it(`a storm of namespaces of ${NAMESPACES}, all matched by ${SOURCES} sources, gets each copy once, and nothing else is written`, async (t) => {
+  it(`${NAMESPACES} new namespaces that ${SOURCES} sources match get each copy with one write, and no other write is made`, async (t) => {
     for (let index = 0; index < SOURCES; index += 1) {
-      // Half of the sources share one pattern; each of the others has its own.
+      // Half of the sources have the same pattern, the others one each.
       const pattern = index % 2 === 0 ? 'storm-[0-9]+' : `storm-(x${index})?.*`;
       await users.create(`source/s-${index}`, { a: String(index) }, { 'replicate-to-namespaces': pattern });
     }
@@ -59,7 +59,7 @@ describe('a storm of namespaces', () => {
     t.diagnostic(`${((await operator.cpuSeconds()) - cpuBefore).toFixed(2)} s of CPU`);
   });
 
-  it('a storm of namespaces restored from a backup keeps a copy that is restored with it, and its frozen data', async () => {
+  it('a copy that is restored with its namespace from a backup is kept, with its replicate-once data', async () => {
     const once = { 'replicate-to-namespaces': 'backup-[0-9]+', 'replicate-once': 'true' };
     await users.create('source/once', { password: 'of today' }, once);
     const deleted: string[] = [];
@@ -90,7 +90,7 @@ describe('a storm of namespaces', () => {
       try {
         uids.push((await scene.api.create(copy)).metadata.uid);
       } catch (error) {
-        // Keyferry was faster: there is no copy to keep.
+        // 409: Keyferry made the copy before it could be restored.
         if (!(error instanceof TestApiError) || error.status !== 409) throw error;
       }
     }

@@ -1,4 +1,4 @@
-/** Foreign objects with the name of a copy: they stay unchanged, whatever happens to the source. */
+/** Objects of users in the place of a copy stay unchanged, whatever happens to the source. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
-/** Fields of a Secret that do not make it a copy. `%` is its own place, `@` the source. */
+/** Fields of a user's Secret that do not make it a copy. `%` stands for its own place, `@` for the source. */
 const MARKS: Readonly<Record<string, Json>> = {
   'without any mark': {},
   'without any data': { data: undefined },
@@ -46,7 +46,7 @@ after(() => scene.close());
 for (const kind of KINDS) {
   describe(`a ${kind.kind} of the same name`, { concurrency: 8 }, () => {
     for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
-      it(`a ${kind.kind} of the same name, ${title}, stays unchanged, whatever happens to the source`, async () => {
+      it(`a user's ${kind.kind} in the place of a copy, ${title}, stays unchanged, whatever happens to the source`, async () => {
         const users = scene.of(kind);
         const name = `foreign-${index}`;
         const mine = `${kind.plural}-${index}`;
@@ -73,7 +73,8 @@ for (const kind of KINDS) {
           );
           return JSON.stringify(now) === JSON.stringify(foreign);
         };
-        // The pattern also matches the source's own namespace. It must match the whole name, so not `…-2`.
+        // Matches three namespaces: the source's own, that of the user's object, and a free one. It does not match
+        // `…-2` as a whole.
         const wide = `sourc[e],(${mine}),free-${mine}.*`;
         const { metadata: made } = await users.create(source, { a: '1' }, { 'replicate-to-namespaces': wide });
         await users.holds(`free-${mine}/${name}`, { a: '1' });

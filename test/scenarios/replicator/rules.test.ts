@@ -1,4 +1,7 @@
-/** replicate-once, chains, loops, mistakes and the Helm sequence, for both kinds. */
+/**
+ * The rules of annotations, for both kinds: suspension, replicate-once, chains, loops and mistakes. And types of
+ * Secrets, and limits.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -18,7 +21,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`the annotation keyferry.dev/suspend on a ${kind.kind}`, () => {
-    it(`the annotation keyferry.dev/suspend on a ${kind.kind} stops all writes and deletions for its targets until it goes`, async () => {
+    it(`keyferry.dev/suspend on a ${kind.kind} stops all writes and deletions for its targets until it is removed`, async () => {
       const users = scene.of(kind);
       const suspend = async (name: string, value: string | null): Promise<void> => {
         await scene.api.patch(users.path(name), { metadata: { annotations: { 'keyferry.dev/suspend': value } } });
@@ -50,7 +53,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-once on a ${kind.kind}`, () => {
-    it(`replicate-once on a ${kind.kind} freezes a pulled target until the source names a new version`, async () => {
+    it(`replicate-once on a pulled ${kind.kind} freezes its data until the source has a new replicate-once-version`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/once', { a: '1' }, { ...allowed, 'replicate-once': 'true' });
@@ -76,7 +79,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/once', { a: '3' });
     });
 
-    it(`replicate-once on a ${kind.kind} freezes a pushed copy, but not its permissions; a new namespace gets the current data`, async () => {
+    it(`replicate-once on a pushing ${kind.kind} freezes the data of its copies, not their permissions; new copies get the current data`, async () => {
       const users = scene.of(kind);
       await users.create(
         'source/gen',
@@ -105,7 +108,7 @@ for (const kind of KINDS) {
   });
 
   describe(`${kind.kind}s in chains and loops`, () => {
-    it(`${kind.kind}s in chains and loops pass permissions along a chain of six, which breaks where its middle breaks`, async () => {
+    it(`a chain of six ${kind.kind}s passes data and permissions on, and is cleared behind a link that is deleted`, async () => {
       const users = scene.of(kind);
       const link = (index: number): string => `team-a/chain-${index}`;
       await users.create(
@@ -129,7 +132,7 @@ for (const kind of KINDS) {
       await users.holds(link(1), { a: '2' });
     });
 
-    it(`${kind.kind}s in chains and loops stop writing in a loop, also when it is closed after data has flowed`, async () => {
+    it(`${kind.kind}s that pull in a loop are not written any more, also when the loop is closed after data has flowed`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
@@ -149,7 +152,7 @@ for (const kind of KINDS) {
   });
 
   describe(`an annotation of a ${kind.kind} that is invalid`, () => {
-    it(`an annotation of a ${kind.kind} that is invalid suspends the object and deletes nothing`, async () => {
+    it(`a ${kind.kind} with an invalid annotation is suspended: no copy of it is written or deleted`, async () => {
       const users = scene.of(kind);
       const good: Record<string, string | null> = {
         'replicate-to': 'team-b/kept',
@@ -198,7 +201,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it(`an annotation of a ${kind.kind} that is invalid keeps no claim on a copy that is deleted meanwhile`, async () => {
+    it(`a ${kind.kind} with an invalid annotation does not keep its claim on a copy that is deleted meanwhile`, async () => {
       const users = scene.of(kind);
       const failing = async (): Promise<number> => {
         return (await operator.metric('keyferry_claims', { system: 'replicator', state: 'error' })) ?? 0;
@@ -245,7 +248,7 @@ for (const kind of KINDS) {
       assert.equal((await misread('named', 2)).length, 2);
     });
 
-    it(`an annotation of a ${kind.kind} that is invalid on a pull or on its source clears nothing`, async () => {
+    it(`an invalid annotation on a pulling ${kind.kind} or on its source clears no data`, async () => {
       const users = scene.of(kind);
       await users.create('source/fine', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/fine', {}, { 'replicate-from': 'source/fine' });
@@ -283,7 +286,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it(`an annotation of a ${kind.kind} that is invalid does not delay others with a long list or a slow pattern`, async () => {
+    it(`a long list and slow patterns in an annotation of a ${kind.kind} do not delay others`, async () => {
       const users = scene.of(kind);
       const list = Array.from({ length: 2000 }, (_, index) => `n${index}`).join(',');
       await users.create('source/long', { a: '1' }, { 'replicate-to-namespaces': `${list},team-a` });
@@ -297,7 +300,7 @@ for (const kind of KINDS) {
 }
 
 describe('Secrets with a type', () => {
-  it('Secrets with a type are copied with the type, replaced when it changes, and cleared to the minimum that it requires', async () => {
+  it('a Secret with a type is copied with it, replaced when it changes, and cleared to what the type requires', async () => {
     const users = scene.of(KINDS[0]!);
     const tls = { 'tls.crt': 'c', 'tls.key': 'k' };
     const more = { type: 'kubernetes.io/tls' };
@@ -317,7 +320,7 @@ describe('Secrets with a type', () => {
     assert.equal((await users.holds('team-a/typed', { any: '1' })).type, 'Opaque');
   });
 
-  it('Secrets with a type are never copied if they are tokens of ServiceAccounts or nodes', async () => {
+  it('Secrets that are tokens of ServiceAccounts or nodes are never copied', async () => {
     const users = scene.of(KINDS[0]!);
     const more = { type: 'bootstrap.kubernetes.io/token' };
     await users.create(
@@ -333,7 +336,7 @@ describe('Secrets with a type', () => {
     assert.equal(await users.find('team-a/token'), undefined);
   });
 
-  it('Secrets with a type follow the Helm sequence: random once, unchanged by an upgrade, renewed with a new version', async () => {
+  it('a random password of a Helm chart is copied once, kept over an upgrade, and renewed with a new replicate-once-version', async () => {
     const users = scene.of(KINDS[0]!);
     const apply = async (password: string, login: string): Promise<void> => {
       await scene.api.apply({
@@ -362,14 +365,14 @@ describe('Secrets with a type', () => {
 });
 
 describe('limits and errors', () => {
-  it('a ConfigMap of 1 MiB is copied with its bytes', async () => {
+  it('a ConfigMap of 1 MiB is pushed with its binaryData', async () => {
     const users = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.alloc(700_000, 7).toString('base64') };
     await users.create('source/large', { text: 'x' }, { 'replicate-to': 'team-a/large' }, { binaryData });
     assert.deepEqual((await users.holds('team-a/large', { text: 'x' })).binaryData, binaryData);
   });
 
-  it('a quota affects only its own namespace, and is reported', async () => {
+  it('a quota that refuses a copy is reported, and affects no other namespace', async () => {
     const users = scene.of(KINDS[1]!);
     await scene.namespaces('full');
     await scene.api.create({
@@ -378,7 +381,7 @@ describe('limits and errors', () => {
       metadata: { name: 'none', namespace: 'full' },
       spec: { hard: { configmaps: '0' } },
     });
-    // No quota controller runs, so the test sets the counts.
+    // No quota controller runs here, so the test writes the counts.
     await scene.api.patch('/api/v1/namespaces/full/resourcequotas/none/status', {
       status: { hard: { configmaps: '0' }, used: { configmaps: '0' } },
     });
@@ -390,7 +393,7 @@ describe('limits and errors', () => {
     await users.holds('full/quota', { a: '1' });
   });
 
-  it('an immutable copy is replaced, and an immutable target to fill is reported', async () => {
+  it('an immutable pushed copy is replaced, and an immutable object with replicate-from is reported', async () => {
     const users = scene.of(KINDS[1]!);
     await users.create('source/fixed', { a: '1' }, { 'replicate-to': 'team-a/fixed', 'replication-allowed': 'true' });
     await users.holds('team-a/fixed', { a: '1' });
@@ -402,11 +405,11 @@ describe('limits and errors', () => {
     await users.holds('team-b/fixed', { own: 'x' });
   });
 
-  it('the oldest of several sources wins, and the next takes over', async () => {
+  it('of several sources of one target the oldest wins, and the next one takes over when it is gone', async () => {
     const users = scene.of(KINDS[1]!);
     const { metadata } = await users.create('team-a/first', { by: 'first' }, { 'replicate-to': 'team-c/wanted' });
     await users.holds('team-c/wanted', { by: 'first' });
-    // Creation times have whole seconds; within the same second the uid decides.
+    // Creation times have whole seconds, and within one second the uid decides, so this waits for the next.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await users.create('team-b/second', { by: 'second' }, { 'replicate-to': 'team-c/wanted' });
     await users.warning('team-b/second', 'Conflict');

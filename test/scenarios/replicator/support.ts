@@ -1,4 +1,4 @@
-/** Shared by the scenarios of the replicator: a cluster, an operator, and helpers for the actions of users, for any kind. */
+/** Shared by the scenarios of the replicator: a cluster, an operator, and actions of users on objects of any kind. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { startControlPlane } from '../../servers/control-plane.ts';
@@ -9,16 +9,16 @@ import { Keyferry } from '../../support/keyferry.ts';
 import type { KeyferryOptions } from '../../support/keyferry.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 
-/** Long enough for unwanted effects to start. */
+/** Long enough that an unwanted effect would have begun, ms. */
 export const SETTLE_MS = 1000;
 
 type Values = Readonly<Record<string, string>>;
 
-/** A kind in these tests. */
+/** A kind of object that the tests replicate. */
 export interface TestKind {
   readonly kind: string;
   readonly plural: string;
-  /** Default: the core group. */
+  /** The API group and version. Default: the core group. */
   readonly apiVersion?: string;
   readonly groupPath?: string;
   /** Encodes a value for the object's `data`. */
@@ -30,10 +30,10 @@ export const KINDS: readonly TestKind[] = [
   { kind: 'ConfigMap', plural: 'configmaps', encode: (text) => text },
 ];
 
-/** Label of the objects that the replicator creates, by default. */
+/** The label that the replicator sets on objects that it creates. */
 const COPIES = 'app.kubernetes.io/managed-by=k8s-replicator';
 
-/** `annotate({ 'replicate-from': 'a/b' })` */
+/** Annotations with their prefix: `annotate({ 'replicate-from': 'a/b' })`. */
 export function annotate(values: Values, prefix = 'k8s-replicator'): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [`${prefix}/${key}`, value]));
 }
@@ -41,7 +41,7 @@ export function annotate(values: Values, prefix = 'k8s-replicator'): Record<stri
 export class ReplicatorScene {
   readonly plane: ControlPlane;
   readonly api: TestApi;
-  /** Every value starts with it. */
+  /** Text that every value starts with. A test fails if it appears in a log. */
   readonly canary = makeCanary('replicated');
   readonly #operators: Keyferry[] = [];
 
@@ -61,7 +61,7 @@ export class ReplicatorScene {
     return keyferry;
   }
 
-  /** Starts `keyferry replicator` without waiting. */
+  /** Starts `keyferry replicator` without waiting until it is ready. */
   async started(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
     const keyferry = await Keyferry.start({
       kubeconfig: this.plane.kubeconfigPath,
@@ -99,13 +99,13 @@ export class ReplicatorScene {
     await this.api.createNamespaces(names);
   }
 
-  /** The objects of one kind. */
+  /** The actions of users on objects of this kind. */
   of(kind: TestKind): KindScene {
     return new KindScene(this, kind);
   }
 }
 
-/** Actions of users on one kind of object. Names are `<namespace>/<name>`. */
+/** Actions of users on objects of one kind. Objects are named `<namespace>/<name>`. */
 export class KindScene {
   readonly #scene: ReplicatorScene;
   readonly kind: TestKind;
@@ -137,7 +137,7 @@ export class KindScene {
     });
   }
 
-  /** Changes annotations; `null` removes one. */
+  /** Changes annotations; `null` removes an annotation. */
   async annotate(name: string, annotations: Readonly<Record<string, string | null>>): Promise<Json> {
     return await this.#scene.api.patch(this.path(name), {
       metadata: { annotations: annotate(annotations as Values) },
@@ -210,7 +210,7 @@ export class KindScene {
     return (await this.find(name))?.metadata.resourceVersion;
   }
 
-  /** The versions of several objects, as text to compare. */
+  /** The resourceVersions of several objects, as one text to compare. */
   async versions(names: readonly string[]): Promise<string> {
     return JSON.stringify(await Promise.all(names.map((name) => this.version(name))));
   }
@@ -222,7 +222,7 @@ export class KindScene {
   }
 }
 
-/** The annotation of an object under the prefix. */
+/** The value of an object's annotation, named without the prefix. */
 export function annotation(object: Json, name: string, prefix = 'k8s-replicator'): string | undefined {
   return object.metadata.annotations?.[`${prefix}/${name}`];
 }

@@ -1,4 +1,7 @@
-/** An object with two rules: no controller fills a copy of the other, and a refused rule does not block the other. */
+/**
+ * Two rules ask for one object: no controller fills a copy of another controller, and a refused rule does not block the
+ * other.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -28,7 +31,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
   after(() => scene.close());
 
-  it('SecretMirrors and replicate-from on one object do not overwrite each other in one process: the copy of the mirror is not filled, and an event reports that', async () => {
+  it('replicate-from on a copy of a mirror does not fill it, and an event names the mirror', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/mirrored', { a: 'of the mirror' });
     await users.create('source/other', { b: 'of the source' }, ALLOWED);
@@ -44,7 +47,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('SecretMirrors and replicate-from on one object do not overwrite each other in two processes, because the copy carries its owner', async () => {
+  it("replicate-from on a copy of another process's mirror does not fill it, because the copy names its owner", async () => {
     const operator = await scene.operator();
     await users.create('team-b/marked', { own: 'x' }, ALLOWED);
     await scene.api.patch(users.path('team-b/marked'), {
@@ -58,7 +61,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('SecretMirrors and replicate-from on one object leave no mark of the first controller on a copy that the other takes over', async () => {
+  it('a copy that passes from a mirror to a push, and back, keeps no mark of its former owner', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
       [...Object.values<string>(labels ?? {}), ...Object.keys(annotations)].filter((text) =>
@@ -90,7 +93,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('SecretMirrors and replicate-from on one object fill and clear an object of a user although a mirror claims its name', async () => {
+  it("a user's object with replicate-from is filled and cleared although a mirror claims its place", async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/wanted', { a: 'of the mirror' });
     await users.create('source/pulled', { a: '1' }, ALLOWED);
@@ -119,7 +122,7 @@ for (const kind of KINDS) {
     });
     after(() => scene.close());
 
-    it(`a ${kind.kind} that cannot be pushed does not block the data of a user’s object with the name of its target`, async () => {
+    it(`a ${kind.kind} whose push is refused does not stop the pull of the user's object in the place of its copy`, async () => {
       await users.create('source/pushes', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
       await users.holds('team-a/mine', { x: 'pushed' });
       await users.annotate('source/pushes', { 'replicate-to': 'team-a/mine,team-b/mine' });
@@ -136,7 +139,7 @@ for (const kind of KINDS) {
       assert.equal(annotation(cleared, 'replicated-by'), undefined);
     });
 
-    it(`a ${kind.kind} that cannot be pushed leaves its target to the source and permission that the target itself names`, async () => {
+    it(`a ${kind.kind} with an invalid annotation leaves its copies, which go on pulling from the source that they name`, async () => {
       await users.create('source/base', { a: '1' }, ALLOWED);
       await users.create('team-a/creator', {}, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       await users.holds('team-a/made', { a: '1' });
