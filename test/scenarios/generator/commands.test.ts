@@ -1,4 +1,4 @@
-/** `status`, `explain` and `plan` with ExternalSecrets. */
+/** The commands `status`, `explain` and `plan` on ExternalSecrets that the generator serves. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -20,7 +20,7 @@ after(() => scene?.close());
 const run = async (...argv: string[]): ReturnType<typeof runProgram> =>
   await runProgram([...argv, '--kubeconfig', scene.plane.kubeconfigPath]);
 
-it('status has the ExternalSecrets that opted in, with the last result while they fail', async () => {
+it('status lists the ExternalSecrets with the annotation create, and the last result of those that fail', async () => {
   await scene.externalSecret('made', [{ key: 'app/made', property: 'a' }]);
   await scene.externalSecret('wrong', [{ key: 'app/wrong', property: 'a' }], { annotations: { create: 'yes' } });
   await scene.externalSecret('other', [{ key: 'app/other', property: 'a' }], { annotations: {} });
@@ -48,7 +48,7 @@ it('status has the ExternalSecrets that opted in, with the last result while the
   assert.doesNotMatch(failed, /made/);
 });
 
-it('explain says what an ExternalSecret waits for, and that one is not served', async () => {
+it('explain gives the last result of an ExternalSecret, and says if Keyferry does not serve it', async () => {
   const explain = async (name: string): Promise<Json> => {
     const { code, stdout, stderr } = await run('explain', 'externalsecret', `default/${name}`, '-o', 'json');
     assert.equal(code, 0, stderr);
@@ -66,7 +66,7 @@ it('explain says what an ExternalSecret waits for, and that one is not served', 
   assert.equal((await explain('never')).verdict, 'absent');
 });
 
-it('plan says which values a manifest gets, and what is wrong in it', async () => {
+it('plan lists the values that an ExternalSecret in a manifest gets, and the mistakes in it', async () => {
   const file = path.join(scene.vault.folder, 'manifest.yaml');
   const manifest = (annotations: string, property: string): string => `
 apiVersion: external-secrets.io/v1

@@ -1,6 +1,6 @@
 /**
- * The contract of the Bash controller with its condition `Created`, with the real External Secrets Operator (ESO) and a CRD that allows the
- * condition, as those before 0.20.2 do.
+ * The contract of the Bash controller with its condition `Created`, tested with the real External Secrets Operator
+ * (ESO). The CRD here allows conditions of any type, as that of ESO before 0.20.2 does.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -11,7 +11,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME, RESULT } from './support.ts';
 
 const FAILING = { template: { type: 'kubernetes.io/tls' } };
-/** Of a condition, without its time. */
+/** Fields of a condition that the tests compare: all but its time. */
 const FIELDS = ['type', 'status', 'reason', 'message'] as const;
 const SUCCESS = ['Created', 'True', 'Success', 'A random value was put into Vault.'];
 
@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-/** The types of conditions are free text. */
+/** The CRD of ESO, changed so that it allows conditions of any type. */
 function withoutConditionTypes(yaml: string): string {
   const changed = yaml.replace(/\n +enum:\n +- Ready\n +- Deleted\n/, '\n');
   assert.notEqual(changed, yaml);
@@ -36,7 +36,7 @@ async function conditions(name: string, type: string): Promise<string[][]> {
   return all.filter((one) => one.type === type).map((one) => FIELDS.map((field) => one[field]));
 }
 
-/** Waits until `Created` is this one condition. */
+/** Waits until the ExternalSecret has one condition Created, with these fields. */
 async function created(name: string, expected: readonly string[]): Promise<void> {
   let last: unknown;
   await waitFor(
@@ -48,19 +48,22 @@ async function created(name: string, expected: readonly string[]): Promise<void>
   );
 }
 
-/** Waits for a line of the log, which may arrive after the condition. */
+/** Waits for a text in the log, which may come after the condition. */
 async function logged(text: string): Promise<void> {
   await waitFor(() => scene.operator.output.includes(text), { message: () => `${text} in the log\n${scene.tail()}` });
 }
 
-/** Settles when everything that happened before has been worked on. */
+/**
+ * Waits until the generator has handled all earlier events: it makes the value of an ExternalSecret that is created
+ * last.
+ */
 async function marker(name: string): Promise<void> {
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   await scene.synced(name);
 }
 
 describe('the condition Created', () => {
-  it('the condition Created is Success beside the conditions of ESO and of others, which stay as they are', async () => {
+  it('the condition Created is Success after a value was made, and the conditions of ESO and others stay unchanged', async () => {
     await scene.externalSecret('conditions', [{ key: 'app/conditions', property: 'password' }], { annotations: {} });
     await waitFor(async () => (await scene.condition('conditions'))?.status === 'False', { message: 'ESO to fail' });
     const path = scene.path('conditions');
@@ -81,7 +84,7 @@ describe('the condition Created', () => {
     assert.deepEqual(await conditions('conditions', 'Ready'), [['Ready', 'True', 'SecretSynced', 'secret synced']]);
   });
 
-  it('the condition Created is ErrorAnnotation for another value of the annotation, until it is corrected', async () => {
+  it('the condition Created is ErrorAnnotation while the annotation create has another value than "true"', async () => {
     await scene.externalSecret('annotated', [{ key: 'app/annotated', property: 'password' }], {
       annotations: { create: 'yes' },
     });
@@ -92,7 +95,7 @@ describe('the condition Created', () => {
     await created('annotated', SUCCESS);
   });
 
-  it('the condition Created is ErrorCreating with the words of Vault, and Exists when there is a value', async () => {
+  it("the condition Created is ErrorCreating with Vault's message after a refusal, and Exists once a value is there", async () => {
     const token = await scene.limitedToken('reader', 'path "secret/data/*" { capabilities = ["read"] }');
     await scene.token(HOME, token, 'reader');
     await scene.store('reader', { auth: { tokenSecretRef: { name: 'reader', key: 'vault-token' } } });
@@ -103,12 +106,12 @@ describe('the condition Created', () => {
     assert.equal(await scene.entry('secret/data/app/refused'), undefined);
     await scene.vault.request('POST', 'secret/data/app/refused', { data: { password: 'by hand' } });
     assert.deepEqual(await scene.synced('refused'), { 'key-0': 'by hand' });
-    // Either of the two operators may be the first that looks again.
+    // ESO may find the value before Keyferry does, or after it.
     await scene.says('refused', 'Exists');
     assert.equal((await scene.condition('refused', 'Created')).status, 'True');
   });
 
-  it('the condition Created is Exists when ESO has found a value that was not made', async () => {
+  it('the condition Created is Exists when ESO has found a value that Keyferry did not make', async () => {
     await scene.externalSecret('found', [{ key: 'app/found', property: 'password' }], {
       annotations: { create: 'no' },
     });
@@ -120,7 +123,7 @@ describe('the condition Created', () => {
     await logged("found: turning condition 'Created' from False to True");
   });
 
-  it('the condition Created is Recreating between two values, if the entry was deleted', async () => {
+  it('the condition Created is Recreating after the entry was deleted, until the new value is made', async () => {
     await scene.externalSecret('deleted', [{ key: 'app/deleted', property: 'password' }]);
     await created('deleted', SUCCESS);
     const { 'key-0': old } = await scene.synced('deleted');
@@ -150,7 +153,7 @@ describe('the condition Created', () => {
 });
 
 describe('where values are made', () => {
-  it('values are made in KV 1, and the other properties stay', async () => {
+  it('values are made in KV 1, and the other properties of the entry stay', async () => {
     await scene.vault.request('POST', 'sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
     await scene.store('kv1', { path: 'kv1', version: 'v1' });
     await scene.vault.request('POST', 'kv1/app/one', { other: 'x' });
@@ -162,7 +165,7 @@ describe('where values are made', () => {
     await created('kv1', SUCCESS);
   });
 
-  it('values are made for ExternalSecrets of all namespaces, with a ClusterSecretStore only in those that it admits', async () => {
+  it('values by a ClusterSecretStore are made only for ExternalSecrets in namespaces that its conditions admit', async () => {
     await scene.api.createNamespaces(['admitted', 'other']);
     const auth = { tokenSecretRef: { name: 'vault-token', namespace: HOME, key: 'vault-token' } };
     const spec = { conditions: [{ namespaces: ['admitted'] }] };
@@ -194,14 +197,14 @@ describe('where values are made', () => {
 });
 
 describe('a Vault that does not answer', () => {
-  it('a Vault that does not answer is named, and holds up nobody else', async () => {
+  it('a Vault that does not answer is named in the result, and other ExternalSecrets do not wait for it', async () => {
     await scene.store('down', { server: `http://127.0.0.1:${await freePort()}` });
     await scene.externalSecret('down', [{ key: 'app/down', property: 'password' }], { store: 'down' });
     await scene.says('down', 'ErrorCreating', /http:\/\/127\.0\.0\.1:/);
     await marker('others');
   });
 
-  it('a Vault that does not answer gets its values when it is unsealed', async () => {
+  it('an ExternalSecret of a sealed Vault gets its value when the Vault is unsealed', async () => {
     await scene.vault.seal();
     await scene.externalSecret('sealed', [{ key: 'app/sealed', property: 'password' }]);
     await scene.says('sealed', 'ErrorCreating', /[Ss]ealed/);
@@ -213,12 +216,12 @@ describe('a Vault that does not answer', () => {
 });
 
 describe('another start', () => {
-  it('another start changes nothing that is done, also if ESO still fails, and makes what came meanwhile', async () => {
+  it('a restarted generator changes no finished ExternalSecret, also if ESO still fails, and makes the values that came meanwhile', async () => {
     await scene.externalSecret('stuck', [{ key: 'app/stuck', property: 'password' }], {
       spec: { target: { name: 'stuck', ...FAILING } },
     });
     await created('stuck', SUCCESS);
-    // The annotation is the last write.
+    // The annotation with the result is the last write of a run.
     await scene.says('stuck', 'Success');
     await scene.operator.stop();
     const { [RESULT]: text } = (await scene.api.get(scene.path('stuck'))).metadata.annotations;
@@ -232,7 +235,7 @@ describe('another start', () => {
     await created('stuck', SUCCESS);
   });
 
-  it('another start with --all serves every ExternalSecret but those with create: "false"', async () => {
+  it('with --all, every ExternalSecret gets its values, except with the annotation create: "false"', async () => {
     await scene.externalSecret('not-me', [{ key: 'app/not-me', property: 'password' }], {
       annotations: { create: 'false' },
     });

@@ -1,6 +1,7 @@
 /**
- * v1 and v1beta1 are served together, as ESO 0.16 to 0.20 can. Only v1 limits the types of conditions, so a condition `Created` can be stored
- * through v1beta1. From then on the API server refuses every status of the External Secrets Operator (ESO).
+ * ESO 0.16 to 0.20 can serve v1 and v1beta1 together, and only v1 limits the types of conditions. So a client can store
+ * a condition `Created` through v1beta1, and from then on the API server refuses every status of the External Secrets
+ * Operator (ESO).
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -19,21 +20,21 @@ before(async () => {
 });
 after(() => scene?.close());
 
-/** v1beta1 is served, and v1 is stored. */
+/** The CRD of ESO with v1beta1 served beside v1, which is the stored version. */
 function withBothVersions(yaml: string): string {
   const changed = yaml.replaceAll(/served: false\n/g, 'served: true\n');
   assert.notEqual(changed, yaml);
   return changed;
 }
 
-/** As the original does it. */
+/** Writes a condition Created through v1beta1, as the Bash controller does. */
 async function setCreated(name: string): Promise<void> {
   const path = `${scene.path(name).replace('/v1/', '/v1beta1/')}/status`;
   const { status } = await scene.api.get(scene.path(name));
   await scene.api.patch(path, { status: { conditions: [...(status?.conditions ?? []), CREATED] } });
 }
 
-/** How often the API server found the status of ESO, which uses the account of the test, not valid. */
+/** The number of statuses of ESO that the API server refused as invalid. ESO uses the test's own account. */
 function refusals(name: string): number {
   const requests = readAuditLog(scene.plane, 'admin');
   return requests.filter((one) => one.resource === 'externalsecrets/status' && one.name === name && one.code === 422)
@@ -44,12 +45,12 @@ async function secret(name: string): Promise<Json> {
   return await scene.api.find(`/api/v1/namespaces/${HOME}/secrets/${name}`);
 }
 
-it('ESO is frozen by a condition Created, and works when Keyferry has removed it', async () => {
+it('a condition Created blocks the status of ESO, until Keyferry removes it', async () => {
   const name = 'frozen';
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   await waitFor(async () => (await scene.condition(name))?.status === 'False', { message: 'ESO to fail' });
   await setCreated(name);
-  // With the value ESO makes the Secret, and cannot say so.
+  // Now ESO can make the Secret, but cannot write that into the status.
   await scene.vault.request('POST', `secret/data/app/${name}`, { data: { password: 'by hand' } });
   await scene.api.patch(scene.path(name), { metadata: { annotations: { 'force-sync': 'now' } } });
   await waitFor(async () => (await secret(name)) !== undefined, { message: 'the Secret of ESO' });
@@ -62,7 +63,7 @@ it('ESO is frozen by a condition Created, and works when Keyferry has removed it
   assert.deepEqual((await scene.entry(`secret/data/app/${name}`)).data, { password: 'by hand' });
 });
 
-it('Keyferry neither writes the condition Created, nor leaves one that comes later', async () => {
+it('where v1 forbids the condition Created, Keyferry does not write it, and removes one that another client writes', async () => {
   const name = 'later';
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   const { 'key-0': value } = await scene.synced(name);

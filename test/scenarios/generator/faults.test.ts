@@ -1,6 +1,7 @@
 /**
- * One value for each property, whatever breaks: a fault proxy stands before Vault and before the API server. The real External Secrets Operator
- * would hide a missing touch by its own tries, so the test plays its part.
+ * Each property gets one value only, whatever breaks. A fault proxy stands before Vault, and another before the API
+ * server. The test plays the External Secrets Operator: the real one reads again by itself, and would hide that
+ * Keyferry did not tell it to.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -13,7 +14,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { GeneratorScene, HOME, RESULT } from './support.ts';
 
-/** A value is written at most this long after Vault is back, ms. */
+/** Time limit from the moment when Vault is back to the value, ms. */
 const RECOVERY_MS = 20_000;
 const STORE = 'proxied';
 const WRITE = { method: ['POST', 'PUT'], path: '/v1/secret/data/' };
@@ -46,7 +47,7 @@ async function failing(name: string, options: Json = {}): Promise<void> {
   await scene.fail(name);
 }
 
-/** The value and version of the entry; it has only one version. */
+/** Waits for the entry, and checks that it has one version. @returns its value */
 async function made(name: string): Promise<string> {
   const { data, metadata } = await waitFor(async () => await scene.entry(`secret/data/app/${name}`), {
     message: () => `the entry of ${name}\n${scene.tail()}`,
@@ -55,7 +56,7 @@ async function made(name: string): Promise<string> {
   return data.a;
 }
 
-/** Waits for the annotation, which names the version that is in Vault. */
+/** Waits for the annotation that makes ESO read again, and checks that it names the version in Vault. */
 async function touched(name: string, reason: 'Success' | 'Exists'): Promise<void> {
   const { entries } = await scene.says(name, reason);
   const { metadata } = await scene.entry(`secret/data/app/${name}`);
@@ -66,10 +67,14 @@ describe('a crash', () => {
   for (const [point, arm, reason] of [
     ['before the write reaches Vault', () => vaultProxy.rule({ match: WRITE, fault: { kind: 'stall' } }), 'Success'],
     ['after the write', () => vaultProxy.rule({ match: WRITE, fault: { kind: 'lose-answer' } }), 'Exists'],
-    ['before the touch', () => apiProxy.rule({ match: TOUCH, fault: { kind: 'stall' } }), 'Exists'],
-    ['after the touch', () => apiProxy.rule({ match: TOUCH, fault: { kind: 'lose-answer' } }), 'Success'],
+    ['before the annotation is written', () => apiProxy.rule({ match: TOUCH, fault: { kind: 'stall' } }), 'Exists'],
+    [
+      'after the annotation is written',
+      () => apiProxy.rule({ match: TOUCH, fault: { kind: 'lose-answer' } }),
+      'Success',
+    ],
   ] as const) {
-    it(`a crash ${point} makes no second value, and the value is touched`, async () => {
+    it(`a generator that is killed ${point} makes no second value, and tells ESO to read after its next start`, async () => {
       const name = point.replaceAll(' ', '-').toLowerCase();
       const operator = await scene.start({ kubeconfig });
       const rule = arm();
@@ -92,7 +97,7 @@ describe('a running operator', () => {
   );
   after(async () => void (await scene.operator.stop()));
 
-  it('a running operator finds its own value when the answer to the write was lost', async () => {
+  it('a value whose write got no answer is found by the next try, and no second one is made', async () => {
     const rule = vaultProxy.rule({ match: WRITE, fault: { kind: 'lose-answer' }, times: 1 });
     await failing('lost');
     await made('lost');
@@ -100,7 +105,7 @@ describe('a running operator', () => {
     assert.equal(rule.hits, 1);
   });
 
-  it('a running operator says Success when the first report was refused', async () => {
+  it('an ExternalSecret whose result was refused with 409 gets the result Success by the next try', async () => {
     const conflict = {
       kind: 'Status',
       apiVersion: 'v1',
@@ -115,7 +120,7 @@ describe('a running operator', () => {
     await made('refused');
   });
 
-  it('a running operator writes one value in a race with another writer', async () => {
+  it('a value that another client writes first is kept, and the result is Exists', async () => {
     let release = (): void => undefined;
     const until = new Promise<void>((resolve) => (release = resolve));
     const rule = vaultProxy.rule({ match: WRITE, fault: { kind: 'hold', until }, times: 1 });
@@ -127,7 +132,7 @@ describe('a running operator', () => {
     assert.equal(await made('race'), 'by hand');
   });
 
-  it('a running operator writes what is missing soon after Vault answers again, and says once that it did not', async () => {
+  it('values are made soon after Vault answers again, with one event for the whole outage', async () => {
     await vaultProxy.refuse();
     const names = ['down-0', 'down-1', 'down-2'];
     for (const name of names) await failing(name);
@@ -147,7 +152,7 @@ describe('a running operator', () => {
     }
   });
 
-  it('a running operator honours a 429 of one server, and serves others meanwhile', async () => {
+  it('a Vault that answers 429 gets its values later, and other Vaults are served meanwhile', async () => {
     const busy = { kind: 'respond', status: 429, headers: { 'retry-after': '3' }, body: { errors: ['busy'] } } as const;
     const rule = vaultProxy.rule({ match: { path: '/v1/secret/' }, fault: busy });
     await failing('busy');
@@ -160,7 +165,7 @@ describe('a running operator', () => {
     await made('busy');
   });
 
-  it('a running operator uses a replaced token and a granted policy', async () => {
+  it('values are made soon after a revoked token was replaced, and after a policy was granted', async () => {
     const policy = 'path "secret/data/app/*" { capabilities = ["create", "read", "update"] }';
     const old = await scene.limitedToken('replaced', policy);
     await scene.token(HOME, old, 'replaced');
@@ -179,7 +184,7 @@ describe('a running operator', () => {
     await within(RECOVERY_MS, 'the value with the granted policy', async () => await scene.says('granted', 'Success'));
   });
 
-  it('a running operator is not held up by ExternalSecrets that are deleted and created again while they fail', async () => {
+  it('an ExternalSecret that is deleted and created again several times while it fails gets its value', async () => {
     for (let round = 0; round < 5; round++) {
       await failing('again');
       await scene.api.delete(scene.path('again'));
@@ -189,7 +194,7 @@ describe('a running operator', () => {
     await made('again');
   });
 
-  it('a running operator leaves an entry alone that a SecretMirror writes', async () => {
+  it('the generator writes nothing into an entry that a SecretMirror writes, and reports Conflict', async () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'mirrored', namespace: HOME } };
     await scene.api.create({ ...secret, data: { b: Buffer.from('b').toString('base64') } });
     await scene.api.create({
@@ -215,7 +220,8 @@ describe('a running operator', () => {
     const { message } = await scene.says('mirrored', 'Conflict');
     assert.match(message, /spec\.data\[0\]: SecretMirror default\/to-vault writes this entry/);
     assert.deepEqual((await scene.entry('secret/data/app/mirrored')).data, { b: 'b' });
-    // With the token of the process the key has no `data/`, and the claim of the mirror has it.
+    // Now the key names the entry without `data/`, and the mirror with it: the generator must see that it is the same
+    // entry.
     await scene.operator.stop();
     await scene.start({
       kubeconfig,
@@ -230,7 +236,7 @@ describe('a running operator', () => {
   });
 });
 
-it('of two replicas one writes, and the other takes over with the value that is there', async () => {
+it('of two replicas the leader writes the value, and after its kill the other one finds it and writes no second', async () => {
   const args = [
     '--leader-elect',
     '--leader-elect-lease-duration=3s',

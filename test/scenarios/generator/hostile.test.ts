@@ -1,5 +1,6 @@
 /**
- * What authors of ExternalSecrets and stores may never do. A listener takes the place of the store's server, and records what it gets.
+ * What authors of ExternalSecrets and stores must not be able to do. Their store names a listener of the test as its
+ * server, which records what it gets.
  */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,9 +14,9 @@ import { GeneratorScene, HOME } from './support.ts';
 
 const OTHER = 'other';
 const THIRD = 'third';
-/** The token of the namespace `OTHER`, and of the process. */
+/** The token in the namespace `OTHER`, which is also the token of the process. */
 const FOREIGN = 'hvs.foreign-token-of-another-namespace';
-/** Words of the server that must not reach an author. */
+/** Text in the listener's answers that no author may read. */
 const INTERNAL = 'internal-words-of-another-server';
 
 let scene: GeneratorScene;
@@ -47,7 +48,7 @@ beforeEach(() => {
   answer = (_, response) => response.writeHead(404).end('{"errors":[]}');
 });
 
-/** An ExternalSecret that fails, and what is said about it. */
+/** Creates an ExternalSecret, and waits until it fails with this reason. @returns the message */
 async function fails(name: string, reason: string, options: Json = {}, key = `app/${name}`): Promise<string> {
   await scene.externalSecret(name, [{ key, property: 'a' }], options);
   await scene.fail(name);
@@ -57,12 +58,12 @@ async function fails(name: string, reason: string, options: Json = {}, key = `ap
 }
 
 describe('an author cannot make Keyferry', () => {
-  it('an author cannot make Keyferry send the token of another namespace or of the process to a server of the author', async () => {
+  it("the server of an author's store gets no token of another namespace or of the process", async () => {
     const tokenSecretRef = { name: 'vault-token', namespace: OTHER, key: 'vault-token' };
     await scene.store('steal', { server: addr(), auth: { tokenSecretRef } });
     await fails('steal', 'ErrorCreating', { store: 'steal' });
     assert.ok(requests.length > 0);
-    // In a SecretStore the namespace of a reference does not count.
+    // Keyferry ignores the namespace of the reference, as it must in a SecretStore: it sends the author's own token.
     const tokens = new Set(requests.map(({ token }) => token));
     assert.deepEqual(
       [...tokens].filter((token) => token !== undefined),
@@ -70,14 +71,14 @@ describe('an author cannot make Keyferry', () => {
     );
   });
 
-  it('an author cannot make Keyferry use a ClusterSecretStore that is not for the namespace', async () => {
+  it('a ClusterSecretStore makes no value for a namespace that its conditions do not admit', async () => {
     const tokenSecretRef = { name: 'root', namespace: OTHER, key: 'vault-token' };
     const conditions = [{ namespaces: [OTHER] }, { namespaceSelector: { matchLabels: { team: 'other' } } }];
     await scene.store('theirs', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
     const message = await fails('theirs', 'StoreNotAllowed', { store: 'theirs', storeKind: 'ClusterSecretStore' });
     assert.match(message, /ClusterSecretStore theirs: spec\.conditions: the namespace default may not use the store/);
     assert.equal(await scene.entry('secret/data/app/theirs'), undefined);
-    // The same store makes values for its namespace.
+    // In a namespace that it admits, the same store makes values.
     await scene.externalSecret('allowed', [{ key: 'app/theirs', property: 'a' }], {
       namespace: OTHER,
       store: 'theirs',
@@ -87,7 +88,7 @@ describe('an author cannot make Keyferry', () => {
     await scene.says('allowed', 'Success', undefined, OTHER);
   });
 
-  it('an author cannot make Keyferry reach a Secret of another namespace through a store of its own', async () => {
+  it('a SecretStore that refers to a Secret of another namespace does not reach it', async () => {
     await scene.store('reach', { auth: { tokenSecretRef: { name: 'root', namespace: OTHER, key: 'vault-token' } } });
     assert.match(
       await fails('reach', 'ErrorCreating', { store: 'reach' }),
@@ -96,7 +97,7 @@ describe('an author cannot make Keyferry', () => {
     assert.equal(await scene.entry('secret/data/app/reach'), undefined);
   });
 
-  it('an author cannot make Keyferry write outside of KV', async () => {
+  it('an ExternalSecret cannot make Keyferry write outside of KV mounts', async () => {
     await scene.store('any', { path: undefined, version: 'v1' });
     for (const [index, key] of [
       'sys/policy/made',
@@ -111,7 +112,7 @@ describe('an author cannot make Keyferry', () => {
     assert.equal(status, 404);
   });
 
-  it('an author cannot make Keyferry read what a server that is not Vault answers', async () => {
+  it('an author does not get to read the answer of a server that is not Vault', async () => {
     const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
       html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<b>${INTERNAL}</b>`),
       json: (response) => response.writeHead(200).end(JSON.stringify({ secret: INTERNAL, data: INTERNAL })),
@@ -130,9 +131,9 @@ describe('an author cannot make Keyferry', () => {
     assert.ok(!scene.operator.output.includes(INTERNAL), 'the log has it');
   });
 
-  it('an author cannot make Keyferry wait for servers without an answer in the place of others', async () => {
+  it('ExternalSecrets of servers that never answer delay no other ExternalSecret', async () => {
     let ended = 0;
-    // Those of the tests before are tried again meanwhile.
+    // The listener also gets later tries of the tests before. It answers these.
     const isSilent = (path: string | undefined): boolean => path?.startsWith('/silent-') === true;
     answer = (request, response) => {
       if (isSilent(request.url)) response.once('close', () => (ended += 1));
@@ -142,7 +143,7 @@ describe('an author cannot make Keyferry', () => {
     const stores = ['silent-0', 'silent-1'];
     for (const name of stores) await scene.store(name, { server: `${addr()}/${name}` });
     const items = stores.map((name) => ({ key: 'app/a', property: 'a', sourceRef: { storeRef: { name } } }));
-    // More than there are workers for one server, beside the server of the others and beside a store that does not exist.
+    // Nine for each store: more than the workers for one server, for a good server and for a store that does not exist.
     for (let index = 0; index < 9; index += 1) {
       for (const store of ['good', 'missing']) {
         const name = `${store}-${index}`;
@@ -168,7 +169,7 @@ describe('an author cannot make Keyferry', () => {
     listener.closeAllConnections();
   });
 
-  it('an author cannot make Keyferry replace a value that is there, or show it', async () => {
+  it('a value that exists is neither replaced nor shown, whatever the annotations say', async () => {
     const value = 'value-that-must-stay';
     await scene.vault.request('POST', 'secret/data/app/there', { data: { a: value } });
     await scene.externalSecret('there', [{ key: 'app/there', property: 'a' }], {
@@ -183,8 +184,8 @@ describe('an author cannot make Keyferry', () => {
   });
 });
 
-it('the token of the environment goes to the address of the environment alone', async () => {
-  // It tries the ExternalSecrets of the tests before again, until it has stopped. A request that it sent last arrives after its end.
+it("with --credentials=environment, the token is sent to VAULT_ADDR, and not to the store's server", async () => {
+  // The operator of the tests before must have ended, and its last request must have arrived: it would count here.
   await scene.operator.stop();
   await waitFor(async () => (await connections()) === 0, { message: 'the listener to have read what was sent' });
   requests = [];

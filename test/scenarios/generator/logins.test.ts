@@ -1,4 +1,4 @@
-/** The logins of stores: AppRole and Kubernetes, and a Vault with a certificate of its own authority. */
+/** Logins by the store: AppRole, Kubernetes, and TLS with a certificate of a private authority. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -30,7 +30,7 @@ async function secret(name: string, data: Readonly<Record<string, string>>, kind
   await scene.api.create({ apiVersion: 'v1', kind, metadata: { name, namespace: HOME }, data: content });
 }
 
-it('the generator logs in by an AppRole whose ids are in the store, in one Secret, or in two', async () => {
+it('the generator logs in by AppRole with the role id in the store, in the Secret of the secret id, or in another Secret', async () => {
   const { vault } = scene;
   await vault.request('POST', 'sys/auth/team', { type: 'approle' });
   await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
@@ -49,7 +49,7 @@ it('the generator logs in by an AppRole whose ids are in the store, in one Secre
   }
 });
 
-it('the generator logs in by a ServiceAccount with an audience; without one its token is not sent', async () => {
+it('the generator logs in with a ServiceAccount that has an audience; without one the store is invalid', async () => {
   const { vault, plane } = scene;
   await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } });
   await enableKubernetesAuth(vault, 'kubernetes', plane);
@@ -71,7 +71,7 @@ it('the generator logs in by a ServiceAccount with an audience; without one its 
   assert.match(message, /serviceAccountRef\.audiences must be specified.*--vault-addresses/);
 });
 
-it('the generator accepts a certificate of an own authority: in the store, in a Secret, or in a ConfigMap', async () => {
+it('a Vault with a certificate of a private authority is accepted by a caBundle, or a CA in a Secret or ConfigMap', async () => {
   await using vault: VaultServer = await startVault({ tls: true });
   await scene.token(HOME, vault.rootToken, 'tls-token');
   await secret('ca', { 'ca.crt': vault.caPem });
@@ -95,7 +95,7 @@ it('the generator accepts a certificate of an own authority: in the store, in a 
   await scene.says('ca-missing', 'InvalidStore', /caProvider: the Secret default\/ca has no key x/);
 });
 
-it('a changed store is used at once', async () => {
+it('a changed store is used at once by an ExternalSecret that failed', async () => {
   await scene.store('changed', { server: 'http://127.0.0.1:1' });
   await scene.externalSecret('changed', [{ key: 'app/changed', property: 'a' }], { store: 'changed' });
   await scene.fail('changed');

@@ -1,4 +1,7 @@
-/** Others write the status of an ExternalSecret, or the CRD, while Keyferry works on it. A stand-in plays ESO, and the types of conditions are free text at first. */
+/**
+ * Other clients write the status of an ExternalSecret, or the CRD, while Keyferry works on it. The test plays ESO. At
+ * first the CRD allows conditions of any type.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -30,7 +33,7 @@ async function conditions(): Promise<Json[]> {
   return (await scene.api.get(scene.path(NAME))).status.conditions;
 }
 
-it('a condition that ESO writes meanwhile is not lost: the write of Keyferry gets 409, and is repeated', async () => {
+it("a condition that another client writes at the same time is kept: Keyferry's write gets 409, and is repeated", async () => {
   const gate = Promise.withResolvers<void>();
   const match = { method: 'PATCH', path: `/externalsecrets/${NAME}/status` };
   const held = proxy.rule({ match, fault: { kind: 'hold', until: gate.promise }, times: 1 });
@@ -49,9 +52,9 @@ it('a condition that ESO writes meanwhile is not lost: the write of Keyferry get
   assert.equal(first?.status, 409);
 });
 
-it('a condition Created is removed when the CRD comes to forbid it, without another event of its object', async () => {
+it('a condition Created is removed when a new CRD forbids it, without an event of the ExternalSecret', async () => {
   const made = await scene.condition(NAME, 'Created');
-  // The ExternalSecret is ready, so nothing looks at it again.
+  // The ExternalSecret is ready now, so no run of its own would remove the condition.
   await scene.api.patch(`${scene.path(NAME)}/status`, { status: { conditions: [READY, made] } });
   await scene.externalSecret('marker', [{ key: 'app/marker', property: 'a' }]);
   await scene.fail('marker');

@@ -1,4 +1,6 @@
-/** In the place of the Bash controller, with its Role and its variables: there is no permission to read stores, Secrets or Leases. */
+/**
+ * The generator with the Role and variables of the Bash controller, which permit no read of stores, Secrets or Leases.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -8,7 +10,7 @@ import { GeneratorScene } from './support.ts';
 
 const NAMESPACE = 'apps';
 const ACCOUNT = 'controller';
-/** Of the original, for one namespace. */
+/** The rule in the Role of the Bash controller, for one namespace. */
 const ORIGINAL = {
   apiGroups: ['external-secrets.io'],
   resources: ['externalsecrets'],
@@ -45,7 +47,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-it('the generator in the role of the Bash controller makes the values of its namespace with $VAULT_TOKEN, and says once what it may not do', async () => {
+it("with the Bash controller's Role and $VAULT_TOKEN, values are made in its namespace, and missing permissions are logged once", async () => {
   await scene.token(NAMESPACE, scene.vault.rootToken);
   await scene.store('own', {}, { namespace: NAMESPACE });
   const item = { key: 'secret/apps/postgres', property: 'password' };
@@ -55,7 +57,7 @@ it('the generator in the role of the Bash controller makes the values of its nam
   const { data, metadata } = await scene.entry('secret/data/apps/postgres');
   assert.deepEqual([data, metadata.version], [{ password: value }, 1]);
   await scene.says('postgres', 'Success', undefined, NAMESPACE);
-  // Another namespace is not served: ESO finds the value there by itself.
+  // The other namespace is not served. ESO finds the value there, because both read the same entry.
   assert.equal(await scene.result('postgres'), undefined);
   const { output } = scene.operator;
   for (const sentence of ['cannot list ExternalSecrets in all namespaces', 'cannot list SecretStores']) {
@@ -63,7 +65,7 @@ it('the generator in the role of the Bash controller makes the values of its nam
   }
 });
 
-it('the generator in the role of the Bash controller names what is wrong with a key without the mount, or outside of the policy of the token', async () => {
+it("with the Bash controller's Role, a key without its mount, or outside of the token's policy, is named in the result", async () => {
   const wrong = { key: 'apps/no-mount', property: 'password' };
   await scene.externalSecret('no-mount', [wrong], { namespace: NAMESPACE, store: 'own' });
   await scene.says('no-mount', 'ErrorCreating', /Vault does not say what is mounted at "apps\/no-mount"/, NAMESPACE);

@@ -1,4 +1,4 @@
-/** The policy that docs/generator.md shows is enough, and gives no access to other entries. */
+/** The Vault policy in docs/generator.md suffices, and gives no access to other entries. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-it('the policy of the page is enough to make a value and to add one to an entry', async () => {
+it('the policy in docs/generator.md permits to make an entry and to add a value to one, and nothing else', async () => {
   const page = readFileSync(new URL('../../../docs/generator.md', import.meta.url), 'utf8');
   const policy = codeBlocks(page).find(({ language }) => language === 'hcl')?.text;
   assert.ok(policy !== undefined);

@@ -1,4 +1,7 @@
-/** The generator without permissions of its files: something stays undone, and the author or the log says why. */
+/**
+ * The generator without one of the permissions in its manifests: what it cannot do, and where its author or the log
+ * shows the reason.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -12,9 +15,9 @@ import { GeneratorScene, STORE } from './support.ts';
 const FILE = 'rbac-generator.yaml';
 const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
 const ACCOUNT = 'keyferry-generator';
-/** The namespace of the program. */
+/** The namespace in which the generator runs. */
 const OWN = 'keyferry';
-/** The one where credentials are permitted. */
+/** The namespace in which the generator may read credentials. */
 const APPS = 'apps';
 
 const trial = new Trial();
@@ -66,7 +69,7 @@ async function logs(text: string): Promise<void> {
   await waitFor(() => trial.program.output.includes(text), { message: () => `${text}\n${scene.tail()}` });
 }
 
-it('missing permissions of the generator, at the start: what cannot be listed is logged with the permission, and the Lease is waited for', async () => {
+it('a generator that may not list an API at its start logs the permission, and one that may not use its Lease waits for it', async () => {
   let missing = await trial.take(own, 'leases get');
   await start(['--leader-elect']);
   await missing.isNamed();
@@ -100,7 +103,7 @@ it('missing permissions of the generator, at the start: what cannot be listed is
   await missing.giveBack();
 });
 
-it('missing permissions of the generator, watches: it is not ready, and the log names the permission', async () => {
+it('a generator without a permission to watch is not ready, and the log names the permission', async () => {
   await trial.program.stop();
   const lost = [];
   for (const resource of ['externalsecrets', 'secretstores', 'clustersecretstores', 'customresourcedefinitions']) {
@@ -113,7 +116,7 @@ it('missing permissions of the generator, watches: it is not ready, and the log 
   await trial.program.ready();
 });
 
-it('missing permissions of the generator, externalsecrets patch: the value is made, and cannot be reported', async () => {
+it('a generator without externalsecrets patch makes the value, and reports it once it has the permission', async () => {
   const use = async (): Promise<void> => {
     await fails('unpatched');
     await waitFor(() => scene.entry('secret/data/app/unpatched'), { message: 'the entry' });
@@ -122,7 +125,7 @@ it('missing permissions of the generator, externalsecrets patch: the value is ma
   assert.equal((await scene.entry('secret/data/app/unpatched')).metadata.version, 1);
 });
 
-it('missing permissions of the generator, events create: the event is missing', async () => {
+it('a generator without events create writes the result without an event', async () => {
   const missing = await trial.take(role, 'events create');
   await fails('unseen');
   await says('unseen', 'Success');
@@ -130,7 +133,7 @@ it('missing permissions of the generator, events create: the event is missing', 
   await missing.giveBack();
 });
 
-it('missing permissions of the generator, namespaces get: a store that selects namespaces by labels is not used', async () => {
+it('a generator without namespaces get does not use a store that selects namespaces by labels, until it has the permission', async () => {
   const tokenSecretRef = { name: 'vault-token', namespace: APPS, key: 'vault-token' };
   const conditions = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': APPS } } }];
   await scene.store('labels', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
@@ -141,7 +144,7 @@ it('missing permissions of the generator, namespaces get: a store that selects n
   await says('labels', 'Success');
 });
 
-it('missing permissions of the generator, secrets watch, secrets get, and serviceaccounts/token create: the author reads it', async () => {
+it('a generator without secrets watch, secrets get or serviceaccounts/token create names the permission in the result', async () => {
   for (const verb of ['watch', 'get'] as const) {
     await trial.program.kill9();
     const missing = await trial.take(credentials, `secrets ${verb}`);
@@ -159,7 +162,7 @@ it('missing permissions of the generator, secrets watch, secrets get, and servic
   await missing.giveBack();
 });
 
-it('missing permissions of the generator, configmaps get: the author reads it', async () => {
+it('a generator without configmaps get names the permission in the result', async () => {
   const caProvider = { type: 'ConfigMap', name: 'vault-ca', key: 'ca.crt' };
   await scene.store('ca', { caProvider }, { namespace: APPS });
   const missing = await trial.take(credentials, 'configmaps get');

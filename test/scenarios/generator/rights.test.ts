@@ -1,4 +1,4 @@
-/** The permissions in deploy/ for the generator are sufficient. Credentials are permitted in one namespace alone. */
+/** The permissions in deploy/ for the generator suffice. Here it may read credentials in one namespace only. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -13,10 +13,10 @@ import { GeneratorScene, HOME, STORE } from './support.ts';
 const FILE = 'rbac-generator.yaml';
 const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
 const ACCOUNT = 'keyferry-generator';
-/** The namespace of the program. */
+/** The namespace in which the generator runs. */
 const OWN = 'keyferry';
 const USER = serviceAccountUser(OWN, ACCOUNT);
-/** The one where credentials are permitted. */
+/** The namespace in which the generator may read credentials. */
 const APPS = 'apps';
 
 let scene: GeneratorScene;
@@ -41,25 +41,25 @@ before(async () => {
 });
 after(() => scene?.close());
 
-/** An ExternalSecret that ESO reports as failing. */
+/** Creates an ExternalSecret with the status that ESO has for a missing value. */
 async function fails(name: string, options: Json = {}): Promise<void> {
   const namespace = options.namespace ?? APPS;
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }], { namespace, ...options });
   await scene.fail(name, namespace);
 }
 
-/** It fails, and gets its value. */
+/** Creates an ExternalSecret that fails, and waits for its value. */
 async function makes(name: string, options: Json = {}): Promise<void> {
   await fails(name, options);
   await scene.says(name, 'Success', undefined, options.namespace ?? APPS);
 }
 
-it('with the permissions of its manifests the generator makes a value, and nothing is refused', async () => {
+it('with the permissions of its manifests, the generator makes a value, and each permission is used', async () => {
   await makes('story');
   assertUsed(readAuditLog(scene.plane, USER), callsIn(FILE, CREDENTIALS_FILE));
 });
 
-it('credentials in another namespace: the author reads which permission is missing, and the program stays ready', async () => {
+it('an ExternalSecret in a namespace without the permission for credentials names it, and the operator stays ready', async () => {
   await fails('foreign', { namespace: HOME });
   const words =
     /SecretStore vault-backend: secrets "vault-token" is forbidden: .* resource "secrets" .* in the namespace "default"/;
@@ -69,7 +69,7 @@ it('credentials in another namespace: the author reads which permission is missi
   assert.equal(await scene.operator.isReady(), true);
 });
 
-it('keyferry run with the permissions of deploy/rbac.yaml alone is ready, and says what the generator lacks', async () => {
+it('keyferry run with deploy/rbac.yaml alone is ready, and logs the permission that the generator lacks', async () => {
   const { api, plane } = scene;
   await api.apply(manifest('rbac.yaml'));
   const user = serviceAccountUser(OWN, 'keyferry');
@@ -83,7 +83,7 @@ it('keyferry run with the permissions of deploy/rbac.yaml alone is ready, and sa
   assert.equal(await operator.isReady(), true);
 });
 
-it('keyferry run --namespaces reads ExternalSecrets and stores in these namespaces only', async () => {
+it('keyferry run --namespaces lists and watches ExternalSecrets and stores only in these namespaces', async () => {
   const { api, plane } = scene;
   const [name, group] = ['narrow', 'rbac.authorization.k8s.io'];
   const account = { kind: 'ServiceAccount', name, namespace: OWN };

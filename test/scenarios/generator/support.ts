@@ -1,4 +1,7 @@
-/** Shared by the scenarios of the generator: a cluster with the CRDs of External Secrets Operator (ESO), a real Vault, and perhaps the real ESO. */
+/**
+ * Shared by the scenarios of the generator: a cluster with the CRDs of External Secrets Operator (ESO), a real Vault,
+ * and the real ESO on request.
+ */
 import type { Json } from '../../support/api.ts';
 import { Keyferry, type KeyferryOptions } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -8,24 +11,27 @@ import type { ServerProcess } from '../../servers/server-process.ts';
 import { startVault, type VaultJson, type VaultServer } from '../../servers/vault.ts';
 
 export const RESULT = 'keyferry.dev/generator';
-/** The namespace of most objects. */
+/** The namespace of objects for which a test names no other. */
 export const HOME = 'default';
-/** The store of most objects. */
+/** The store of ExternalSecrets for which a test names no other. */
 export const STORE = 'vault-backend';
 
 export interface SceneOptions {
-  /** Runs the real ESO. Default true. Otherwise `fail` plays its part. */
+  /** Whether the real ESO runs; true by default. Without it the test calls `fail` to write its status. */
   readonly eso?: boolean;
-  /** Edits the CRDs. `later`: they are not installed yet (`installCrds`), and there is no store. */
+  /**
+   * A change of ESO's CRDs before they are installed. `later`: the test installs them with `installCrds`, and there is
+   * no store.
+   */
   readonly crds?: ((yaml: string) => string) | 'later';
-  /** Of the API that the test uses. Default `v1`. */
+  /** The version of ESO's API that the test uses. Default: `v1`. */
   readonly version?: EsoVersion;
-  /** Of Vault. */
+  /** Whether Vault writes an audit log. */
   readonly auditLog?: boolean;
   readonly plane?: ControlPlaneOptions;
 }
 
-/** One item of `spec.data`. */
+/** An item of `spec.data`. */
 export interface Item {
   readonly key: string;
   readonly property?: string;
@@ -34,7 +40,7 @@ export interface Item {
 
 export interface ExternalSecretOptions {
   readonly namespace?: string;
-  /** Default `create: "true"`. */
+  /** Annotations of the ExternalSecret. Default: `create: "true"`. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly store?: string;
   readonly storeKind?: string;
@@ -56,7 +62,7 @@ export class GeneratorScene {
     this.#eso = eso;
   }
 
-  /** With a SecretStore in `HOME` that logs in with Vault's root token. */
+  /** Opens a scene with a SecretStore in `HOME` that logs in with Vault's root token. */
   static async open(options: SceneOptions = {}): Promise<GeneratorScene> {
     await using resources = new AsyncDisposableStack();
     const { eso = true, crds, version = 'v1', auditLog = false } = options;
@@ -67,7 +73,7 @@ export class GeneratorScene {
     const scene = new GeneratorScene(plane, vault, version, eso ? await startExternalSecrets(plane) : undefined);
     await scene.token(HOME, vault.rootToken);
     if (crds !== 'later') await scene.store(STORE, {});
-    // ESO does not try again for a while where the store was not ready.
+    // ESO does not try an ExternalSecret for a while whose store was not ready, so this waits for the store.
     if (eso && crds !== 'later') {
       const path = `/apis/external-secrets.io/${version}/namespaces/${HOME}/secretstores/${STORE}`;
       await waitFor(async () => (await scene.api.get(path)).status?.conditions?.[0]?.status === 'True', {
@@ -78,7 +84,7 @@ export class GeneratorScene {
     return scene;
   }
 
-  /** Installs the CRDs, or replaces them. From now on the test uses this version. */
+  /** Installs or replaces the CRDs. From here on the test uses this version of the API. */
   async installCrds(change: (yaml: string) => string, version: EsoVersion): Promise<void> {
     await installEsoCrds(this.plane, change, version);
     this.#version = version;
@@ -91,7 +97,7 @@ export class GeneratorScene {
     await this.plane.stop();
   }
 
-  /** Of the API that the test uses. */
+  /** The version of ESO's API that the test uses. */
   get version(): EsoVersion {
     return this.#version;
   }
@@ -113,7 +119,7 @@ export class GeneratorScene {
     return operator;
   }
 
-  /** Starts an operator, and does not wait until it is ready. */
+  /** Starts an operator without waiting until it is ready. */
   async launch(options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
     const args = ['--log-level=debug', ...(options.args ?? [])];
     const kubeconfig = this.plane.kubeconfigPath;
@@ -122,7 +128,7 @@ export class GeneratorScene {
     return operator;
   }
 
-  /** A Secret with a token. */
+  /** Creates or replaces a Secret with a token of Vault. */
   async token(namespace: string, token: string, name = 'vault-token'): Promise<void> {
     const data = { 'vault-token': Buffer.from(token).toString('base64') };
     const path = `/api/v1/namespaces/${namespace}/secrets`;
@@ -131,14 +137,17 @@ export class GeneratorScene {
     } else await this.api.patch(`${path}/${name}`, { data });
   }
 
-  /** A token with this policy alone. */
+  /** A new token of Vault with this policy alone. */
   async limitedToken(name: string, hcl: string): Promise<string> {
     await this.vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
     const { auth } = await this.vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl: '1h' });
     return auth.client_token;
   }
 
-  /** A SecretStore in `namespace`, or a ClusterSecretStore, with fields of `spec.provider.vault` and of `spec`. */
+  /**
+   * Creates a SecretStore in `namespace`, or a ClusterSecretStore, with these fields in `spec.provider.vault` and in
+   * `spec`.
+   */
   async store(
     name: string,
     vault: Json,
@@ -187,7 +196,7 @@ export class GeneratorScene {
     return `/apis/external-secrets.io/${this.version}/namespaces/${namespace}/externalsecrets/${name}`;
   }
 
-  /** Plays ESO: the status of an ExternalSecret whose values it cannot read, or can. */
+  /** Writes the status that ESO has for an ExternalSecret whose values it cannot read, or with `isReady` can read. */
   async fail(name: string, namespace = HOME, isReady = false): Promise<void> {
     const condition = isReady
       ? { type: 'Ready', status: 'True', reason: 'SecretSynced', message: 'secret synced' }
@@ -205,7 +214,7 @@ export class GeneratorScene {
     return status?.conditions?.find((one: Json) => one.type === type);
   }
 
-  /** The annotation with the last result. */
+  /** The last result of an ExternalSecret, from its annotation. */
   async result(name: string, namespace = HOME): Promise<Json> {
     const { metadata } = await this.api.get(this.path(name, namespace));
     const text = metadata.annotations?.[RESULT];
@@ -226,7 +235,7 @@ export class GeneratorScene {
     );
   }
 
-  /** Waits for a result with this reason. */
+  /** Waits until an ExternalSecret has a result with this reason. @returns the result */
   async says(name: string, reason: string, message?: RegExp, namespace = HOME): Promise<Json> {
     let last: Json;
     return await waitFor(
@@ -238,7 +247,7 @@ export class GeneratorScene {
     );
   }
 
-  /** Waits for a result that is a failure. */
+  /** Waits until an ExternalSecret has a result that is a failure. @returns the result */
   async saysAny(name: string): Promise<Json> {
     return await waitFor(
       async () => {
@@ -255,7 +264,7 @@ export class GeneratorScene {
     return status === 200 ? body.data : undefined;
   }
 
-  /** The messages of events about an object, by their reason. */
+  /** The events about an ExternalSecret. */
   async events(name: string, namespace = HOME): Promise<Json[]> {
     const events = await this.api.list(`/api/v1/namespaces/${namespace}/events`);
     return events.filter((event) => event.involvedObject?.name === name && /keyferry/.test(event.source?.component));

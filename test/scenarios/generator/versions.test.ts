@@ -1,6 +1,6 @@
 /**
- * The CRDs of External Secrets Operator (ESO) come when Keyferry runs already, with v1beta1 alone; then they serve v1 in its place. A stand-in
- * plays ESO, of which no release works with all of them.
+ * The CRDs of External Secrets Operator (ESO) are installed while Keyferry runs, first with v1beta1 alone and then with
+ * v1 alone. The test plays ESO, because no release of it works with both.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -25,7 +25,7 @@ async function makes(name: string): Promise<void> {
   assert.equal((await scene.entry(`secret/data/app/${name}`)).metadata.version, 1);
 }
 
-it('a process that names the generator is not ready without the CRDs of ESO and says why, beside another controller too', async () => {
+it("an operator with generator in --controllers and without ESO's CRDs is not ready and says why, also beside another controller", async () => {
   const missing = 'externalsecrets: the API external-secrets.io is not installed; install External Secrets Operator';
   const alone = scene.operator;
   const start = (...args: readonly string[]): Promise<Keyferry> =>
@@ -40,7 +40,7 @@ it('a process that names the generator is not ready without the CRDs of ESO and 
       assert.deepEqual([status, text.includes('no watch is open yet')], [503, false], text);
     }
     await waitFor(() => both.output.includes('controllers started'), { message: 'the replicator to work' });
-    // Most clusters have no External Secrets Operator.
+    // Without --controllers the CRDs may be missing: most clusters have no External Secrets Operator.
     await unnamed.ready();
   } finally {
     await both.kill9();
@@ -48,7 +48,7 @@ it('a process that names the generator is not ready without the CRDs of ESO and 
   }
 });
 
-it('CRDs that come later are used, also with v1beta1 alone', async () => {
+it("ESO's CRDs are used when they are installed later, also with v1beta1 alone", async () => {
   await waitFor(() => scene.operator.output.includes('API is not installed, waiting for it'), {
     message: () => `the missing API to be logged\n${scene.tail()}`,
   });
@@ -59,7 +59,7 @@ it('CRDs that come later are used, also with v1beta1 alone', async () => {
   await scene.operator.ready();
 });
 
-it('v1 takes the place of v1beta1: values are made without a restart, and old ones are left alone', async () => {
+it('when v1 replaces v1beta1, new values are made without a restart, and old ones stay', async () => {
   const before = await scene.result('old');
   await scene.installCrds((yaml) => yaml, 'v1');
   assert.equal((await scene.api.raw('GET', '/apis/external-secrets.io/v1beta1')).status, 404);
@@ -70,7 +70,7 @@ it('v1 takes the place of v1beta1: values are made without a restart, and old on
   assert.ok(scene.operator.running);
 });
 
-it('v1beta1 takes the place of v1, as after a downgrade', async () => {
+it('when v1beta1 replaces v1, as after a downgrade, new values are made', async () => {
   await scene.installCrds(onlyV1beta1, 'v1beta1');
   await makes('again');
 });
