@@ -1,4 +1,6 @@
-/** Objects that an earlier KubeLB made: Keyferry goes on with them, and nothing is deleted or created again. */
+/**
+ * Keyferry takes over objects that KubeLB made: they stay the same objects, and nothing is deleted or created again.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -17,16 +19,16 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 /** Longer than the pauses before repeated writes. */
 const QUIET_MS = 1500;
 const VALUES = { a: 'one', b: 'two' };
-/** The CCM of KubeLB passes all labels and annotations on, the manager too. */
+/** Labels and annotations of a tenant's SyncSecret. KubeLB copies all of them, in both of its programs. */
 const TRAVELLED = {
   labels: { app: 'web', 'app.kubernetes.io/managed-by': 'Helm' },
   annotations: { note: 'x', 'k8s-replicator/replicate-to': '*' },
 };
 
-/** The names that KubeLB's source has, and those in its documentation. */
+/** Names that differ between KubeLB's source and its documentation. */
 interface Spelling {
   readonly finalizer: string;
-  /** Label with the namespace of the tenant's SyncSecret. */
+  /** The label for the namespace of the tenant's SyncSecret. */
   readonly originNamespace: string;
 }
 const IN_SOURCE: Spelling = { finalizer: ORIGINAL_FINALIZER, originNamespace: 'kubelb.k8c.io/origin-ns' };
@@ -35,13 +37,13 @@ const DOCUMENTED: Spelling = {
   originNamespace: 'kubelb.k8c.io/origin-namespace',
 };
 
-/** What KubeLB made of a tenant's SyncSecret, in both clusters. */
+/** Creates what KubeLB makes of a tenant's SyncSecret: its finalizer, and copy and Secret in the management cluster. */
 async function madeByKubelb(tenant: Tenant, object: Json, spelling = IN_SOURCE): Promise<Chain> {
   const { managementApi: api } = scene;
   const { namespace, name, uid, labels = {}, annotations = {} } = object.metadata;
   const finalizers = [spelling.finalizer];
   await scene.tenantApi.patch(syncSecretPath(namespace, name), { metadata: { finalizers } });
-  // As after `kubectl apply`: it has the values.
+  // The annotation of `kubectl apply`, which holds the values. KubeLB copies it, too.
   const applied = { [LAST_APPLIED]: JSON.stringify({ data: object.data, stringData: object.stringData }) };
   const { apiVersion, kind, data, stringData, type } = object;
   const copy = await api.create({
@@ -76,7 +78,7 @@ async function madeByKubelb(tenant: Tenant, object: Json, spelling = IN_SOURCE):
   return { copy, secret };
 }
 
-/** The deletions of copies and Secrets from now on. */
+/** Records the deletions of copies and Secrets from this moment on. */
 async function deletions(tenant: Tenant): Promise<AsyncDisposable & { readonly seen: readonly string[] }> {
   const seen: string[] = [];
   const paths = [syncSecretPath(tenant.namespace, ''), secretPath(tenant.namespace, '')];
@@ -98,7 +100,7 @@ async function deletions(tenant: Tenant): Promise<AsyncDisposable & { readonly s
 }
 
 describe('objects of KubeLB', () => {
-  it('objects of KubeLB stay, and get the marks, finalizer, labels and content of Keyferry', async () => {
+  it("copies and Secrets that KubeLB made stay the same objects, and get Keyferry's marks, finalizer, labels and content", async () => {
     const tenant = await scene.tenant();
     await scene.namespaces('before');
     const text = (value: string): string => scene.canary + value;
@@ -128,7 +130,7 @@ describe('objects of KubeLB', () => {
     };
     const made = new Map<string, Chain>();
     for (const [name, object] of Object.entries(objects)) made.set(name, await madeByKubelb(tenant, object));
-    // It changed while no program ran.
+    // A SyncSecret whose values changed while no program ran.
     const changed = await scene.create('before', 'changed', VALUES);
     made.set('changed', await madeByKubelb(tenant, changed));
     objects['changed'] = await scene.change(scene.tenantApi, changed, { a: 'three' });
@@ -177,7 +179,7 @@ describe('objects of KubeLB', () => {
     await scene.gone(scene.tenantApi, ...Object.values(objects));
   });
 
-  /** Waits until both clusters have the new finalizer only. */
+  /** Waits until SyncSecret and copy have Keyferry's finalizer alone. @returns copy and Secret */
   async function adopted(tenant: Tenant, object: Json): Promise<Chain> {
     return await waitFor(
       async () => {
@@ -192,7 +194,7 @@ describe('objects of KubeLB', () => {
     );
   }
 
-  it('objects of KubeLB whose SyncSecret was deleted in the tenant’s cluster before are kept, because another cluster may have the name', async () => {
+  it("a copy of KubeLB whose SyncSecret is gone stays, because another cluster with the tenant's name may own it", async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'gone', VALUES);
     const { copy } = await madeByKubelb(tenant, object);
@@ -207,7 +209,7 @@ describe('objects of KubeLB', () => {
     assert.equal(kept.metadata.uid, copy.metadata.uid);
   });
 
-  it('objects of KubeLB that are being deleted are deleted with all that belongs to them', async () => {
+  it('a SyncSecret of KubeLB that is being deleted goes, with its copy and Secret', async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'deleted', VALUES);
     const { copy, secret } = await madeByKubelb(tenant, object);

@@ -1,4 +1,4 @@
-/** A start with SyncSecrets without a finalizer, as whoever comes from KubeLB has them. */
+/** The manager starts on many SyncSecrets without its finalizer, as there are after a move from KubeLB. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -7,9 +7,15 @@ import { waitFor } from '../../support/wait-for.ts';
 import { secretPath, syncSecretPath, SyncSecretScene, syncSecretsPath } from './support.ts';
 
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
-/** Many times `OVERTAKING`: with a start that waits for all, the neighbour would come last. */
+/**
+ * The number of SyncSecrets of the busy tenant: many times OVERTAKING, so that a start that treats all of them first
+ * would fail.
+ */
 const BACKLOG = 600;
-/** Finalizers of the backlog that may be written before the first Secret of the neighbour: as many as are under way at once, some times. */
+/**
+ * The most finalizers of the busy tenant that may be written before the other tenant's first Secret: a few rounds of
+ * parallel writes.
+ */
 const OVERTAKING = 50;
 
 let scene: SyncSecretScene;
@@ -19,7 +25,7 @@ after(async () => await scene.close());
 
 const hasFinalizer = ({ metadata }: Json): boolean => metadata.finalizers?.includes(FINALIZER) === true;
 
-it(`${BACKLOG} SyncSecrets of one tenant without a finalizer do not delay the first Secret of another tenant at a start`, async () => {
+it(`at a start, ${BACKLOG} SyncSecrets of one tenant without a finalizer do not delay the first Secret of another tenant`, async () => {
   const { managementApi: api } = scene;
   await api.createNamespaces(['backlog', 'neighbour']);
   await api.createMany(
@@ -50,7 +56,7 @@ it(`${BACKLOG} SyncSecrets of one tenant without a finalizer do not delay the fi
     overtaken <= OVERTAKING,
     `${overtaken} finalizers were written before it, in ${(madeAt - firstAt).toFixed(0)} ms`,
   );
-  // Of each, the finalizer comes first.
+  // No SyncSecret has a Secret without having the finalizer: the finalizer comes first.
   const secrets = new Set((await api.list('/api/v1/namespaces/backlog/secrets')).map(({ metadata }) => metadata.name));
   const bare = (await api.list(syncSecretsPath('backlog'))).filter((one) => !hasFinalizer(one));
   assert.deepEqual(
@@ -59,7 +65,7 @@ it(`${BACKLOG} SyncSecrets of one tenant without a finalizer do not delay the fi
   );
 });
 
-it('while the finalizer of a SyncSecret cannot be written, its Secret stays as it is and no other is made; then all is done', async () => {
+it('while the finalizer of a SyncSecret cannot be written, its Secret is neither made nor changed; afterwards it is', async () => {
   const { managementApi: api } = scene;
   await api.createNamespaces(['held', 'other']);
   const first = await scene.manager();

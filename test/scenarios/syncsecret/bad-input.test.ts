@@ -1,4 +1,7 @@
-/** SyncSecrets and management clusters with something wrong: each failure is reported, and everything else goes on. */
+/**
+ * Mistakes in SyncSecrets, and refusals of the management cluster: each is reported, and all other SyncSecrets are
+ * copied.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -10,7 +13,7 @@ import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 import { startWebhook } from './webhook.ts';
 
 let scene: SyncSecretScene;
-/** Goes on from test to test. */
+/** One manager for all tests of this file. */
 let manager: Keyferry | undefined;
 before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear(manager));
@@ -18,22 +21,22 @@ after(async () => await scene.close());
 
 const DEBUG = { args: ['--log-level=debug'] };
 const MIB = 1024 * 1024;
-/** From the coming of a namespace until a Secret is right, ms on an idle machine. */
+/** Time limit from the creation of a namespace to the right Secret in it, ms on an idle machine. */
 const RECOVERY_MS = 10_000;
 
-/** Starts the manager if it does not run, with the most output. */
+/** Starts the manager, with debug output, if it does not run. */
 async function runManager(): Promise<void> {
   if (manager?.running !== true) manager = await scene.manager(DEBUG);
 }
 
-/** A new tenant with its CCM, and a manager, with the most output. */
+/** Starts the CCM of a new tenant, and a manager if none runs, with debug output. @returns the tenant */
 async function running(): Promise<Tenant> {
   const tenant = await scene.tenant();
   await Promise.all([scene.ccm(tenant, DEBUG), runManager()]);
   return tenant;
 }
 
-/** Checks that another SyncSecret is copied. */
+/** Checks that a new SyncSecret of the tenant is copied. */
 async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
   const other = await scene.create('default', name, { a: 'one' });
   await scene.arrived(tenant, other, { a: 'one' });
@@ -41,7 +44,7 @@ async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
 }
 
 describe('values and keys', () => {
-  it('values and keys may be missing: the Secret is empty', async () => {
+  it('a SyncSecret without values makes an empty Secret', async () => {
     const tenant = await running();
     for (const [name, data] of Object.entries({ none: undefined, null: null, empty: {} })) {
       const object = await scene.create('default', name, {}, { data });
@@ -51,7 +54,7 @@ describe('values and keys', () => {
     }
   });
 
-  it('values and keys with keys that a Secret accepts arrive, others are Failed with the key', async () => {
+  it('a SyncSecret with keys that a Secret accepts arrives, and one with another key is Failed with that key in its message', async () => {
     const tenant = await running();
     const usable = ['__proto__', 'constructor', 'a.b-c_D', 'x'.repeat(253)];
     const values = Object.fromEntries(usable.map((key) => [key, key.slice(0, 20)]));
@@ -72,13 +75,13 @@ describe('values and keys', () => {
       const object = await scene.create('default', name, { [key]: 'one', good: 'two' });
       const seen = await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /is invalid: data\[/ });
       const { message } = seen.status.conditions[0];
-      // The API server escapes or cuts some keys.
+      // The API server cuts long keys in its message, and escapes some.
       assert.ok(message.includes(key.slice(0, 100).split('\n', 1).join('')), message);
       const copy = await scene.findCopy(tenant, object);
       assert.deepEqual(copy.data, scene.data({ [key]: 'one', good: 'two' }));
       assert.equal(await scene.findSecret(copy), undefined);
     }
-    // As text, and repaired by the user.
+    // Such a key in stringData, which the user then corrects.
     const object = await scene.create('default', 'texts', {}, { data: {}, stringData: { 'a/b': scene.canary } });
     await scene.phase(object, 'Failed', { message: /data\[a\/b\]/ });
     const repair = { stringData: { 'a/b': null }, data: scene.data({ ab: 'one' }) };
@@ -87,7 +90,7 @@ describe('values and keys', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('values and keys of 1 MiB arrive, more are Failed in the cluster that refuses them', async () => {
+  it('a SyncSecret of 1 MiB arrives; a larger one is Failed with the cluster that refuses it', async () => {
     const tenant = await running();
     const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
     const full = await scene.create('default', 'full', { a: filler(MIB) });
@@ -96,7 +99,7 @@ describe('values and keys', () => {
     const changed = { a: filler(MIB / 2), b: filler(MIB / 2) };
     await scene.change(scene.tenantApi, full, changed);
     await scene.arrived(tenant, full, changed);
-    // The Secret would be too large.
+    // The copy fits, and the Secret is too large.
     const more = await scene.create(
       'default',
       'more',
@@ -104,12 +107,12 @@ describe('values and keys', () => {
       { data: {}, stringData: { a: scene.canary + filler(MIB + 1) } },
     );
     await scene.phase(more, 'Failed', { reason: 'SyncFailed', message: /data: Too long|too large/ });
-    // The copy would be too large: text takes less room than base64.
+    // The copy is too large: stringData needs less room in the SyncSecret than base64 in the copy.
     const stringData = { a: scene.canary + filler(1.4 * MIB) };
     const most = await scene.create('default', 'most', {}, { data: {}, stringData });
     await scene.phase(most, 'Failed', { message: /it is too large for the cluster$/ });
     assert.equal(await scene.findCopy(tenant, most), undefined);
-    // The tenant's own cluster refuses it.
+    // The tenant's own cluster refuses this SyncSecret.
     await assert.rejects(scene.create('default', 'too-much', { a: filler(1.5 * MIB) }), /too large|larger than max/);
     await othersGoOn(tenant, 'after-large');
     await scene.tenantApi.patch(syncSecretPath('default', 'most'), {
@@ -131,7 +134,7 @@ describe('a refusal in the management cluster that quotes the values', () => {
   const resources = { 'of the Secret': ['', 'secrets'], 'of the copy': ['kubelb.k8c.io', 'syncsecrets'] } as const;
 
   for (const [title, [group, resource]] of Object.entries(resources)) {
-    it(`${title} is Failed without its words, whatever code a webhook chooses, and the Secret follows later`, async () => {
+    it(`a webhook's refusal ${title}, with whatever code, makes the SyncSecret Failed without the webhook's text, and is tried again`, async () => {
       const tenant = await running();
       const object = await scene.create('default', 'refused', { a: 'one' });
       await scene.arrived(tenant, object, { a: 'one' });
@@ -154,18 +157,18 @@ describe('a refusal in the management cluster that quotes the values', () => {
         assert.ok(webhook.refused < 1000, `${webhook.refused} tries`);
         const events = JSON.stringify(await scene.tenantApi.list('/api/v1/events'));
         assert.doesNotMatch(events, /not this|hidden/);
-        // Other tenants are not concerned.
+        // Another namespace is not affected.
         const other = await scene.create('default', `free-${resource}`, { a: 'one' }, {}, scene.managementApi);
         await scene.made(other, { a: 'one' });
       }
-      // A user may wait for the retry, or write again.
+      // A change by the user is tried at once, without the pause after the refusals.
       await scene.change(scene.tenantApi, object, { a: 'accepted' });
       await scene.arrived(tenant, object, { a: 'accepted' });
       await scene.phase(object, 'Synced');
     });
   }
 
-  it('a refusal in the management cluster that quotes the values is Failed without the words of a policy', async () => {
+  it("a refusal by an admission policy makes the SyncSecret Failed without the policy's text", async () => {
     const tenant = await running();
     const object = await scene.create('default', 'policed', { a: 'one' });
     await scene.arrived(tenant, object, { a: 'one' });
@@ -185,7 +188,7 @@ describe('a refusal in the management cluster that quotes the values', () => {
 });
 
 describe('a namespace of the management cluster', () => {
-  it('a namespace of the management cluster without quota is reported by the field alone, and the copies follow when there is room', async () => {
+  it("a quota in the management cluster makes the SyncSecret Failed without the quota's name, until there is room", async () => {
     const tenant = await running();
     const { managementApi: api } = scene;
     const hard = { 'count/secrets': '0' };
@@ -196,7 +199,7 @@ describe('a namespace of the management cluster', () => {
       spec: { hard },
     });
     const quota = `/api/v1/namespaces/${tenant.namespace}/resourcequotas/hidden-quota`;
-    // As the quota controller would count.
+    // The counts that the quota controller would write. None runs here.
     await api.patch(`${quota}/status`, { status: { hard, used: hard } });
     const object = await scene.create('default', 'over', { a: 'one' });
     const { status } = await scene.phase(object, 'Failed', { message: /a quota of the namespace is used up$/ });
@@ -208,11 +211,11 @@ describe('a namespace of the management cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a namespace of the management cluster that is being deleted is reported, other tenants go on, and the copies follow when it exists again', async () => {
+  it("while a tenant's namespace in the management cluster is deleted, its SyncSecrets are Failed; in a new namespace they arrive", async () => {
     const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
     const { managementApi: api } = scene;
     const { link, managementPlane } = scene.clusters;
-    // The tenant's own account and role go with its namespace, in any order.
+    // An administrator's account. The tenant's own account and role are in the namespace, and go with it at any time.
     const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
     await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), runManager()]);
     const before = await scene.create('default', 'before', { a: 'one' });

@@ -1,4 +1,6 @@
-/** The whole chain: a tenant's SyncSecret, its copy in the management cluster, and the Secret there. */
+/**
+ * The whole chain: the SyncSecret of a tenant, its copy in the management cluster, and the Secret that is made there.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -11,10 +13,10 @@ before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
-/** Annotations of which tests of the engine know the values. */
+/** Annotations with Keyferry's own notes, whose values other tests check. */
 const BOOKKEEPING = new Set(['keyferry.dev/source-version', 'keyferry.dev/target']);
 
-/** Labels and annotations, without bookkeeping. */
+/** The labels and annotations of an object, without Keyferry's own notes. */
 function marksOf({ metadata: { labels, annotations } }: Json): Json {
   const entries = Object.entries(annotations).filter(([key]) => !BOOKKEEPING.has(key));
   return { labels, annotations: Object.fromEntries(entries) };
@@ -28,7 +30,10 @@ function originLabels(name: string, namespace: string): Record<string, string> {
   };
 }
 
-/** Keys of labels and annotations that are not allowed, and of some that nobody can allow. */
+/**
+ * Keys of labels and annotations that do not reach the management cluster, some of them whatever an administrator
+ * allows.
+ */
 const STAYING = [
   'kubelb.k8c.io/managed-by',
   'keyferry.dev/own',
@@ -43,7 +48,7 @@ const STAYING = [
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 describe('a SyncSecret of a tenant', () => {
-  it('a SyncSecret of a tenant arrives as a Secret, follows changes, and leaves nothing when it is deleted', async () => {
+  it('a SyncSecret arrives as a Secret, which follows changes and goes with it', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('production');
     const object = await scene.create('production', 'app-tls', { a: 'one', b: 'two' });
@@ -75,7 +80,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('a SyncSecret of a tenant may have empty values and any keys, in data and as text', async () => {
+  it('a SyncSecret may have empty values and any keys that a Secret accepts, in data and in stringData', async () => {
     const { tenant } = await scene.running();
     const more = { data: {}, stringData: { empty: '', note: `${scene.canary}x` } };
     const object = await scene.create('default', 'empty', {}, more);
@@ -100,7 +105,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal((await find()).stringData, undefined);
   });
 
-  it('a SyncSecret of a tenant follows every change of keys, and of the labels and annotations that are allowed', async () => {
+  it('copy and Secret follow every change of keys, and of the labels and annotations that are allowed', async () => {
     const { tenant } = await scene.running({
       args: ['--propagate-labels=app|tier|team,example\\.com/.*', '--propagate-annotations=note,text,more'],
     });
@@ -132,14 +137,14 @@ describe('a SyncSecret of a tenant', () => {
     };
 
     await follows({ app: 'web', tier: 'a', 'example.com/empty': '' }, { note: 'x', text: 'ü\n"' });
-    // Only metadata: no new generation.
+    // Only labels and annotations change, so the generation stays the same.
     const changed = {
       labels: { app: 'other', tier: null, team: 'b' },
       annotations: { note: 'y', text: null, more: '' },
     };
     await scene.tenantApi.patch(path, { metadata: changed });
     await follows({ app: 'other', team: 'b', 'example.com/empty': '' }, { note: 'y', more: '' });
-    // Both at once.
+    // Values and metadata change in one write.
     values = { b: 'three', c: 'four' };
     await scene.tenantApi.patch(path, {
       metadata: { labels: { app: null }, annotations: { more: 'z' } },
@@ -159,7 +164,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(settled.metadata.labels, undefined);
   });
 
-  it('a SyncSecret of a tenant loses a label that is removed, or no longer allowed, while no program runs', async () => {
+  it('copy and Secret lose a label that was removed, or is no longer allowed, while no program ran', async () => {
     const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
     const metadata = { labels: { app: 'web', tier: 'a' }, annotations: { note: 'x', text: 'y' } };
     const object = await scene.create('default', 'away', { a: 'one' }, { metadata });
@@ -183,7 +188,7 @@ describe('a SyncSecret of a tenant', () => {
     await have('');
   });
 
-  it('a SyncSecret of a tenant has the texts of stringData in place of data, while they are there', async () => {
+  it('texts in stringData take precedence over data, and the values of data return when they go', async () => {
     const { tenant } = await scene.running();
     const text = (value: string): string => scene.canary + value;
     const object = await scene.create(
@@ -206,7 +211,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret of a tenant may have a name of 253 characters, which is shortened in the label', async () => {
+  it('a SyncSecret with a name of 253 characters arrives, and its origin label is shortened', async () => {
     const { tenant } = await scene.running();
     const namespace = 'n'.repeat(63);
     await scene.namespaces(namespace);
@@ -232,7 +237,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(new Set(labels).size, names.length);
   });
 
-  it('a SyncSecret of a tenant that is created again under its name has a new copy and Secret, and the old ones go', async () => {
+  it('a SyncSecret that is deleted and created again gets a new copy and Secret, and the old ones go', async () => {
     const { tenant } = await scene.running();
     const old = await scene.create('default', 'again', { a: 'old' });
     const before = await scene.arrived(tenant, old, { a: 'old' });
@@ -246,7 +251,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret of a tenant keeps its owner references to itself, so that garbage collection in the management cluster leaves its copy alone', async () => {
+  it('owner references of a SyncSecret are not copied, because the management cluster would delete the copy', async () => {
     const { tenant } = await scene.running();
     const owner = await scene.tenantApi.create({
       apiVersion: 'v1',
@@ -259,19 +264,19 @@ describe('a SyncSecret of a tenant', () => {
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
     assert.equal(copy.metadata.ownerReferences, undefined);
     await scene.phase(object, 'Synced');
-    // The tenant's own garbage collection deletes the SyncSecret with its owner.
+    // In the tenant's cluster the reference counts: the garbage collector deletes the SyncSecret with its owner.
     await scene.tenantApi.delete('/api/v1/namespaces/default/configmaps/owner');
     await scene.gone(scene.tenantApi, object);
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('a SyncSecret of a tenant that is deleted while it is copied for the first time leaves nothing', async () => {
+  it('a SyncSecret that is deleted at any step of its first copying leaves nothing', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('short');
     const objects = await Promise.all(
       Array.from({ length: 30 }, async (_, index) => {
         const object = await scene.create('short', `n${index}`, { a: 'one' });
-        // Deleted at any step of the chain.
+        // The steps after which a SyncSecret is deleted.
         const steps = [
           () => true,
           async () => (await scene.tenantApi.get(syncSecretPath('short', `n${index}`))).metadata.finalizers,
@@ -284,7 +289,7 @@ describe('a SyncSecret of a tenant', () => {
       }),
     );
     await scene.gone(scene.tenantApi, ...objects);
-    // Whatever had begun is complete once a later one has arrived.
+    // Once this later SyncSecret has arrived, all work on the earlier ones is done.
     const last = await scene.create('short', 'last', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
     const api = scene.managementApi;

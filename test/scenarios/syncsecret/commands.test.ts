@@ -1,4 +1,6 @@
-/** Both commands with the flags and environment of KubeLB, and the manager alone under `run`. */
+/**
+ * syncsecret-ccm and syncsecret-manager with the flags and environment of KubeLB, and the manager alone under `run`.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -16,7 +18,7 @@ after(async () => await scene.close());
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
-/** The flags for the addresses of one program. Both have them. */
+/** Flags for the addresses of metrics and probes, which both programs have, and a check that these answer. */
 async function addresses(): Promise<{
   readonly args: readonly string[];
   readonly check: (series: string) => Promise<void>;
@@ -39,7 +41,7 @@ async function addresses(): Promise<{
   };
 }
 
-it('syncsecret-ccm and syncsecret-manager take the flags and environment of KubeLB, listen on their addresses, and hold its Leases', async () => {
+it("syncsecret-ccm and syncsecret-manager accept KubeLB's flags and environment, listen on their addresses, and hold its Leases", async () => {
   const { tenantApi, managementApi } = scene;
   const [ofCcm, ofManager] = [await addresses(), await addresses()];
   const tenant = await scene.tenant();
@@ -47,7 +49,7 @@ it('syncsecret-ccm and syncsecret-manager take the flags and environment of Kube
   const election = ['--enable-leader-election=true', `--leader-election-namespace=${HOME}`];
   const ignored = ['--use-gateway-class=false', '--zap-log-level=info'];
   await Promise.all([
-    // The name of the tenant with its prefix.
+    // The tenant's name may be given with its prefix `tenant-`.
     scene.ccm({ ...tenant, name: namespace }, { args: [...ofCcm.args, ...election, ...ignored] }),
     scene.manager({ args: [...ofManager.args, '--enable-leader-election=true', '--debug'], env: { NAMESPACE: HOME } }),
   ]);
@@ -65,7 +67,7 @@ it('syncsecret-ccm and syncsecret-manager take the flags and environment of Kube
   }
 });
 
-it('under `run` the manager makes the Secret of a SyncSecret that is created in its cluster, and says so in the status', async () => {
+it('under `keyferry run`, the manager makes the Secret of a SyncSecret in its own cluster, and reports it in the status', async () => {
   await scene.manager({
     inRun: true,
     args: ['--syncsecret-propagate-labels=app', '--syncsecret-propagate-annotations=note'],

@@ -1,4 +1,7 @@
-/** The CCM and its connection to the management cluster: at the start, without it, with new credentials, and after the loss of the Lease. */
+/**
+ * The CCM's connection to the management cluster: missing at the start, lost, with new credentials, and after the loss
+ * of the Lease.
+ */
 import assert from 'node:assert/strict';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -15,7 +18,9 @@ import { waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 import { syncSecretPath, SyncSecretScene } from './support.ts';
 
-/** Below the time between two checks of the kubeconfig. */
+/**
+ * Shorter than the time between two checks of the kubeconfig file, ms: what happens within it did not wait for a check.
+ */
 const SOON_MS = 10_000;
 
 let scene: SyncSecretScene;
@@ -31,7 +36,7 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
     'without its context': 'apiVersion: v1\ncurrent-context: there\n',
   };
   for (const [title, content] of Object.entries(contents)) {
-    it(`a kubeconfig of the management cluster that cannot be used at the start is an error that names flag and file: ${title}`, async () => {
+    it(`a CCM whose kubeconfig of the management cluster is unusable (${title}) ends with an error that names flag and file`, async () => {
       const file = path.join(scene.clusters.tenantPlane.folder, `kubelb ${title}`);
       if (content !== undefined) await writeFile(file, content);
       await using ccm = await Keyferry.start({
@@ -46,7 +51,7 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
   }
 });
 
-it('a kubeconfig of another cluster is reported, and nothing is written there; the right one is used when it comes', async () => {
+it('a CCM with a kubeconfig of a wrong cluster reports it and writes nothing there, and works when the file is corrected', async () => {
   const { managementPlane, tenantPlane, ccmKubeconfig } = scene.clusters;
   const tenant = await scene.tenant();
   const { token, kubeconfig } = tenant;
@@ -56,7 +61,7 @@ it('a kubeconfig of another cluster is reported, and nothing is written there; t
   const { caPem } = tenantPlane;
   const wrong = [
     {
-      // The CCM's own cluster has no namespace of the tenant.
+      // A kubeconfig of the CCM's own cluster, which has no namespace of the tenant.
       content: await readFile(ccmKubeconfig, 'utf8'),
       phase: 'Failed',
       message: /^the namespace in the management cluster does not exist/,
@@ -82,13 +87,13 @@ it('a kubeconfig of another cluster is reported, and nothing is written there; t
   assert.equal((await scene.tenantApi.list('/apis/kubelb.k8c.io/v1alpha1/syncsecrets')).length, 1);
   assert.deepEqual(await scene.tenantApi.list('/api/v1/secrets'), []);
   await scene.manager();
-  // The CCM reads the file again when its token is refused.
+  // The wrong token is refused with 401, so the CCM reads the file again at once.
   await replaceFile(kubeconfig, right);
   await scene.arrived(tenant, object, { a: 'one' });
   await scene.phase(object, 'Synced');
 });
 
-it('a management cluster that is down at the start is shown, and receives everything when it answers', async () => {
+it('a CCM reports a management cluster that is down at its start, and copies everything when it answers', async () => {
   const { link } = scene.clusters;
   await link.refuse();
   const tenant = await scene.tenant();
@@ -113,7 +118,7 @@ it('a management cluster that is down at the start is shown, and receives everyt
   assert.notEqual(await ccm.metric('keyferry_queue_depth', { queue: 'targets management' }), undefined);
 });
 
-it('a new token in the kubeconfig is used at once when the old one is revoked', async () => {
+it('a CCM whose token is revoked uses the new token in its kubeconfig file at once', async () => {
   const { tenant, ccm } = await scene.running();
   await scene.namespaces('tokens');
   const before = await scene.create('tokens', 'before', { a: 'one' });
@@ -131,9 +136,9 @@ it('a new token in the kubeconfig is used at once when the old one is revoked', 
   assert.ok(!ccm.output.includes(tenant.token));
 });
 
-it('a write to the management cluster that waits longer than the Lease lasts is not sent', async () => {
+it('a CCM that lost its Lease does not send writes to the management cluster that were waiting', async () => {
   const { link, tenantProxy } = scene.clusters;
-  // Times for an idle machine: on a busy one, even undisturbed renewals take longer.
+  // Factor for all durations on a busy machine, where also undisturbed renewals take longer.
   const slower = Math.min(4, Math.ceil(await currentStretch()));
   const deadlineS = 2 * slower;
   const election = [
@@ -142,7 +147,7 @@ it('a write to the management cluster that waits longer than the Lease lasts is 
     '--leader-elect-retry-period=500ms',
     `--leader-elect-lease-duration=${3 * slower}s`,
     `--leader-elect-renew-deadline=${deadlineS}s`,
-    // While the first write is refused, the second one waits.
+    // One write at a time: the second one waits while the first is refused with 429.
     '--kube-max-concurrent-writes=1',
   ];
   const tenant = await scene.tenant();
@@ -160,7 +165,7 @@ it('a write to the management cluster that waits longer than the Lease lasts is 
   };
   await waitFor(areCopied, { message: 'the leader to write the first copy, and to have more of them to write' });
   await stopRenewals(tenantProxy);
-  // The hold begins with the time of the leader.
+  // From here on the management cluster accepts writes again, and the 429 of the first ends after the renew deadline.
   resolve();
   const from = performance.now();
   assert.equal((await ccm.ended()).code, 1, ccm.output);
@@ -170,7 +175,7 @@ it('a write to the management cluster that waits longer than the Lease lasts is 
   assert.match(ccm.output, /not sent, another replica may be leading/, 'writes were waiting');
 });
 
-/** Makes the token of a tenant invalid, and writes another one to its kubeconfig. */
+/** Revokes the token of a tenant, and writes a new one to its kubeconfig file. */
 async function replaceAccount({ namespace, kubeconfig, token: old }: Tenant): Promise<void> {
   const { link, managementPlane } = scene.clusters;
   const { api } = managementPlane;

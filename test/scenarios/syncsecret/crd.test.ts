@@ -1,4 +1,7 @@
-/** The SyncSecret CRD on a real API server: it replaces KubeLB's, and is replaced by it, with all stored objects. */
+/**
+ * The SyncSecret CRD on a real API server: it can replace KubeLB's CRD, and KubeLB's can replace it, with all stored
+ * objects.
+ */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -22,7 +25,7 @@ const MIB = 1024 * 1024;
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** Contents that the original accepts. */
+/** Contents of SyncSecrets that KubeLB's CRD accepts. */
 const CONTENTS: Readonly<Record<string, Json>> = {
   nothing: {},
   'no-keys': { data: {}, stringData: {} },
@@ -39,7 +42,7 @@ const CONTENTS: Readonly<Record<string, Json>> = {
   'tls-without-key': { type: 'kubernetes.io/tls', data: { 'tls.crt': base64('certificate') } },
 };
 
-/** Statuses that the original accepts. */
+/** Statuses that KubeLB's CRD accepts. */
 const STATUSES: Readonly<Record<string, Json>> = {
   'no-status': {},
   'any-phase': { phase: 'Weird phase', observedGeneration: -7 },
@@ -73,7 +76,9 @@ function syncSecret(name: string, fields: Json): Json {
   };
 }
 
-/** Applies the definition and waits until the server uses it, which its OpenAPI shows by the description of `data`. */
+/**
+ * Applies a CRD and waits until the server uses it: the description of `data` in its OpenAPI shows which CRD that is.
+ */
 async function install(definition: Json): Promise<void> {
   await api.apply(definition);
   const { description } = schemaOf(definition).properties.data;
@@ -114,7 +119,7 @@ describe('the CRD of KubeLB that is replaced in place', () => {
       for (const { metadata, apiVersion: _version, kind: _kind, ...fields } of objects) {
         const { name } = metadata;
         const path = `${SYNC_SECRETS}/${name}`;
-        it(`the CRD of KubeLB that is replaced in place by the CRD ${owner} keeps ${name.slice(0, 20)} as it is, and lets it be changed`, async () => {
+        it(`the SyncSecret ${name.slice(0, 20)}, stored under KubeLB's CRD, is unchanged and can be changed under the CRD ${owner}`, async () => {
           const kept = await api.get(path);
           assert.deepEqual(kept, stored.get(name));
           for (const [field, value] of Object.entries(fields)) assert.deepEqual(kept[field], value, field);
@@ -138,7 +143,7 @@ describe('the CRD of KubeLB that is replaced in place', () => {
     });
   }
 
-  it('the CRD of KubeLB that is replaced in place lets every object lose its finalizer', async () => {
+  it("every SyncSecret stored under KubeLB's CRD can lose its finalizer under Keyferry's", async () => {
     await install(ours);
     for (const { metadata } of objects) {
       const path = `${SYNC_SECRETS}/${metadata.name}`;
@@ -152,16 +157,16 @@ describe('the CRD of KubeLB that is replaced in place', () => {
 describe('the CRD', () => {
   before(() => install(ours));
 
-  it('the CRD is accepted without a complaint', async () => {
+  it('the API server establishes the SyncSecret CRD without a complaint about its schema', async () => {
     const types = (await api.get(DEFINITION)).status.conditions.map((one: Json) => one.type);
     assert.deepEqual(types.sort(), ['Established', 'NamesAccepted'], 'NonStructuralSchema would stand here');
   });
 
-  it('the CRD validates what the CRD of KubeLB validates', () => {
+  it('the schema of the SyncSecret CRD validates the same as that of KubeLB', () => {
     assert.deepEqual(withoutTexts(schemaOf(ours)), withoutTexts(schemaOf(theirs)));
   });
 
-  it('the CRD refuses data that are not base64, or empty, and a condition without a reason', async () => {
+  it('the SyncSecret CRD refuses data that are not base64 or are empty, and a condition without a reason', async () => {
     for (const text of ['not base64!', 'YQ', 'Y Q==', '']) {
       const refused = await api.raw('POST', SYNC_SECRETS, { body: syncSecret('refused', { data: { a: text } }) });
       assert.equal(refused.status, 422, text);
@@ -173,7 +178,7 @@ describe('the CRD', () => {
   });
 
   for (const file of readdirSync(MANIFESTS)) {
-    it(`the CRD accepts the manifest ${file}`, async () => {
+    it(`the SyncSecret CRD accepts the manifest ${file}`, async () => {
       const object: Json = parse(readFileSync(new URL(file, MANIFESTS), 'utf8'));
       await api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: object.metadata.namespace } });
       const stored = await api.call('PATCH', await api.pathOf(object), {
@@ -186,7 +191,7 @@ describe('the CRD', () => {
     });
   }
 
-  it('the CRD prints the columns of the original', async () => {
+  it("kubectl get prints the columns of KubeLB's SyncSecret CRD", async () => {
     await api.create(syncSecret('table', { type: 'kubernetes.io/tls' }));
     await api.patch(`${SYNC_SECRETS}/table/status`, { status: { phase: 'Synced' } });
     const table = await api.get(`${SYNC_SECRETS}/table`, TABLE);
@@ -198,7 +203,10 @@ describe('the CRD', () => {
   });
 });
 
-/** A schema without descriptions, with sorted lists of required fields, and with equivalent patterns written alike. */
+/**
+ * A schema for comparison: without descriptions, with sorted lists of required fields, and with one form of equivalent
+ * patterns.
+ */
 function withoutTexts(node: Json): Json {
   if (Array.isArray(node)) return node.map(withoutTexts);
   if (typeof node !== 'object' || node === null) return typeof node === 'string' ? node.replaceAll('\\/', '/') : node;

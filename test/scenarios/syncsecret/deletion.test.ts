@@ -1,4 +1,7 @@
-/** The deletion of a tenant's SyncSecret leaves nothing, and does not wait for long. */
+/**
+ * The deletion of a tenant's SyncSecret removes its copy and Secret, and ends after a time limit when that is
+ * impossible.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -11,7 +14,7 @@ import type { Chain } from './support.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-/** Goes on from test to test. */
+/** One manager for all tests of this file. */
 let manager: Keyferry | undefined;
 before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear(manager));
@@ -19,7 +22,7 @@ after(async () => await scene.close());
 
 const FOREIGN = 'example.com/foreign';
 const VALUES = { a: 'one' };
-/** Enough for a status before the end. */
+/** --deletion-timeout that leaves time for a status before the deletion ends, ms. */
 const LIMIT_MS = 8000;
 const SHORT_LIMIT = ['--deletion-timeout=1s'];
 /** Longer than all automatic effects of a deletion take. */
@@ -38,7 +41,7 @@ async function runningManager(): Promise<Keyferry> {
   return manager;
 }
 
-/** Both programs and a SyncSecret with its copy and Secret. */
+/** Starts both programs, and creates a SyncSecret with its copy and Secret. */
 async function running(name: string, args = [`--deletion-timeout=${LIMIT_MS}ms`]): Promise<Running> {
   const tenant = await scene.tenant();
   const [ccm, present] = await Promise.all([scene.ccm(tenant, { args }), runningManager()]);
@@ -54,13 +57,15 @@ const removeFinalizers = async (object: Json, api: TestApi): Promise<void> => {
   await api.patch(syncSecretPath(object.metadata.namespace, object.metadata.name), { metadata: { finalizers: null } });
 };
 
-/** Waits until a cause is in the status of a SyncSecret that is being deleted. */
+/** Waits until the status of a SyncSecret that is being deleted has this message. */
 async function says(object: Json, message: RegExp): Promise<void> {
   const done = await scene.phase(object, 'Terminating', { reason: 'Terminating', message });
   assert.notEqual(done.metadata.deletionTimestamp, undefined);
 }
 
-/** Waits until the SyncSecret is gone with a Warning event that has the cause, although its copy is still there. */
+/**
+ * Waits until the SyncSecret is gone, with a Warning event with this message, and checks that its copy is still there.
+ */
 async function abandoned({ tenant, object }: Running, message: RegExp): Promise<void> {
   await scene.gone(scene.tenantApi, object);
   const event = await scene.event(object, 'DeletionTimeout', message);
@@ -81,7 +86,7 @@ async function disconnect({ ccm }: Running): Promise<void> {
 describe('the deletion of a SyncSecret', () => {
   const down = /^SyncSecret is being deleted; the management cluster does not answer$/;
 
-  it('the deletion of a SyncSecret ends at the time limit with the management cluster down, and the copy goes when that is back', async () => {
+  it('a deleted SyncSecret is gone at the time limit while the management cluster is down, and its copy when that is back', async () => {
     const run = await running('down');
     await disconnect(run);
     await remove(run.object);
@@ -91,7 +96,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret ends at the time limit with a management cluster that is silent', async () => {
+  it('a deleted SyncSecret is gone at the time limit while the management cluster does not answer', async () => {
     const run = await running('silent', SHORT_LIMIT);
     scene.clusters.link.partition();
     await remove(run.object);
@@ -100,7 +105,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret ends at the time limit without the permission, and the copy goes when that is back', async () => {
+  it('a deleted SyncSecret is gone at the time limit while the CCM may not delete its copy, and the copy when it may', async () => {
     const run = await running('forbidden');
     const { namespace, token } = run.tenant;
     const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings/keyferry-syncsecret-ccm`;
@@ -115,7 +120,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret ends at the time limit without a manager, and copy and Secret go when there is one', async () => {
+  it('a deleted SyncSecret is gone at the time limit without a manager, and its copy and Secret when one runs', async () => {
     const run = await running('unmanaged');
     await run.manager.kill9();
     await remove(run.object);
@@ -126,7 +131,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret goes on after a restart, and the copy goes later', async () => {
+  it('the deletion of a SyncSecret goes on after a restart of the CCM, and its copy goes later', async () => {
     const run = await running('restarted');
     await disconnect(run);
     await remove(run.object);
@@ -140,7 +145,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret that was requested while the CCM did not run is tried, also after the time limit', async () => {
+  it('a SyncSecret that was deleted while no CCM ran is deleted with its copy by the next CCM, also after the time limit', async () => {
     const run = await running('late');
     await run.ccm.kill9();
     await remove(run.object);
@@ -157,7 +162,7 @@ describe('the deletion of a SyncSecret', () => {
     );
   });
 
-  it('the deletion of a SyncSecret leaves a SyncSecret that another client holds, without a copy', async () => {
+  it("a deleted SyncSecret that another client's finalizer keeps gets no copy any more", async () => {
     const run = await running('held', SHORT_LIMIT);
     const { object, chain, tenant } = run;
     const path = syncSecretPath('default', 'held');
@@ -174,7 +179,7 @@ describe('the deletion of a SyncSecret', () => {
     await scene.gone(scene.tenantApi, object);
   });
 
-  it('the deletion of a SyncSecret ends while somebody deletes the copy', async () => {
+  it('a deleted SyncSecret is gone although another client deleted its copy at the same time', async () => {
     const run = await running('both');
     await run.manager.kill9();
     await remove(run.chain.copy, scene.managementApi);
@@ -184,7 +189,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret leaves no copy that is made meanwhile', async () => {
+  it('a deleted SyncSecret leaves no copy, also when its creation is under way or its answer is lost', async () => {
     const run = await running('first', SHORT_LIMIT);
     const { link } = scene.clusters;
     for (const waits of [false, true]) {
@@ -197,7 +202,7 @@ describe('the deletion of a SyncSecret', () => {
       const object = await scene.create('default', `second-${waits}`, VALUES);
       await waitFor(() => rule.hits === 1, { message: 'the creation of the copy' });
       await remove(object);
-      // After the time limit the finalizer is gone, and the copy is an orphan.
+      // In the second round the time limit passes first: the finalizer is gone, and the copy is an orphan.
       if (waits) await scene.gone(scene.tenantApi, object);
       resolve();
       await scene.gone(scene.tenantApi, object);
@@ -214,7 +219,7 @@ describe('the deletion of a SyncSecret', () => {
 });
 
 describe('a SyncSecret that is created again', () => {
-  it('a SyncSecret that is created again has a copy of its own, and the old one goes', async () => {
+  it('a SyncSecret that is created again gets a copy of its own, and the old copy goes', async () => {
     const run = await running('again', SHORT_LIMIT);
     await disconnect(run);
     await remove(run.object);
@@ -226,7 +231,7 @@ describe('a SyncSecret that is created again', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret that is created again while its old copy waits for a finalizer has a copy of its own, too', async () => {
+  it('a SyncSecret that is created again gets a copy of its own, also while a finalizer keeps the old copy', async () => {
     const run = await running('again', SHORT_LIMIT);
     const { copy } = run.chain;
     const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
@@ -243,7 +248,7 @@ describe('a SyncSecret that is created again', () => {
   });
 });
 
-it('a copy that loses its finalizers and is deleted is made again, and its old Secret goes', async () => {
+it('a copy that loses its finalizer and is deleted is made again, and its old Secret goes', async () => {
   const { object, chain, tenant, ...run } = await running('stripped');
   await run.manager.suspend();
   try {
@@ -257,7 +262,7 @@ it('a copy that loses its finalizers and is deleted is made again, and its old S
   assert.notEqual(renewed.copy.metadata.uid, chain.copy.metadata.uid);
 });
 
-/** More than a program deletes at the same time. */
+/** More SyncSecrets than a program deletes at the same time. */
 const FULL = 24;
 
 describe(`a namespace with ${FULL} SyncSecrets`, () => {
@@ -287,7 +292,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
   };
 
-  it(`a namespace with ${FULL} SyncSecrets can be deleted in the tenant cluster`, async () => {
+  it(`a tenant's namespace with ${FULL} SyncSecrets can be deleted, with all copies and Secrets`, async () => {
     const tenant = await scene.tenant();
     await Promise.all([scene.ccm(tenant), runningManager()]);
     await many(tenant, 'full');
@@ -296,7 +301,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(tenant);
   });
 
-  it(`a namespace with ${FULL} SyncSecrets can be deleted in the tenant cluster while the management cluster is down`, async () => {
+  it(`a tenant's namespace with ${FULL} SyncSecrets can be deleted while the management cluster is down`, async () => {
     const run = await running('one-more', SHORT_LIMIT);
     await many(run.tenant, 'full-down');
     await disconnect(run);
@@ -307,7 +312,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(run.tenant);
   });
 
-  it(`a namespace with ${FULL} SyncSecrets can be deleted in the management cluster, and then in the tenant cluster`, async () => {
+  it(`the tenant's namespace in the management cluster can be deleted with ${FULL} SyncSecrets, and then that in its own`, async () => {
     const { tenant, object } = await running('last', SHORT_LIMIT);
     const objects = await many(tenant, 'full-there');
     await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);

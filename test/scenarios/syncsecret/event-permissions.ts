@@ -4,7 +4,8 @@ import { waitFor } from '../../support/wait-for.ts';
 import { type SyncSecretScene, syncSecretPath } from './support.ts';
 
 /**
- * Takes away the permissions for events. Without `create` an event is missing, without `patch` its count.
+ * Removes the permissions for events, one after the other. Checks that without `create` an event is missing, and
+ * without `patch` its count stays.
  * @param object a synced SyncSecret in the cluster of `api`, where the program writes its events
  */
 export async function withoutEvents(

@@ -1,4 +1,7 @@
-/** Somebody in the management cluster writes whatever the API accepts to the objects of a tenant. */
+/**
+ * A user of the management cluster writes everything that the API accepts to the objects of a tenant. The tenant must
+ * not be harmed.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -11,7 +14,7 @@ let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
 after(async () => await scene.close());
 
-/** An object without its status and what a write of the status changes. */
+/** An object without its status, and without the fields that a status write changes. */
 function essence(object: Json): Json {
   const { resourceVersion: _version, managedFields: _fields, ...metadata } = object.metadata;
   return { ...object, status: undefined, metadata };
@@ -20,7 +23,7 @@ function essence(object: Json): Json {
 const LONG = 'x'.repeat(32_000);
 const CONTROL = '\u001B[2J\u001B]0;owned\u0007\u009B\u200E\u202E\u2066\u2028\uFEFF';
 
-it('a hostile user of the management cluster changes nothing in the tenant’s cluster but phase and a clipped condition', async () => {
+it("a hostile user of the management cluster can change only phase and condition of a tenant's SyncSecret, with a limited message", async () => {
   const { tenantPlane, ccmUser } = scene.clusters;
   const admin = scene.managementApi;
   const victim = await scene.tenant();
@@ -40,13 +43,13 @@ it('a hostile user of the management cluster changes nothing in the tenant’s c
   const rfc3339 = '2020-01-01T00:00:00Z';
   const { generation } = copy.metadata;
 
-  // Of another generation than the copy's: not believed.
+  // Keyferry ignores a status of another generation than the copy's.
   for (const observedGeneration of [Number.MAX_SAFE_INTEGER, -1, 0]) {
     await report({ phase: 'Synced', observedGeneration, conditions: [condition({ status: 'True' })] });
   }
   await report({ phase: CONTROL, observedGeneration: generation, conditions: [condition({ message: LONG })] });
   await report({ phase: LONG, observedGeneration: generation, conditions: null });
-  // The next status of the right generation shows that those were seen.
+  // A later status with the right generation shows that the earlier ones were seen.
   const message = `${CONTROL} tls: ${LONG}`;
   const failed = { phase: 'Failed', observedGeneration: generation };
   await report({ ...failed, conditions: [condition({ reason: 'Odd:reason,_of_Nobody', message })] });
@@ -60,7 +63,7 @@ it('a hostile user of the management cluster changes nothing in the tenant’s c
   await report({ ...failed, conditions: [...many, condition({ reason: 'R', message: 'one of many' })] });
   await scene.phase(object, 'Failed', { reason: 'R', message: /^one of many$/ });
 
-  // Marks and labels that name another object of the tenant, in the tenant's namespace and on the copy itself.
+  // A forged copy, and the real copy with forged marks: both name another SyncSecret of the tenant.
   const other = await scene.create('default', 'other', { a: '1' });
   const otherCopy = await waitFor(() => scene.findCopy(victim, other));
   const mark = otherCopy.metadata.annotations['keyferry.dev/origin'];
@@ -93,7 +96,7 @@ it('a hostile user of the management cluster changes nothing in the tenant’s c
     ({ metadata }) => metadata.name,
   );
   assert.deepEqual(new Set(names), new Set(['mine', 'other']));
-  // Events, and the lines of the audit log, come after the objects have changed.
+  // Events and lines of the audit log come later than the objects, so this waits for them.
   await scene.requests(victim).settled();
   const writes = readAuditLog(tenantPlane, ccmUser)
     .slice(requests)

@@ -1,4 +1,7 @@
-/** A tenant that writes SyncSecrets to the management cluster with its own token, without a CCM. There the manager, mirrors and replicator run. */
+/**
+ * A tenant writes SyncSecrets to the management cluster with its own token, without a CCM. Manager, mirrors and
+ * replicator run there with all permissions, and must not harm other tenants for it.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -11,11 +14,11 @@ import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 let tenant: Tenant;
-/** With the token of the tenant. */
+/** A client with the token of the tenant. */
 let user: TestApi;
-/** An administrator of the management cluster. */
+/** A client of an administrator of the management cluster. */
 let admin: TestApi;
-/** Secrets of an administrator: one in the namespace of the tenant. */
+/** Secrets of an administrator, one of them in the tenant's namespace. */
 let ofAdministrator: Json[];
 let sentinels = 0;
 
@@ -41,7 +44,10 @@ after(async () => {
 });
 afterEach(() => scene.clear());
 
-/** All that manager, mirrors and replicator may do, they do. */
+/**
+ * Starts manager, mirrors and replicator with an administrator's permissions, so that only their own rules can stop
+ * them.
+ */
 async function startAll(...args: readonly string[]): Promise<void> {
   await scene.manager({
     inRun: true,
@@ -50,12 +56,12 @@ async function startAll(...args: readonly string[]): Promise<void> {
   });
 }
 
-/** A SyncSecret in the tenant's namespace of the management cluster, created by the tenant. */
+/** Creates a SyncSecret in the tenant's namespace of the management cluster, as the tenant. */
 async function attack(name: string, more: Json = {}): Promise<Json> {
   return await scene.create(tenant.namespace, name, { a: 'mine' }, more, user);
 }
 
-/** Waits until mirrors and replicator have handled an object of an administrator: so they have handled all earlier ones. */
+/** Waits until mirrors and replicator have handled all earlier events: they copy objects that are created here. */
 async function sentinel(): Promise<void> {
   const name = `sentinel-${(sentinels += 1)}`;
   const annotations = { 'k8s-replicator/replicate-to': `sentinels/${name}-of-replicator` };
@@ -71,7 +77,7 @@ async function sentinel(): Promise<void> {
   }
 }
 
-/** All Secrets and ConfigMaps but those of sentinels: their place and uid. */
+/** All Secrets and ConfigMaps except those of `sentinel`, each as `namespace/name uid`. */
 async function everything(): Promise<string[]> {
   const lists = await Promise.all(['secrets', 'configmaps'].map((plural) => admin.list(`/api/v1/${plural}`)));
   return lists
@@ -100,12 +106,14 @@ const REPLICATION = {
 const withPrefix = (prefix: string): Record<string, string> =>
   Object.fromEntries(Object.entries(REPLICATION).map(([key, value]) => [`${prefix}${key}`, value]));
 
-/** With these, a webhook of bank-vaults logs in at the address of the annotation, and fills the Secret. */
+/**
+ * Annotations with which the webhook of bank-vaults logs in at a server of the tenant's choice and fills the Secret.
+ */
 const BANK_VAULTS = {
   'secrets-webhook.security.bank-vaults.io/vault-addr': 'https://evil.example',
   'secrets-webhook.security.bank-vaults.io/vault-role': 'admin',
 };
-/** What travels of the labels and annotations in the test below, if all are allowed. */
+/** The labels of the test below that are copied if an administrator allows all. The next list has the annotations. */
 const FREE_LABELS = [
   'app',
   'owner',
@@ -126,7 +134,7 @@ const FREE_ANNOTATIONS = [
 const pick = (map: Record<string, string>, keys: readonly string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(map).filter(([key]) => keys.includes(key)));
 
-/** What another tenant has, and an administrator. @returns all objects, and the SyncSecret */
+/** Creates a SyncSecret of another tenant. @returns it as `chain`, and all objects that must stay unharmed */
 async function victims(): Promise<{ readonly objects: readonly Json[]; readonly chain: Json }> {
   const other = await scene.tenant();
   const object = await scene.create(other.namespace, 'victim', { a: 'theirs' }, {}, admin);
@@ -135,7 +143,7 @@ async function victims(): Promise<{ readonly objects: readonly Json[]; readonly 
   return { objects: [...ofAdministrator, chain, secret], chain };
 }
 
-/** Checks that nobody deleted or changed these. */
+/** Checks that these objects were not deleted or changed. */
 async function assertUnharmed(objects: readonly Json[]): Promise<void> {
   for (const { kind, metadata, data } of objects) {
     const { namespace, name, uid } = metadata;
@@ -147,14 +155,17 @@ async function assertUnharmed(objects: readonly Json[]): Promise<void> {
   }
 }
 
-/** Creates an object that is deleted at the end of a block. */
+/** Creates an object, and deletes it when the result is disposed. */
 async function temporary(object: Json): Promise<AsyncDisposable & { readonly path: string }> {
   await admin.create(object);
   const path = await admin.pathOf(object);
   return { path, [Symbol.asyncDispose]: async () => void (await admin.delete(path)) };
 }
 
-/** Waits until the server refuses new Secrets with this status: it knows a new object of admission only after a moment. */
+/**
+ * Waits until the server refuses new Secrets with this HTTP status: a new quota, webhook or policy is in force after a
+ * moment.
+ */
 async function refusesSecrets(namespace: string, status: number, path: string): Promise<void> {
   const probe = { query: { dryRun: 'All' }, body: { metadata: { name: 'probe' } } };
   const attempt = async (): Promise<number> =>
@@ -172,7 +183,7 @@ describe('labels and annotations', () => {
       FREE_ANNOTATIONS,
     ],
   ] as const) {
-    it(`labels and annotations ${title}`, async () => {
+    it(`a hostile tenant's labels and annotations ${title}`, async () => {
       await startAll(...args);
       const { objects } = await victims();
       const before = await everything();
@@ -225,7 +236,7 @@ describe('labels and annotations', () => {
       await sentinel();
       assert.deepEqual(secret.metadata.labels, {
         ...pick(object.metadata.labels, labels),
-        // Where a copy comes from: any tenant says so of its own Secrets.
+        // The origin labels name an object of the tenant. A tenant may write any name there.
         'kubelb.k8c.io/origin-name': 'victim',
         'kubelb.k8c.io/origin-ns': 'elsewhere',
         'keyferry.dev/copy': 'syncsecret',
@@ -247,7 +258,7 @@ describe('labels and annotations', () => {
     });
   }
 
-  it('labels and annotations are the same after a change, and in another spelling of the object', async () => {
+  it('a tenant that adds the annotations of the replicator later causes no copy either', async () => {
     await startAll('--syncsecret-propagate-annotations=note');
     const object = await attack('attack');
     await scene.made(object, { a: 'mine' });
@@ -270,7 +281,7 @@ describe('labels and annotations', () => {
 });
 
 describe('types', () => {
-  it('types of tokens make no token: a token for a ServiceAccount is opaque, a bootstrap token is refused', async () => {
+  it("a tenant's SyncSecret with the type of a token makes no token: an Opaque Secret, or none for a bootstrap token", async () => {
     await startAll();
     const metadata = { annotations: { 'kubernetes.io/service-account.name': 'default' } };
     const type = 'kubernetes.io/service-account-token';
@@ -297,7 +308,7 @@ describe('types', () => {
 });
 
 describe('marks, owners and names', () => {
-  it('marks, owners and names of others harm nobody: their objects stay, also when the SyncSecrets of the tenant are deleted', async () => {
+  it("a tenant's SyncSecrets with marks, owners and names of others harm no object of others, also when they are deleted", async () => {
     await startAll();
     const { objects, chain } = await victims();
     const config = await admin.create({
@@ -320,7 +331,7 @@ describe('marks, owners and names', () => {
     for (const [index, one] of annotations.entries()) {
       attacks.push(await attack(`marks-${index}`, { metadata: { annotations: one } }));
     }
-    // Named as objects of others, and as Secrets are named.
+    // SyncSecrets with the names of other objects, and with their uids, by which Secrets are named.
     for (const { metadata } of [...objects, config]) attacks.push(await attack(metadata.uid));
     attacks.push(await attack('of-administrator'), await attack('victim'));
     const owned = await attack('owned', { metadata: { ownerReferences: [owner(config)] } });
@@ -330,7 +341,7 @@ describe('marks, owners and names', () => {
     assert.deepEqual(secret.metadata.ownerReferences, [
       { apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name: 'owned', uid: owned.metadata.uid },
     ]);
-    // The garbage collector deletes an object whose owner is in another namespace, and never the owner.
+    // The garbage collector deletes an object whose owner is in another namespace. It never deletes the owner.
     const stranger = await attack('stranger', { metadata: { ownerReferences: [owner(chain)] } });
     await scene.gone(admin, stranger);
     await assertUnharmed(objects);
@@ -341,7 +352,7 @@ describe('marks, owners and names', () => {
     assert.equal((await admin.get(await admin.pathOf(config))).metadata.uid, config.metadata.uid);
   });
 
-  it('the mark of a CCM in the same cluster only makes the manager leave the SyncSecret alone', async () => {
+  it("a tenant's SyncSecret with the annotation keyferry.dev/propagated is left alone by the manager, and nothing else happens", async () => {
     await startAll();
     const metadata = { annotations: { 'keyferry.dev/propagated': 'elsewhere' } };
     const object = await attack('attack', { metadata });
@@ -353,7 +364,7 @@ describe('marks, owners and names', () => {
     await scene.made(object, { a: 'mine' });
   });
 
-  it('foreign finalizers and a status have no effect, however long they are', async () => {
+  it("a tenant's SyncSecret with 2,000 finalizers and a forged status is handled as any other", async () => {
     await startAll();
     const finalizers = Array.from({ length: 2000 }, (_, index) => `example.com/${'x'.repeat(50)}-${index}`);
     const lie = {
@@ -380,7 +391,7 @@ describe('marks, owners and names', () => {
 });
 
 describe('what a tenant reads', () => {
-  it('what a tenant reads names no quota, webhook, policy or user of the management cluster', async () => {
+  it('the status and events that a tenant reads name no quota, webhook, policy or user of the management cluster', async () => {
     await startAll();
     const { namespace } = tenant;
     const settled = await attack('settled');
@@ -399,7 +410,7 @@ describe('what a tenant reads', () => {
         metadata: { name: 'hidden-quota', namespace },
         spec: { hard: { 'count/secrets': '1' } },
       });
-      // As the quota controller would count.
+      // The counts that the quota controller would write. None runs here.
       const status = { hard: { 'count/secrets': '1' }, used: { 'count/secrets': '1' } };
       await admin.patch(`${quota.path}/status`, { status });
       await refusesSecrets(namespace, 403, quota.path);
@@ -414,7 +425,7 @@ describe('what a tenant reads', () => {
         webhooks: [
           {
             name: 'deny.hidden.example',
-            // No server is there.
+            // No server listens at this address.
             clientConfig: { url: 'https://127.0.0.1:9/hidden' },
             rules: [rule],
             sideEffects: 'None',

@@ -1,4 +1,7 @@
-/** Two tenant clusters that use one tenant name: neither touches the copies of the other, also without the permission to read its identity. */
+/**
+ * Two tenant clusters use one tenant name: neither touches the copies of the other, also without the permission to read
+ * its identity.
+ */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -13,9 +16,9 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-/** Goes on from test to test. */
+/** One manager for all tests of this file. */
 let manager: Keyferry;
-/** The other cluster of the same tenant name. */
+/** A second cluster with the name of the same tenant. */
 let other: TenantCluster;
 before(async () => {
   [scene, other] = await Promise.all([SyncSecretScene.open(), startTenantCluster()]);
@@ -39,15 +42,15 @@ const SETTLE_MS = 1500;
 
 interface Pair {
   readonly tenant: Tenant;
-  /** The CCM of the first cluster. */
+  /** The running CCM of the first cluster. */
   ccm: Keyferry;
   otherCcm: Keyferry;
-  /** The SyncSecrets of one name. */
+  /** The SyncSecret in the first cluster. `others` is the one of the same name in the second. */
   readonly own: Json;
   readonly others: Json;
 }
 
-/** A CCM in each cluster, and SyncSecrets of one name with their Secrets. */
+/** Starts a CCM in each cluster, and creates SyncSecrets of one name, with their copies and Secrets. */
 async function running(name: string): Promise<Pair> {
   const tenant = await scene.tenant();
   const [ccm, otherCcm] = await Promise.all([scene.ccm(tenant), scene.ccm(tenant, { kubeconfig: other.kubeconfig })]);
@@ -60,14 +63,14 @@ async function running(name: string): Promise<Pair> {
   return { tenant, ccm, otherCcm, own, others };
 }
 
-/** Deletes a SyncSecret. @param finalizers `null`: no controller takes notice */
+/** Deletes a SyncSecret. @param finalizers `null` removes them first, so that no program can act on the deletion */
 async function remove({ metadata: { namespace, name } }: Json, api: TestApi, finalizers?: null): Promise<void> {
   const path = syncSecretPath(namespace, name);
   if (finalizers === null) await api.patch(path, { metadata: { finalizers } });
   await api.delete(path);
 }
 
-/** Checks that the copy of a SyncSecret is not written while time passes. */
+/** Checks that the copy of a SyncSecret exists and is not written for some time. */
 async function untouched({ tenant }: Pair, object: Json): Promise<void> {
   const version = async (): Promise<string> => (await scene.findCopy(tenant, object))?.metadata.resourceVersion;
   const before = await version();
@@ -82,12 +85,12 @@ async function copyGone({ tenant }: Pair, object: Json): Promise<void> {
 }
 
 describe('two clusters with one tenant name', () => {
-  it('each delete their own copies alone', async () => {
+  it('two clusters with one tenant name each delete their own copies and orphans, and never those of the other', async () => {
     const pair = await running('same');
     await remove(pair.own, scene.tenantApi);
     await copyGone(pair, pair.own);
     await untouched(pair, pair.others);
-    // The other SyncSecret disappears without its CCM: its copy is an orphan of that cluster.
+    // The SyncSecret of the second cluster goes while its CCM does not run, so its copy is an orphan of that cluster.
     await pair.otherCcm.kill9();
     await remove(pair.others, other.api, null);
     await pair.ccm.kill9();
@@ -99,7 +102,7 @@ describe('two clusters with one tenant name', () => {
     await copyGone(pair, pair.others);
   });
 
-  it('two clusters with one tenant name leave a copy alone whose mark names a third cluster, and say so', async () => {
+  it('a copy whose mark names a third cluster is left alone, and its SyncSecret reports Conflict', async () => {
     const pair = await running('moved');
     const { own, tenant } = pair;
     const path = syncSecretPath(tenant.namespace, own.metadata.uid);
@@ -117,7 +120,10 @@ describe('a CCM that cannot read the identity of its cluster', () => {
   const role = '/apis/rbac.authorization.k8s.io/v1/clusterroles/keyferry-syncsecret-ccm';
   const complaint = 'the identity of the cluster cannot be read';
 
-  /** Starts the CCM of the first cluster again without the permission. @returns a function that gives it back */
+  /**
+   * Starts the CCM of the first cluster again without the permission to read its identity.
+   * @returns a function that grants it again
+   */
   async function forbid(pair: Pair): Promise<() => Promise<unknown>> {
     await pair.ccm.kill9();
     const { rules } = await scene.tenantApi.get(role);
@@ -133,7 +139,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     return async () => await scene.tenantApi.patch(role, { rules });
   }
 
-  it('a CCM that cannot read the identity of its cluster works, deletes no orphans until it can, and touches no copy of another cluster', async () => {
+  it("a CCM without the permission to read its cluster's identity copies, and deletes orphans only once it has it", async () => {
     const pair = await running('same');
     const { tenant, own, others } = pair;
     const orphan = await scene.create('default', 'orphan', VALUES);
@@ -142,7 +148,8 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     const { [ORIGIN]: mark } = (await scene.findCopy(tenant, own)).metadata.annotations;
     const permit = await forbid(pair);
     try {
-      // A CCM that runs could write its finalizer again before the deletion, which would then be an ordinary one.
+      // The CCM is suspended: else it could write its finalizer again before the deletion, and then the copy would be
+      // no orphan.
       await pair.ccm.suspend();
       await remove(orphan, scene.tenantApi, null);
       pair.ccm.resume();
@@ -177,7 +184,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
   });
 });
 
-it('an orphan is deleted although the identity of the cluster is read last, and there is no other SyncSecret', async () => {
+it("an orphan is deleted although the cluster's identity is read late, and no SyncSecret is left", async () => {
   const tenant = await scene.tenant();
   const ccm = await scene.ccm(tenant);
   const object = await scene.create('default', 'alone', VALUES);
@@ -201,7 +208,7 @@ describe('namespaces of a tenant that are named as those of a management cluster
   const OTHER = 'tenant-other';
   const forgedLabels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
 
-  it('namespaces of a tenant that are named as those of a management cluster are served, and a forged copy in one of them changes nothing for others', async () => {
+  it("a tenant's namespaces named like those of the management cluster are served, and forged copies in them change nothing", async () => {
     const tenant = await scene.tenant();
     await scene.ccm(tenant);
     await scene.namespaces(tenant.namespace, OTHER);
@@ -219,7 +226,7 @@ describe('namespaces of a tenant that are named as those of a management cluster
     assert.deepEqual(uids, [before.copy.metadata.uid, before.secret.metadata.uid]);
   });
 
-  it('namespaces of a tenant that are named as those of a management cluster keep their copies as they are while the CCM may not read the identity of the management cluster', async () => {
+  it('while a CCM may not read the identity of the management cluster, copies from namespaces named like its own stay unchanged', async () => {
     const tenant = await scene.tenant();
     const ccm = await scene.ccm(tenant);
     await scene.namespaces(OTHER);

@@ -1,6 +1,6 @@
 /**
- * The four end-to-end tests of KubeLB for SyncSecret, by their names: Secrets with its label in two tenant clusters, whose CCMs serve one
- * management cluster at the same time.
+ * KubeLB's own four end-to-end tests for SyncSecret, under their names. Secrets with its label are in two tenant
+ * clusters. Their CCMs serve one management cluster at the same time.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -30,7 +30,7 @@ after(async () => {
 
 type Values = Readonly<Record<string, string>>;
 
-/** Creates a Secret of a tenant, by default with the label. */
+/** Creates a Secret of a tenant, with the label if the test names no other labels. */
 async function create(
   api: TestApi,
   name: string,
@@ -46,13 +46,13 @@ async function create(
   });
 }
 
-/** The Secrets in the management cluster that the origin labels name. */
+/** The Secrets in the management cluster whose origin labels name this object. */
 async function find(namespace: string, name: string): Promise<Json[]> {
   const labelSelector = `kubelb.k8c.io/origin-name=${name}`;
   return await scene.managementApi.list(`/api/v1/namespaces/${namespace}/secrets`, { labelSelector });
 }
 
-/** Waits until the only Secret of this origin has exactly these values. */
+/** Waits until exactly one Secret has this origin, with exactly these values. */
 async function arrived(namespace: string, name: string, values: Values): Promise<Json> {
   const look = async (): Promise<Json> => {
     const [secret, ...others] = await find(namespace, name);
@@ -74,14 +74,14 @@ it('syncsecret-crud: a labelled Secret arrives with its origin, follows changes,
   await api.patch(path, { stringData: { key3: `${scene.canary}three` } });
   const changed = await arrived('tenant-primary', 'crud', { key1: 'one', key2: 'two', key3: 'three' });
   assert.equal(changed.metadata.uid, secret.metadata.uid);
-  // The header of the original promises the deletion, and its steps do not check it.
+  // KubeLB's test announces the deletion in its header, but does not check it. This one does.
   await api.delete(path);
   await scene.gone(api, { ...made, kind: 'SyncSecret' });
   await scene.gone(scene.managementApi, { ...secret, kind: 'Secret' });
   assert.deepEqual(await scene.managementApi.list(syncSecretsPath('tenant-primary')), []);
 });
 
-it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by side, and go one by one', async () => {
+it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by side, and each goes with its own source', async () => {
   const tenants = [
     { namespace: 'tenant-primary', api: scene.tenantApi, values: { owner: 'primary' } },
     { namespace: 'tenant-secondary', api: second.api, values: { owner: 'secondary', more: 'x' } },
@@ -103,7 +103,7 @@ it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by 
   assert.deepEqual(await find(first.namespace, 'shared'), []);
 });
 
-it('syncsecret-tls-type: a certificate keeps its type', async () => {
+it('syncsecret-tls-type: a certificate arrives with its type', async () => {
   const values = { 'tls.crt': 'certificate', 'tls.key': 'key' };
   const type = 'kubernetes.io/tls';
   await create(scene.tenantApi, 'certificate', values, { type, metadata: { labels: OFFERED } });
@@ -111,10 +111,10 @@ it('syncsecret-tls-type: a certificate keeps its type', async () => {
   assert.equal((await scene.tenantApi.get(syncSecretPath('default', 'certificate'))).type, type);
 });
 
-it('syncsecret-unlabeled: a Secret without the label goes nowhere', async () => {
+it('syncsecret-unlabeled: a Secret without the label is not copied', async () => {
   const { tenantApi: api } = scene;
   await create(api, 'unlabeled', { key1: 'one' }, {});
-  // What was created later has arrived.
+  // A Secret that is created later has arrived, so the first one would have, too.
   await create(api, 'later', { key1: 'one' });
   await arrived('tenant-primary', 'later', { key1: 'one' });
   assert.equal(await api.find(syncSecretPath('default', 'unlabeled')), undefined);

@@ -1,4 +1,7 @@
-/** Both programs with the permissions of deploy/ alone: these suffice for the life of a SyncSecret, and each of them is used. */
+/**
+ * Both programs with the permissions in deploy/ alone: these suffice for the life of a SyncSecret, and each of them is
+ * used.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -23,14 +26,17 @@ before(async () => {
 after(() => scene.close());
 afterEach(() => scene.clear());
 
-/** A SyncSecret from its creation to its deletion: changed, of a forbidden type, repaired on both sides. */
+/**
+ * Lets SyncSecrets live from creation to deletion: changed, repaired in both places, and one with a type that does not
+ * fit.
+ */
 async function life(tenant: Tenant): Promise<void> {
   const { managementApi: management, tenantApi } = scene;
   const { link, managerProxy } = scene.clusters;
   const object = await scene.create('default', 'one', { a: '1' });
   await scene.arrived(tenant, object, { a: '1' });
   await scene.phase(object, 'Synced');
-  // After a conflict the programs read the object again.
+  // A 409 to a patch makes the program read the object again, which needs a permission, too.
   link.rule({ match: { method: 'PATCH', path: '/syncsecrets/' }, fault: kubernetesFault(409), times: 1 });
   managerProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(409), times: 1 });
   await scene.change(tenantApi, object, { a: '2', b: '1' });
@@ -51,7 +57,7 @@ async function life(tenant: Tenant): Promise<void> {
   await scene.gone(management, copy, refusedCopy, secret);
 }
 
-/** A SyncSecret that disappears while the CCM does not run: its copy is an orphan. @returns the copy */
+/** Makes an orphan: a copy whose SyncSecret goes while the CCM does not run. @returns the copy */
 async function orphan(tenant: Tenant, stop: () => Promise<unknown>): Promise<Json> {
   const object = await scene.create('default', 'orphan', { a: '1' });
   const { copy } = await scene.arrived(tenant, object, { a: '1' });
@@ -63,13 +69,13 @@ async function orphan(tenant: Tenant, stop: () => Promise<unknown>): Promise<Jso
   return copy;
 }
 
-/** A Secret without owner reference, whose SyncSecret disappears while the manager does not run. @returns the Secret */
+/** Makes an orphan: a Secret whose SyncSecret goes while the manager does not run. @returns the Secret */
 async function orphanedSecret(stop: () => Promise<unknown>): Promise<Json> {
   const api = scene.managementApi;
   const object = await scene.create('default', 'orphan', { a: '1' }, {}, api);
   const { secret } = await scene.made(object, { a: '1' });
   await stop();
-  // Otherwise the garbage collector would delete it.
+  // Without its owner reference, so that the garbage collector does not delete it.
   await api.patch(secretPath('default', secret.metadata.name), { metadata: { ownerReferences: null } });
   const path = syncSecretPath('default', 'orphan');
   await api.delete(path);
@@ -77,12 +83,15 @@ async function orphanedSecret(stop: () => Promise<unknown>): Promise<Json> {
   return secret;
 }
 
-/** @param more files whose permissions need not be used */
+/**
+ * Checks that the requests need exactly the permissions in `file`.
+ * @param more files whose permissions may be used, too
+ */
 function assertExact(requests: readonly AuditEntry[], file: RoleFile, ...more: readonly RoleFile[]): void {
   assertUsed(requests, callsIn(file, ...more), callsIn(file));
 }
 
-it('CCM and manager need the permissions of their manifests, and the CCM requests no Secrets in either cluster', async () => {
+it('CCM and manager use each permission in their manifests and no others, and the CCM requests no Secrets in either cluster', async () => {
   const { tenantPlane, managementPlane, ccmUser, managerUser } = scene.clusters;
   const tenant = await scene.tenant();
   const [ccm, manager] = await Promise.all([
@@ -104,7 +113,7 @@ it('CCM and manager need the permissions of their manifests, and the CCM request
   assertExact(readAuditLog(managementPlane, managerUser), 'rbac-syncsecret-manager.yaml');
 });
 
-it('the secret synchronizer needs its additional permissions', async () => {
+it('the secret synchronizer uses each of its additional permissions and no others', async () => {
   const { tenantPlane, ccmUser } = scene.clusters;
   const tenant = await scene.tenant();
   await Promise.all([scene.ccm(tenant, { args: ['--enable-secret-synchronizer'] }), scene.manager()]);

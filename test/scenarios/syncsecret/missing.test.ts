@@ -1,4 +1,7 @@
-/** A cluster without something that the manager needs: the log says what to do, and the manager works as soon as it is done. */
+/**
+ * A cluster lacks something that the manager needs: the log says how to add it, and the manager works as soon as it is
+ * there.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -10,7 +13,10 @@ import { runProgram } from '../cli/program.ts';
 
 const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 const CRD_ADVICE = /the CRD syncsecrets\.kubelb\.k8c\.io is not installed: run `keyferry crds \| kubectl apply /;
-/** The namespace of the Lease is KubeLB's by default, and a cluster without KubeLB does not have it. */
+/**
+ * The advice for a missing namespace of the Lease: by default it is KubeLB's, which a cluster without KubeLB does not
+ * have.
+ */
 const LEASE_ADVICE =
   /"advice":"nothing is copied until then: the namespace kubelb .*--leader-elect-namespace names another one"/;
 
@@ -27,7 +33,7 @@ const create = async (name: string): Promise<Json> =>
   });
 const find = async (name: string): Promise<Json> => await plane.api.find(`/api/v1/namespaces/default/secrets/${name}`);
 
-it('without the CRD an operator says how to install it, and does its other work', async () => {
+it('an operator without the SyncSecret CRD says how to install it, and copies annotated Secrets meanwhile', async () => {
   const { api } = plane;
   await using keyferry = await Keyferry.start({
     kubeconfig: plane.kubeconfigPath,
@@ -50,7 +56,7 @@ it('without the CRD an operator says how to install it, and does its other work'
   assert.doesNotMatch(await probe(), CRD_ADVICE);
 });
 
-it('without the namespace of its Lease the manager says what is necessary', async () => {
+it('a manager without the namespace of its Lease says how to create it or name another one, and works when it exists', async () => {
   await using manager = await Keyferry.start({ command: 'syncsecret-manager', kubeconfig: plane.kubeconfigPath });
   await waitFor(() => LEASE_ADVICE.test(manager.output), { message: () => manager.output });
   const object = await create('y');

@@ -1,4 +1,4 @@
-/** Many SyncSecrets of one tenant, or in one namespace of a tenant, delay those of another by a moment only. */
+/** Many SyncSecrets of one tenant, or in one namespace of a tenant, delay the others only by a moment. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -11,39 +11,45 @@ let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
 after(async () => await scene.close());
 
-/** How much later a change may arrive than without the noise, ms on an idle machine. */
+/** The most time by which a change may come later than without the many SyncSecrets, ms on an idle machine. */
 const LIMIT_MS = 2000;
-/** With this many of the noisy ones in the queues the order counts. */
+/** At least so many SyncSecrets must wait, so that the test shows in which order they are handled. */
 const MANY = 500;
-/** Of them, those that may be done before a change: as many as are under way at once, some times. First in, first out it would be most. */
+/**
+ * The most of them that may be handled before a change: a few rounds of parallel writes. In order of arrival it would
+ * be most of them.
+ */
 const OVERTAKING = 100;
-/** Changes without noise, and changes after the last creation, when the queues are longest. */
+/**
+ * The number of changes that are measured without the many SyncSecrets; AFTER: those after the last creation, when most
+ * wait.
+ */
 const ALONE = 8;
 const AFTER = 5;
 
-/** One side of the chain: what is made of SyncSecrets. */
+/** The place of a test in the chain: SyncSecrets of a tenant, or their copies. */
 interface Side {
-  /** As the author of the noisy SyncSecrets. */
+  /** A client of the author who creates many SyncSecrets. */
   readonly noisy: TestApi;
   readonly noisyNamespace: string;
   readonly count: number;
-  /** The collection of what is made of the noisy ones, in the management cluster. */
+  /** The path of the objects in the management cluster that are made of the many SyncSecrets. */
   readonly made: string;
-  /** As the author of the SyncSecret beside the noise. */
+  /** A client of the author of the one SyncSecret that must not be delayed. */
   readonly api: TestApi;
   readonly quiet: Json;
-  /** What is made of it. */
+  /** The object that is made of this one SyncSecret. */
   readonly find: () => Promise<Json>;
 }
 
 interface Arrival {
   readonly tookMs: number;
-  /** The versions of the management cluster before the change and of the changed object there. */
+  /** resourceVersions in the management cluster: `from` before the change, `to` of the object that has the change. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Changes the quiet SyncSecret, and waits until the change has arrived. */
+/** Changes the one SyncSecret, and waits until its object has the change. */
 async function change({ api, quiet, find, made }: Side, value: string): Promise<Arrival> {
   const { metadata } = await scene.managementApi.get(made, { query: { limit: 1 } });
   const from = performance.now();
@@ -80,7 +86,7 @@ async function assertNotDelayed(side: Side): Promise<void> {
   const [before, worst] = [alone, beside].map((arrivals) => Math.max(...arrivals.map(({ tookMs }) => tookMs)));
   assertWithin(worst! - before!, LIMIT_MS, `a change took ${before!.toFixed(0)} ms alone, the delay`, yardstick.worst);
 
-  // However slow the machine is: a change is made before nearly all that waits.
+  // On a machine of any speed, the change must come before nearly all of the SyncSecrets that wait.
   const versions = (await scene.managementApi.list(made)).map(({ metadata }) => Number(metadata.resourceVersion));
   const overtaking = beside
     .slice(-AFTER)
@@ -92,13 +98,13 @@ async function assertNotDelayed(side: Side): Promise<void> {
   assert.ok(median <= OVERTAKING, `${overtaking.join(', ')} of those that waited were done before a change`);
 }
 
-it('2,000 SyncSecrets of one tenant, created with its token, delay no other tenant', async () => {
+it('2,000 SyncSecrets that one tenant creates delay no other tenant', async () => {
   const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
   const manager = await scene.manager();
   const { managementApi: api } = scene;
   const quiet = await scene.create(other.namespace, 'quiet', { a: '0' }, {}, api);
   await scene.made(quiet, { a: '0' });
-  // So that many wait for their Secrets, also on a fast machine.
+  // Delays each creation, so that many SyncSecrets wait, also on a fast machine.
   scene.clusters.managerProxy.rule({ match: { method: 'POST' }, fault: { kind: 'delay', ms: 75 } });
   using noisy = scene.clusters.managementPlane.client({ token: tenant.token });
   await assertNotDelayed({
@@ -113,13 +119,13 @@ it('2,000 SyncSecrets of one tenant, created with its token, delay no other tena
   await manager.kill9();
 });
 
-it('SyncSecrets in one namespace of a tenant delay no other namespace, also over a slow link', async () => {
+it('1,500 SyncSecrets in one namespace of a tenant delay no other namespace, also over a slow connection', async () => {
   const tenant = await scene.tenant();
   await Promise.all([scene.ccm(tenant), scene.namespaces('noisy', 'quiet')]);
   const { tenantApi: api } = scene;
   const quiet = await scene.create('quiet', 'quiet', { a: '0' });
   await waitFor(() => scene.findCopy(tenant, quiet));
-  // As above.
+  // Delays each creation, so that many SyncSecrets wait, also on a fast machine.
   scene.clusters.link.rule({ match: { method: 'POST' }, fault: { kind: 'delay', ms: 250 } });
   await assertNotDelayed({
     noisy: api,

@@ -1,6 +1,6 @@
 /**
- * One cluster for both roles, with the synchronizer: in one process, and as CCM and manager in two. Each SyncSecret has one copy and one
- * Secret at any time, and each status one writer.
+ * One cluster is the tenant's and the management cluster, with the synchronizer. Both roles run in one process, or in
+ * two as CCM and manager. Each SyncSecret has at any time one copy and one Secret, and each status has one writer.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -27,14 +27,14 @@ import { OFFERED, ORIGINAL_FINALIZER, pathOf, secretPath, syncSecretPath } from 
 
 const TENANT = 'one';
 const AWAY = `tenant-${TENANT}`;
-/** The namespace of another tenant, whose CCM is elsewhere. */
+/** The namespace of another tenant, whose CCM runs in another cluster. */
 const OTHER_AWAY = 'tenant-two';
 const APP = 'app';
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 const API = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 const VALUE = Buffer.from('value').toString('base64');
 const CHANGED = Buffer.from('changed').toString('base64');
-/** The user of one process for both roles. */
+/** The user of the process that has both roles. */
 const BOTH = 'both';
 const CCM = serviceAccountUser(HOME, CCM_ACCOUNT);
 const MANAGER = serviceAccountUser(HOME, MANAGER_ACCOUNT);
@@ -90,7 +90,7 @@ async function remove(object: Json): Promise<void> {
   await api.delete(path);
 }
 
-/** How the roles are started: the programs by their names. */
+/** Functions that start the programs, by the name of the program. */
 type Programs = Readonly<Record<string, () => Promise<Keyferry>>>;
 
 const ccmAndManager = {
@@ -113,7 +113,9 @@ const ccmAndManager = {
     }),
 } satisfies Programs;
 
-/** A manager of all namespaces: it does not know that a CCM may be there. */
+/**
+ * A manager without --served-namespaces. It serves SyncSecrets in all namespaces, and cannot know that a CCM may run.
+ */
 const anyManager = {
   manager: () =>
     Keyferry.start({
@@ -170,12 +172,12 @@ async function offered(name: string, more: Json = {}): Promise<Json> {
   return await api.create({ apiVersion: 'v1', kind: 'Secret', data: { a: VALUE }, ...more, metadata });
 }
 
-/** Above the time that it takes to make a Secret, and below any wait for another program. */
+/** Longer than it takes to make a Secret, and shorter than any wait for another program, ms. */
 const AT_ONCE_MS = 1500;
 
 const uidOf = ({ metadata }: Json): string => metadata.uid;
 
-/** Waits until the chain of a SyncSecret is complete, in the phase `Synced`, with this value. @returns copy and Secret */
+/** Waits until a SyncSecret is Synced, and copy and Secret have this value. @returns all three */
 async function synced(name: string, value = VALUE): Promise<{ object: Json; copy: Json; secret: Json }> {
   let seen: Json;
   const look = async (): Promise<{ object: Json; copy: Json; secret: Json } | false> => {
@@ -190,7 +192,7 @@ async function synced(name: string, value = VALUE): Promise<{ object: Json; copy
 const isSynced = ({ metadata, status }: Json): boolean =>
   status?.phase === 'Synced' && status.observedGeneration === metadata.generation;
 
-/** Records which SyncSecrets and Secrets are created or deleted. */
+/** Records the SyncSecrets and Secrets that are created or deleted. */
 class History implements AsyncDisposable {
   readonly lines: string[] = [];
   readonly #watches: AsyncDisposable[] = [];
@@ -204,7 +206,7 @@ class History implements AsyncDisposable {
     return history;
   }
 
-  /** Checks that exactly these objects were created, and none was deleted. */
+  /** Checks that exactly these objects were created, and no object was deleted. */
   async assertCreated(...objects: readonly Json[]): Promise<void> {
     const lines = objects.map(({ kind, metadata }) => `ADDED ${kind} ${metadata.namespace}/${metadata.name}`);
     await waitFor(() => this.lines.length >= lines.length, { message: 'the events of the watches' });
@@ -216,7 +218,7 @@ class History implements AsyncDisposable {
   }
 }
 
-/** The users that wrote objects in these namespaces. */
+/** The users that wrote objects of this resource in a namespace. */
 const writersOf = (entries: readonly AuditEntry[], resource: string, namespace: string): string[] => [
   ...new Set(
     entries
@@ -227,7 +229,7 @@ const writersOf = (entries: readonly AuditEntry[], resource: string, namespace: 
 
 for (const [title, kind] of Object.entries({ 'in one process': both, 'in two processes': ccmAndManager })) {
   describe(`one cluster for both roles, ${title}`, () => {
-    it(`one cluster for both roles, ${title} has one copy, one Secret and one writer of each status, and no requests once settled`, async () => {
+    it(`one cluster for both roles (${title}): each SyncSecret has one copy, one Secret and one writer of its status`, async () => {
       await start(kind);
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
       await requests().settled();
@@ -270,7 +272,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
     });
 
-    it(`one cluster for both roles, ${title} repairs the copies, and serves again what was deleted by hand`, async () => {
+    it(`one cluster for both roles (${title}): copies are repaired, and deleted ones are made again`, async () => {
       await start(kind);
       const object = await syncSecret(APP, 'one');
       await offered('two');
@@ -294,7 +296,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
     });
 
-    it(`one cluster for both roles, ${title} adopts what KubeLB has made, whose labels offer every Secret`, async () => {
+    it(`one cluster for both roles (${title}): objects that KubeLB made are adopted, although its labels offer every Secret`, async () => {
       const finalizers = [ORIGINAL_FINALIZER];
       const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
       const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };
@@ -318,7 +320,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal(await api.find(pathOf(made)), undefined);
     });
 
-    it(`one cluster for both roles, ${title} leaves the SyncSecrets in the namespaces of tenants to the manager`, async () => {
+    it(`one cluster for both roles (${title}): SyncSecrets in the namespaces of tenants are left to the manager`, async () => {
       await start(kind);
       await using history = await History.begin();
       const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
@@ -337,7 +339,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
   });
 }
 
-/** A Secret as KubeLB makes it of a SyncSecret in the management cluster. */
+/** Creates the Secret that KubeLB makes of a SyncSecret in the management cluster. */
 async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: Json): Promise<Json> {
   const ownerReferences = [{ apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name, uid }];
   return await api.create({
@@ -353,7 +355,7 @@ describe('a manager', () => {
   const secretIn = async (object: Json): Promise<Json> =>
     await api.find(secretPath(object.metadata.namespace, uidOf(object)));
 
-  it('a manager of the namespaces of tenants leaves a new SyncSecret to the CCM, also while that does not run', async () => {
+  it('a manager with --served-namespaces leaves a new SyncSecret elsewhere to the CCM, also while that does not run', async () => {
     await start({ manager: ccmAndManager.manager });
     await using history = await History.begin();
     const object = await syncSecret(APP, 'new');
@@ -365,7 +367,7 @@ describe('a manager', () => {
     await history.assertCreated(object, copy, secret);
   });
 
-  it('a manager serves SyncSecrets of any namespace at once, and hands them over to a CCM that is added later', async () => {
+  it('a manager of all namespaces serves a SyncSecret at once, and hands it over to a CCM that starts later', async () => {
     await start(anyManager);
     const object = await syncSecret(APP, 'one');
     await within(AT_ONCE_MS, 'the Secret', async () => {
@@ -376,7 +378,7 @@ describe('a manager', () => {
     await waitFor(async () => (await secretIn(object)) === undefined, { message: () => `the old Secret\n${tail()}` });
   });
 
-  it('a manager leaves a forged propagated SyncSecret alone, and serves others at once', async () => {
+  it('a manager leaves a SyncSecret with a forged keyferry.dev/propagated alone, and serves others at once', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const forged = await Promise.all(
@@ -397,7 +399,7 @@ describe('a manager', () => {
     }
   });
 
-  it('a manager removes its finalizer from clones of propagated SyncSecrets only when the time limit of the CCM is over', async () => {
+  it('a manager removes its finalizer from clones of propagated SyncSecrets only after twice the deletion timeout', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const metadata = { annotations, finalizers: [FINALIZER] };
@@ -407,14 +409,14 @@ describe('a manager', () => {
     for (const clone of clones) {
       const isGone = async (): Promise<boolean> => (await api.find(pathOf(clone))) === undefined;
       await waitFor(isGone, { message: () => `${pathOf(clone)} to be gone\n${tail()}` });
-      // Twice --deletion-timeout.
+      // Twice the --deletion-timeout of 2 s: until then a CCM could remove it.
       assert.ok(Date.now() - deletedAt >= 4000, 'the manager leaves the deletion to a CCM');
     }
   });
 });
 
 describe('a CCM in one cluster', () => {
-  it('a CCM in one cluster leaves propagated on a SyncSecret whose deletion a foreign finalizer holds, so that no manager takes it', async () => {
+  it('a CCM keeps keyferry.dev/propagated on a deleted SyncSecret that another finalizer keeps, so that no manager serves it', async () => {
     await start({ ccm: ccmAndManager.ccm, ...anyManager });
     const object = await syncSecret(APP, 'held');
     const { copy, secret } = await synced('held');

@@ -1,4 +1,6 @@
-/** The permissions in deploy/ for SyncSecret on real clusters: a tenant can neither read Secrets nor reach another tenant. */
+/**
+ * The permissions in deploy/ for SyncSecret, on real clusters: a tenant can read no Secrets and reach no other tenant.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -13,7 +15,7 @@ import { secretPath, syncSecretPath, syncSecretsPath, SyncSecretScene } from './
 
 const MANAGER = rightsIn(['rbac-syncsecret-manager.yaml'], 'ClusterRole');
 const CCM = rightsIn(['rbac-syncsecret-ccm.yaml', 'rbac-syncsecret-synchronizer.yaml'], 'ClusterRole');
-/** With leader election. */
+/** The rights of the manager in its own namespace, for leader election. */
 const MANAGER_AT_HOME = rightsIn(['rbac-syncsecret-manager.yaml']);
 const CCM_AT_HOME = rightsIn(['rbac-syncsecret-ccm.yaml', 'rbac-syncsecret-synchronizer.yaml']);
 const TENANT = rightsIn(['rbac-syncsecret-tenant.yaml']);
@@ -22,7 +24,7 @@ const TENANT_ELSEWHERE = rightsIn(['rbac-syncsecret-tenant.yaml'], 'ClusterRole'
 let scene: SyncSecretScene;
 let tenant: Tenant;
 let other: Tenant;
-/** With the token of the tenant. */
+/** A client with the token of the tenant. */
 let user: TestApi;
 before(async () => {
   scene = await SyncSecretScene.open();
@@ -34,7 +36,7 @@ after(async () => {
   await scene.close();
 });
 
-it('the server reports these permissions, and no other', async () => {
+it("CCM, manager and tenant have the permissions in their manifests and no others, by the API server's own report", async () => {
   const { tenantPlane, managementPlane } = scene.clusters;
   using ccmUser = tenantPlane.client({ token: await requestToken(tenantPlane.api, 'keyferry', CCM_ACCOUNT) });
   using manager = managementPlane.client({
@@ -61,7 +63,7 @@ it('the server reports these permissions, and no other', async () => {
   assert.deepEqual(sorted(rights), sorted(expected));
 });
 
-it('the token of a tenant reads and writes SyncSecrets of its namespace, and nothing else but the identity of the cluster', async () => {
+it("a tenant's token can read and write SyncSecrets in its own namespace and read the cluster's identity, and nothing else", async () => {
   const { managementApi: admin } = scene;
   for (const { namespace } of [tenant, other]) {
     await scene.create(namespace, 'one', { a: '1' }, {}, admin);

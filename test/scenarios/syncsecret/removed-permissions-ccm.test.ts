@@ -1,4 +1,4 @@
-/** The CCM and the synchronizer without each of the permissions of their files. */
+/** The CCM and the synchronizer, each time without one of the permissions in their manifests. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -14,7 +14,7 @@ import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScen
 
 const FILE = 'rbac-syncsecret-ccm.yaml';
 const SYNCHRONIZER_FILE = 'rbac-syncsecret-synchronizer.yaml';
-/** In the management cluster. */
+/** The manifest with the rights of a tenant in the management cluster. */
 const TENANT_FILE = 'rbac-syncsecret-tenant.yaml';
 const trial = new Trial();
 let scene: SyncSecretScene;
@@ -53,7 +53,7 @@ async function create(name: string): Promise<Json> {
   return await scene.create('default', name, { a: '1' });
 }
 
-/** A Secret for the synchronizer. */
+/** Creates a Secret that is offered to the synchronizer. */
 async function offer(name: string, finalizers: readonly string[] = []): Promise<Json> {
   return await scene.tenantApi.create({
     apiVersion: 'v1',
@@ -63,7 +63,7 @@ async function offer(name: string, finalizers: readonly string[] = []): Promise<
   });
 }
 
-/** A copy whose SyncSecret is gone. */
+/** Creates a copy whose SyncSecret is gone. */
 async function orphan(name: string): Promise<Json> {
   const { metadata } = await scene.tenantApi.get('/api/v1/namespaces/kube-system');
   const annotations = {
@@ -73,7 +73,7 @@ async function orphan(name: string): Promise<Json> {
   return await scene.create(tenant.namespace, name, { a: '1' }, { metadata: { annotations } }, scene.managementApi);
 }
 
-it('missing permissions of the CCM, at the start: it waits for lists and the Lease, and keeps orphans if it does not know the cluster', async () => {
+it('a CCM without a permission that it needs at its start waits, names it in the log, and deletes no orphans', async () => {
   const { tenantApi, managementApi, clusters } = scene;
   for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.rule(NO_STREAMED_LISTS);
   one = await create('one');
@@ -121,7 +121,7 @@ it('missing permissions of the CCM, at the start: it waits for lists and the Lea
   await scene.phase(one, 'Synced');
 });
 
-it('missing permissions of the CCM, namespaces get in the management cluster: only SyncSecrets in namespaces tenant-* wait', async () => {
+it("a CCM that may not read the management cluster's identity copies, except from namespaces named tenant-*", async () => {
   await scene.namespaces('tenant-named');
   await trial.program.stop();
   const missing = await trial.take(roles.identity, 'namespaces get');
@@ -134,7 +134,7 @@ it('missing permissions of the CCM, namespaces get in the management cluster: on
   await scene.arrived(tenant, object, { a: '1' });
 });
 
-it('missing permissions of the CCM, syncsecrets patch: no copy is made without the finalizer', async () => {
+it('a CCM without syncsecrets patch makes no copy, because it cannot write its finalizer first', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     object = await create('unprepared');
@@ -144,7 +144,7 @@ it('missing permissions of the CCM, syncsecrets patch: no copy is made without t
   await trial.without(roles.role, 'syncsecrets patch', use, () => scene.arrived(tenant, object, { a: '1' }));
 });
 
-it('missing permissions of the CCM, syncsecrets/status patch: the status is missing', async () => {
+it('a CCM without syncsecrets/status patch makes copies, and writes the status once it may', async () => {
   const missing = await trial.take(roles.role, 'syncsecrets/status patch');
   const object = await create('unseen');
   await scene.arrived(tenant, object, { a: '1' });
@@ -154,7 +154,7 @@ it('missing permissions of the CCM, syncsecrets/status patch: the status is miss
   await scene.phase(object, 'Synced');
 });
 
-it('missing permissions of the CCM, syncsecrets get: an orphan stays', async () => {
+it('a CCM without syncsecrets get keeps an orphan until it may read whether its SyncSecret exists', async () => {
   let left: Json;
   const use = async (): Promise<void> => {
     left = await orphan('left');
@@ -162,7 +162,7 @@ it('missing permissions of the CCM, syncsecrets get: an orphan stays', async () 
   await trial.without(roles.role, 'syncsecrets get', use, () => scene.gone(scene.managementApi, left));
 });
 
-it('missing permissions of the CCM, syncsecrets watch: changes are not seen, and it is not ready', async () => {
+it('a CCM without syncsecrets watch does not see changes and is not ready', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     scene.clusters.tenantProxy.cutAll({ isWatch: true });
@@ -174,14 +174,14 @@ it('missing permissions of the CCM, syncsecrets watch: changes are not seen, and
   await trial.program.ready();
 });
 
-it('missing permissions of the CCM: without events create an event is missing, without events patch its count stays', async () => {
+it("without events create the CCM's event is missing, and without events patch its count stays", async () => {
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');
   await withoutEvents(trial, roles.role, scene, object, tenantApi);
 });
 
-it('missing permissions of the CCM, in the management cluster: the tenant reads which one', async () => {
+it("a CCM without a permission in the management cluster names it in the SyncSecret's status", async () => {
   const { tenantApi, clusters } = scene;
   const { remote } = roles;
   let object: Json;
@@ -195,7 +195,7 @@ it('missing permissions of the CCM, in the management cluster: the tenant reads 
     await scene.phase(object, 'Failed', { message: /no permission to patch syncsecrets$/ });
   };
   await trial.without(remote, 'syncsecrets patch', change, () => scene.arrived(tenant, object, { a: '2' }));
-  // After a conflict the copy is read again.
+  // The 409 makes the CCM read the copy again, which needs `get`.
   const changeAgain = async (): Promise<void> => {
     clusters.link.rule({ match: { method: 'PATCH', path: '/syncsecrets/' }, fault: kubernetesFault(409), times: 1 });
     await scene.change(tenantApi, object, { a: '3' });
@@ -215,7 +215,7 @@ it('missing permissions of the CCM, in the management cluster: the tenant reads 
   await trial.without(remote, 'syncsecrets delete', remove, () => scene.gone(tenantApi, object));
 });
 
-it('missing permissions of the CCM, of the synchronizer: Secrets do not become SyncSecrets, do not follow, or keep the finalizer of KubeLB', async () => {
+it("a synchronizer without a permission makes no SyncSecrets, does not update them, or leaves KubeLB's finalizer", async () => {
   const { tenantApi, clusters } = scene;
   const { synchronizer } = roles;
   let secret: Json;
@@ -249,6 +249,6 @@ it('missing permissions of the CCM, of the synchronizer: Secrets do not become S
   await trial.without(synchronizer, 'syncsecrets delete', remove, () => scene.gone(tenantApi, second));
 });
 
-it('no permission was left out', () => {
+it('the tests of this file remove every permission in the manifests of CCM and synchronizer', () => {
   trial.assertComplete(FILE, SYNCHRONIZER_FILE, TENANT_FILE);
 });

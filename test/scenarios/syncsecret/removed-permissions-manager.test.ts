@@ -1,4 +1,4 @@
-/** The manager without each of the permissions of its file. */
+/** The manager, each time without one of the permissions in its manifest. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -33,7 +33,7 @@ async function create(name: string): Promise<Json> {
   return await scene.create('default', name, { a: '1' }, {}, scene.managementApi);
 }
 
-it('missing permissions of the manager, at the start: it waits for lists and the Lease', async () => {
+it('a manager without a permission that it needs at its start waits, and names it in the log', async () => {
   const { managementApi: api, clusters } = scene;
   const start = async (): Promise<Keyferry> =>
     await clusters.manager({ args: ['--enable-leader-election=true', `--namespace=${HOME}`] });
@@ -65,7 +65,7 @@ it('missing permissions of the manager, at the start: it waits for lists and the
   await scene.phase(one, 'Synced', { api });
 });
 
-it('missing permissions of the manager, syncsecrets patch: no Secret is made without the finalizer', async () => {
+it('a manager without syncsecrets patch makes no Secret, because it cannot write its finalizer first', async () => {
   const { managementApi: api } = scene;
   let object: Json;
   const use = async (): Promise<void> => {
@@ -76,7 +76,7 @@ it('missing permissions of the manager, syncsecrets patch: no Secret is made wit
   await trial.without(role, 'syncsecrets patch', use, () => scene.made(object, { a: '1' }));
 });
 
-it('missing permissions of the manager, syncsecrets/status patch: the status is missing', async () => {
+it('a manager without syncsecrets/status patch makes Secrets, and writes the status once it may', async () => {
   const { managementApi: api } = scene;
   const missing = await trial.take(role, 'syncsecrets/status patch');
   const object = await create('unseen');
@@ -87,7 +87,7 @@ it('missing permissions of the manager, syncsecrets/status patch: the status is 
   await scene.phase(object, 'Synced', { api });
 });
 
-it('missing permissions of the manager, syncsecrets get: an orphan stays', async () => {
+it('a manager without syncsecrets get keeps an orphan until it may read whether its SyncSecret exists', async () => {
   const { managementApi: api } = scene;
   const metadata = {
     namespace: 'default',
@@ -102,7 +102,7 @@ it('missing permissions of the manager, syncsecrets get: an orphan stays', async
   await trial.without(role, 'syncsecrets get', use, () => scene.gone(api, orphan));
 });
 
-it('missing permissions of the manager, secrets create: Failed', async () => {
+it('a manager without secrets create makes the SyncSecret Failed, and the Secret once it may', async () => {
   const { managementApi: api } = scene;
   const message = /^failed to create Secret: .* no permission to create secrets$/;
   let object: Json;
@@ -113,7 +113,7 @@ it('missing permissions of the manager, secrets create: Failed', async () => {
   await trial.without(role, 'secrets create', use, () => scene.made(object, { a: '1' }));
 });
 
-it('missing permissions of the manager, secrets patch: Failed', async () => {
+it('a manager without secrets patch makes the SyncSecret Failed, and changes the Secret once it may', async () => {
   const { managementApi: api } = scene;
   const use = async (): Promise<void> => {
     await scene.change(api, one, { a: '3' });
@@ -125,7 +125,7 @@ it('missing permissions of the manager, secrets patch: Failed', async () => {
   await trial.without(role, 'secrets patch', use, () => scene.made(one, { a: '3' }));
 });
 
-it('missing permissions of the manager, secrets get: a Secret that was edited stays so', async () => {
+it('a manager without secrets get leaves a Secret that a user edited as it is', async () => {
   const { managementApi: api } = scene;
   const edit = async (): Promise<void> => {
     await scene.change(api, await scene.findSecret(one), { a: 'edited' });
@@ -133,7 +133,7 @@ it('missing permissions of the manager, secrets get: a Secret that was edited st
   await trial.without(role, 'secrets get', edit, () => scene.made(one, { a: '3' }));
 });
 
-it('missing permissions of the manager, secrets delete: the SyncSecret stays until its Secret can go', async () => {
+it('a manager without secrets delete keeps a deleted SyncSecret until its Secret can be deleted', async () => {
   const { managementApi: api } = scene;
   const object = await create('deleted');
   await scene.made(object, { a: '1' });
@@ -144,13 +144,13 @@ it('missing permissions of the manager, secrets delete: the SyncSecret stays unt
   await trial.without(role, 'secrets delete', use, () => scene.gone(api, object));
 });
 
-it('missing permissions of the manager: without events create an event is missing, without events patch its count stays', async () => {
+it("without events create the manager's event is missing, and without events patch its count stays", async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
   await withoutEvents(trial, role, scene, object, api);
 });
 
-it('missing permissions of the manager, watches: changes are not seen, and it is not ready', async () => {
+it('a manager without permissions to watch does not see changes and is not ready', async () => {
   const { managementApi: api, clusters } = scene;
   let object: Json;
   const createUnseen = async (): Promise<void> => {
@@ -169,6 +169,6 @@ it('missing permissions of the manager, watches: changes are not seen, and it is
   await trial.program.ready();
 });
 
-it('no permission was left out', () => {
+it('the tests of this file remove every permission in the manifest of the manager', () => {
   trial.assertComplete(FILE);
 });

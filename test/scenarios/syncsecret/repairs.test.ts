@@ -1,4 +1,6 @@
-/** Another client changes a Secret or the copy of a SyncSecret: it is as before at once, or after the next start. */
+/**
+ * Another client changes a Secret or a copy of a SyncSecret: the program restores it at once, or after its next start.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -12,7 +14,7 @@ import { ALL_TRAVEL, essence, pathOf, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 let tenant: Tenant;
-/** Both go on from test to test. */
+/** One CCM and one manager for all tests of this file. */
 let ccm: Keyferry;
 let manager: Keyferry;
 before(async () => {
@@ -25,19 +27,19 @@ afterEach(async () => {
 });
 after(async () => await scene.close());
 
-/** Starts a program again, if a test has ended it. */
+/** Starts a program again if a test has ended it. */
 async function restart(program: 'ccm' | 'manager'): Promise<void> {
   if (program === 'ccm' && !ccm.running) ccm = await scene.ccm(tenant, ALL_TRAVEL);
   if (program === 'manager' && !manager.running) manager = await scene.manager(ALL_TRAVEL);
 }
 
-/** All repairs together, ms on an idle machine. Retries after failures would take longer. */
+/** Time limit for all repairs together, ms on an idle machine. It is too short for retries after failures. */
 const REPAIRED_MS = 10_000;
 const FOREIGN = 'example.com/foreign';
 const VALUES = { a: 'one', b: 'two' };
 const metadata = { labels: { app: 'web', team: 'a' }, annotations: { note: 'x' } };
 
-/** What a client does to an object: a merge patch, or a deletion. */
+/** A change of another client: a merge patch, or a deletion. */
 type Edit = object | 'delete' | 'force';
 type Edits = Readonly<Record<string, Edit>>;
 
@@ -109,14 +111,14 @@ interface Case {
   readonly chain: Chain;
 }
 
-/** A SyncSecret for each edit, with its copy and Secret. */
+/** Creates a SyncSecret for each edit, and waits for its copy and Secret. */
 async function prepare(namespace: string, edits: Edits): Promise<Case[]> {
   await scene.namespaces(namespace);
   const objects = await Promise.all(
     Object.keys(edits).map(async (_, index) => await scene.create(namespace, `n${index}`, VALUES, { metadata })),
   );
   const cases: Case[] = [];
-  // Only one of them is polled at a time: each look is several requests.
+  // One after the other, because each check sends several requests.
   for (const [index, [title, edit]] of Object.entries(edits).entries()) {
     const object = objects[index];
     await scene.phase(object, 'Synced');
@@ -125,7 +127,7 @@ async function prepare(namespace: string, edits: Edits): Promise<Case[]> {
   return cases;
 }
 
-/** Waits until copy and Secret of each SyncSecret are as before. */
+/** Waits until copy and Secret of each SyncSecret are as they were before. */
 async function restored(cases: readonly Case[]): Promise<void> {
   for (const { title, object, chain } of cases) {
     const wanted = { copy: essence(chain.copy), secret: essence(chain.secret) };
@@ -147,7 +149,7 @@ for (const [hop, edits] of Object.entries(hops)) {
   const part = ({ chain }: Case): Json => (hop === 'Secret' ? chain.secret : chain.copy);
 
   describe(`a ${hop} that another client changes`, () => {
-    it(`a ${hop} that another client changes is restored at once`, async () => {
+    it(`a ${hop} that another client changes in any way is restored at once`, async () => {
       const cases = await prepare(`live-${hop.toLowerCase()}`, edits);
       await within(REPAIRED_MS, 'the repairs', async () => {
         await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -155,7 +157,7 @@ for (const [hop, edits] of Object.entries(hops)) {
       });
     });
 
-    it(`a ${hop} that another client changes is restored after the next start, if the change was made in between`, async () => {
+    it(`a ${hop} that another client changes while CCM and manager are down is restored after their next start`, async () => {
       const cases = await prepare(`later-${hop.toLowerCase()}`, edits);
       await Promise.all([ccm.kill9(), manager.kill9()]);
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -163,7 +165,7 @@ for (const [hop, edits] of Object.entries(hops)) {
       await restored(cases);
     });
 
-    it(`a ${hop} that another client changes is restored after the next start of that program alone`, async () => {
+    it(`a ${hop} that another client changes while its program is down is restored after the start of that program alone`, async () => {
       const cases = await prepare(`alone-${hop.toLowerCase()}`, edits);
       await (hop === 'Secret' ? manager : ccm).kill9();
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -176,7 +178,7 @@ for (const [hop, edits] of Object.entries(hops)) {
 describe('a deletion that a foreign finalizer holds', () => {
   const hold = { metadata: { finalizers: [FOREIGN] } };
 
-  it('a deletion that a foreign finalizer holds of a Secret: it is made again as soon as the finalizer goes, and the status says what is waited for', async () => {
+  it('a deleted Secret that a finalizer keeps is made again when the finalizer goes, and the status names the wait', async () => {
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.managementApi.patch(pathOf(secret), hold);
@@ -184,7 +186,7 @@ describe('a deletion that a foreign finalizer holds', () => {
     const waiting = { reason: 'SyncFailed', message: /is being deleted and waits for its finalizers$/ };
     await scene.phase(copy, 'Failed', { ...waiting, api: scene.managementApi });
     await scene.phase(object, 'Failed', waiting);
-    // A change meanwhile is in the new Secret.
+    // A change that comes during the wait must be in the new Secret.
     await scene.change(scene.tenantApi, object, { c: 'three' });
     await scene.managementApi.patch(pathOf(secret), { metadata: { finalizers: null } });
     const renewed = await scene.arrived(tenant, object, { c: 'three' }, REPAIRED_MS);
@@ -192,7 +194,7 @@ describe('a deletion that a foreign finalizer holds', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a deletion that a foreign finalizer holds of a copy: it is made again as soon as the finalizer goes, with a new Secret', async () => {
+  it('a deleted copy that a finalizer keeps is made again when the finalizer goes, with a new Secret', async () => {
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const finalizers = [...copy.metadata.finalizers, FOREIGN];
@@ -211,7 +213,7 @@ describe('a deletion that a foreign finalizer holds', () => {
 });
 
 describe('a tenant’s SyncSecret', () => {
-  it('a tenant’s SyncSecret gets its finalizer and its annotation back', async () => {
+  it("a tenant's SyncSecret gets finalizer and annotation back when another client removes them", async () => {
     const object = await scene.create('default', 'mine', VALUES);
     await scene.arrived(tenant, object, VALUES);
     const settled = await scene.phase(object, 'Synced');
@@ -228,7 +230,7 @@ describe('a tenant’s SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a tenant’s SyncSecret that gets the origin labels of another object has no copy, until they are removed', async () => {
+  it("a tenant's SyncSecret with the origin labels of a copy loses its copy, until the labels are removed", async () => {
     const object = await scene.create('default', 'mine', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const labels = { 'kubelb.k8c.io/origin-name': 'other', 'kubelb.k8c.io/origin-ns': 'default' };

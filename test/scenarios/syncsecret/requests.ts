@@ -1,4 +1,4 @@
-/** What programs request, as the audit logs of the API servers have it. */
+/** The requests of the programs, by the audit logs of the API servers. */
 import assert from 'node:assert/strict';
 
 import type { ControlPlane } from '../../servers/control-plane.ts';
@@ -6,23 +6,26 @@ import { readAuditLog } from '../../support/audit-log.ts';
 import type { AuditEntry } from '../../support/audit-log.ts';
 import { staysTrue, waitForStable } from '../../support/wait-for.ts';
 
-/** Longer than the delays of status writes and of targets that are decided again. */
+/** Longer than the pauses before status writes and before targets are decided again, ms. */
 const QUIET_MS = 2000;
 const READS = new Set(['get', 'list', 'watch']);
 
 export const lineOf = ({ verb, resource, namespace, name }: AuditEntry): string =>
   `${verb} ${resource} ${namespace}/${name}`;
 export const isWrite = ({ verb, resource }: AuditEntry): boolean => !READS.has(verb) && resource !== 'events';
-/** A write, or a read of one object. The identity of the cluster is read at each start. */
+/**
+ * Whether a request is a write, or a read of one object. Reads of Namespaces do not count: each start reads the
+ * cluster's identity.
+ */
 const isWork = (entry: AuditEntry): boolean =>
   isWrite(entry) || (entry.verb === 'get' && !['', 'namespaces'].includes(entry.resource));
 
 export class Requests {
   readonly #users: readonly (readonly [ControlPlane, user: string])[];
-  /** For messages. */
+  /** Text for the messages of failed tests. */
   readonly #details: () => string;
 
-  /** @param users of the programs, each in one cluster */
+  /** @param users - the programs' users, each with the cluster that it is a user of */
   constructor(users: readonly (readonly [ControlPlane, user: string])[], details: () => string) {
     this.#users = users;
     this.#details = details;
@@ -32,19 +35,19 @@ export class Requests {
     return this.#users.map(([plane, user]) => readAuditLog(plane, user));
   }
 
-  /** Remembers what was requested so far. @returns the later requests */
+  /** Remembers the requests so far. @returns a function that gives the requests since then */
   fromNow(): () => AuditEntry[] {
     const counts = this.#all().map(({ length }) => length);
     return () => this.#all().flatMap((entries, index) => entries.slice(counts[index]));
   }
 
-  /** Waits until the programs send nothing more. */
+  /** Waits until the programs send no more requests. */
   async settled(): Promise<void> {
     const later = this.fromNow();
     await waitForStable(() => String(later().length), QUIET_MS, 'the programs to have no more requests');
   }
 
-  /** Checks that the programs neither write, nor read an object, during `action` and some time after it. */
+  /** Checks that during `action`, and for QUIET_MS after it, the programs write nothing and read no single object. */
   async assertNone(action: () => Promise<unknown>): Promise<void> {
     const later = this.fromNow();
     await action();

@@ -1,4 +1,4 @@
-/** What the programs send: nothing while nothing changes and at a restart, and few writes for one object. */
+/** The requests of the programs: none while nothing changes, none at a restart, and few writes for one SyncSecret. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -22,7 +22,10 @@ const OTHER_CONDITION = {
   lastTransitionTime: '2026-01-01T00:00:00Z',
 };
 
-/** SyncSecrets with something that does not come back from the server as it was written, and no status `Failed`. */
+/**
+ * Creates SyncSecrets that could be written again and again, because the server returns some field otherwise than it
+ * was written.
+ */
 async function specimens(namespace: string): Promise<Json[]> {
   await scene.namespaces(namespace);
   const { canary } = scene;
@@ -46,7 +49,7 @@ async function specimens(namespace: string): Promise<Json[]> {
   return await Promise.all(objects);
 }
 
-/** Base64 whose last character has bits that belong to no byte. */
+/** A base64 text whose last character has stray bits, which belong to no byte. */
 function withStrayBits(text: string): string {
   const padding = 'x'.repeat(3 - ((Buffer.byteLength(text) + 2) % 3));
   const bytes = Buffer.from(text + padding);
@@ -57,7 +60,7 @@ function withStrayBits(text: string): string {
   return stray;
 }
 
-/** An owner reference to an object in the tenant's cluster. */
+/** Creates an object in the tenant's cluster. @returns an owner reference to it */
 async function ownerIn(namespace: string): Promise<Json> {
   const owner = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'owner' } };
   const { metadata } = await scene.tenantApi.create(owner);
@@ -65,7 +68,7 @@ async function ownerIn(namespace: string): Promise<Json> {
 }
 
 describe('a settled state', () => {
-  it('a settled state has no writes and no reads of objects: while it lasts, with changes that concern nobody, and at a restart', async () => {
+  it('settled SyncSecrets cause no writes and no reads of objects, also with changes that do not concern them, and at a restart', async () => {
     const { managementApi, tenantApi } = scene;
     const { tenant, ccm, manager } = await scene.running();
     const objects = await specimens('settled');
@@ -76,7 +79,7 @@ describe('a settled state', () => {
         return { object, copy, secret: await scene.findSecret(copy) };
       }),
     );
-    // Repairs leave traces of the other client in `managedFields`.
+    // A repair leaves the name of the other client in `managedFields`, which must not cause writes later.
     const [first, second] = chains;
     assert.ok(first !== undefined && second !== undefined);
     await scene.change(managementApi, { ...first.secret, kind: 'Secret' }, { a: 'edited' });
@@ -86,7 +89,8 @@ describe('a settled state', () => {
       (await scene.findCopy(tenant, second.object)).metadata.generation > edited;
     await waitFor(isRepaired, { message: () => `the copy to be repaired\n${scene.tail()}` });
     await scene.arrived(tenant, first.object, VALUES);
-    // A pause is no end: on a slow machine the writes that follow the repair are seconds apart. The status of its generation is the last one.
+    // Only the status of the last generation shows that the repair is over: on a slow machine its writes are seconds
+    // apart.
     await scene.phase(second.copy, 'Synced', { api: managementApi });
     for (const { object, copy } of chains) {
       await scene.phase(copy, 'Synced', { api: managementApi });
@@ -113,13 +117,13 @@ describe('a settled state', () => {
       await Promise.all([ccm.stop(), manager.kill9()]);
       await Promise.all([scene.ccm(tenant), scene.manager()]);
     });
-    // Both work.
+    // Shows that both programs work after the restart.
     await scene.arrived(tenant, await scene.create('settled', 'last', VALUES), VALUES);
   });
 });
 
 describe('two CCMs of different names in one cluster', () => {
-  it('both copy, do not replace the marks of each other without an end, and leave nothing of a deleted SyncSecret', async () => {
+  it('two CCMs with different tenant names in one cluster both copy, without writing against each other for ever', async () => {
     const [one, two] = [await scene.tenant(), await scene.tenant()];
     const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);
     const object = await scene.create('settled', 'shared', VALUES);
@@ -136,7 +140,7 @@ describe('two CCMs of different names in one cluster', () => {
     await scene.gone(scene.managementApi, copy, otherCopy);
   });
 
-  it('a CCM that gets another name replaces the mark of the former one', async () => {
+  it('a CCM that is started with another tenant name replaces the annotation of its former name', async () => {
     const { tenant, ccm } = await scene.running();
     const object = await scene.create('settled', 'renamed', VALUES);
     await scene.arrived(tenant, object, VALUES);
@@ -152,16 +156,19 @@ describe('two CCMs of different names in one cluster', () => {
 });
 
 describe('the writes for one SyncSecret', () => {
-  /** Writes with one of these names, without those of another kind of object. */
+  /** The writes of objects with these names, each as one line. */
   const writesOf = (requests: readonly AuditEntry[], ...names: readonly string[]): string[] =>
     requests.filter((entry) => isWrite(entry) && names.includes(entry.name)).map(lineOf);
 
-  it('the writes for one SyncSecret are six from nothing, and four for a change', async () => {
+  it('a new SyncSecret costs six writes, and a change of it four', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('counted');
     const seen: Json[] = [];
     await using _ = await scene.tenantApi.watch(syncSecretsPath('counted'), ({ object: one }) => seen.push(one.status));
-    /** One line for each status that the tenant has seen since `from`. On a slow machine there are some of the phase Pending before the last. */
+    /**
+     * A line for each status that the tenant saw since `from`. On a slow machine some with the phase Pending come
+     * before the last.
+     */
     const statusWrites = (from: number): string[] => {
       const told = seen.map((status) => JSON.stringify(status) ?? '');
       const changes = told.filter((text, index) => index >= from && text !== '' && text !== told[index - 1]);
@@ -175,7 +182,7 @@ describe('the writes for one SyncSecret', () => {
     const object = await scene.create('counted', 'one', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.phase(object, 'Synced');
-    // A write is visible before its line is in the audit log.
+    // A line of the audit log may come after its write, so this waits.
     await requests.settled();
     const names = ['one', copy.metadata.name, secret.metadata.name];
     const expected = [

@@ -1,4 +1,7 @@
-/** A webhook that takes 9 s for the Secrets of one namespace delays no other namespace, whatever controller writes them. */
+/**
+ * A webhook takes 9 s for the Secrets of one namespace. No controller may delay the Secrets of other namespaces for
+ * that.
+ */
 import { after, before, it } from 'node:test';
 
 import { readCrd } from '../../../scripts/crd/read-crds.ts';
@@ -8,13 +11,13 @@ import { assertWithin, Yardstick } from '../../support/yardstick.ts';
 import { secretPath, SyncSecretScene } from './support.ts';
 import { startWebhook } from './webhook.ts';
 
-/** The API server gives a webhook 10 s. */
+/** The time that the webhook takes, ms. The API server waits for 10 s at most. */
 const WEBHOOK_MS = 9000;
-/** How late a Secret of another namespace may be, ms on an idle machine. */
+/** The most time that a Secret of another namespace may take, ms on an idle machine. */
 const LIMIT_MS = 300;
-/** More than can be written at once, also in the second round. */
+/** The number of Secrets in the slow namespace: more than can be written at once, in both rounds. */
 const SLOW = 30;
-/** Secrets of the other namespace, one after the other, in each round. */
+/** The number of Secrets of the other namespace in each round, which are created one after the other. */
 const QUICK = 4;
 
 let scene: SyncSecretScene;
@@ -32,7 +35,7 @@ before(async () => {
 });
 after(async () => await scene.close());
 
-/** @param make creates the rule `name`, and returns the place of the Secret that it is for, in this namespace */
+/** @param make creates a rule with this name for a Secret in this namespace, and returns the path of the Secret */
 async function assertNotDelayed(make: (namespace: string, name: string) => Promise<string>): Promise<void> {
   const [slow, quick] = await Promise.all([scene.tenant(), scene.tenant()]);
   await using webhook = await startWebhook(api, slow.namespace, {
@@ -46,7 +49,7 @@ async function assertNotDelayed(make: (namespace: string, name: string) => Promi
     Array.from({ length: SLOW }, (_, index) => make(slow.namespace, `slow-${slow.namespace}-${index}`)),
   );
   for (const round of ['first', 'second']) {
-    // In the first round all writes are for the slow namespace, until another one arrives.
+    // In the first round all writes under way are for the slow namespace when the first quick Secret comes.
     for (let index = 0; index < QUICK; index += 1) {
       await waitFor(() => webhook.waiting >= 3, { message: 'writes to wait for the webhook' });
       const from = performance.now();
@@ -67,20 +70,20 @@ async function assertNotDelayed(make: (namespace: string, name: string) => Promi
   }
 }
 
-it('a webhook of 9 s for the Secrets of one namespace does not delay SyncSecrets of other namespaces', async () => {
+it("a webhook of 9 s for one namespace's Secrets does not delay the Secrets of SyncSecrets in other namespaces", async () => {
   await assertNotDelayed(async (namespace, name) => {
     const { metadata }: Json = await scene.create(namespace, name, { a: '1' }, {}, api);
     return secretPath(namespace, metadata.uid);
   });
 });
 
-/** A source for one copy. */
+/** Creates the source of one copy. */
 async function source(name: string, annotations: Record<string, string> = {}): Promise<void> {
   const metadata = { namespace: 'default', name, annotations };
   await api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: '1' }) });
 }
 
-it('a webhook of 9 s for the Secrets of one namespace does not delay the copies of SecretMirrors in other namespaces', async () => {
+it("a webhook of 9 s for one namespace's Secrets does not delay the copies of SecretMirrors in other namespaces", async () => {
   await assertNotDelayed(async (namespace, name) => {
     await source(name);
     await api.create({
@@ -93,7 +96,7 @@ it('a webhook of 9 s for the Secrets of one namespace does not delay the copies 
   });
 });
 
-it('a webhook of 9 s for the Secrets of one namespace does not delay the copies of annotated Secrets in other namespaces', async () => {
+it("a webhook of 9 s for one namespace's Secrets does not delay the copies of annotated Secrets in other namespaces", async () => {
   await assertNotDelayed(async (namespace, name) => {
     await source(name, { 'k8s-replicator/replicate-to': `${namespace}/${name}` });
     return secretPath(namespace, name);

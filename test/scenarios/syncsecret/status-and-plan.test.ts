@@ -1,4 +1,6 @@
-/** `keyferry status`, `plan` and `explain` in both kinds of cluster. */
+/**
+ * The commands `status`, `plan` and `explain` on SyncSecrets, in the tenant's cluster and in the management cluster.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -34,7 +36,7 @@ async function explained({ kubeconfigPath }: ControlPlane, kind: string, place: 
   return explainSchema.parse(JSON.parse(stdout));
 }
 
-/** The kubeconfig of somebody who may list nothing but SyncSecrets. */
+/** Writes a kubeconfig of a user who may list SyncSecrets and nothing else. */
 async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
   const account = { namespace: 'default', name: 'only-syncsecrets' };
   const { name } = account;
@@ -65,7 +67,7 @@ async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
 const ruleOf = ({ rules }: Json, name: string): Json => rules.find((rule: Json) => rule.name === name);
 
 describe('status', () => {
-  it('status has a SyncSecret of a tenant in both clusters, and its Secret in the management cluster', async () => {
+  it("status shows a tenant's SyncSecret in both clusters, and its Secret in the management cluster", async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'seen', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
@@ -100,7 +102,7 @@ describe('status', () => {
     assert.equal(made.heldVersion, made.sourceVersion);
   });
 
-  it('status names the SyncSecret of the tenant: in full, for a copy of KubeLB as in its labels, and for an orphan', async () => {
+  it("status in the management cluster names the tenant's SyncSecret in full, for KubeLB's copies by labels, and for orphans", async () => {
     const { tenant, ccm, manager } = await scene.running();
     const api = scene.managementApi;
     const long = `long-${'n'.repeat(80)}`;
@@ -113,7 +115,7 @@ describe('status', () => {
     assert.equal(ruleOf(await seen(), copy.metadata.name).source, `syncsecret default/${long} in tenant`);
     await Promise.all([ccm.kill9(), manager.kill9()]);
     await api.patch(pathOf(copy), { metadata: { annotations: { 'keyferry.dev/origin': null } } });
-    // Without its owner reference, so that the garbage collector leaves it.
+    // Without its owner reference, so that the garbage collector does not delete it.
     await api.patch(pathOf(left.secret), { metadata: { ownerReferences: null } });
     await api.patch(pathOf(left.copy), { metadata: { finalizers: null } });
     await api.delete(pathOf(left.copy));
@@ -132,7 +134,7 @@ describe('status', () => {
     );
   });
 
-  it('status shows without the permission to list Secrets what the SyncSecrets say, and what is missing', async () => {
+  it('status of a user who may not list Secrets shows what the SyncSecrets say, and notes the missing permission', async () => {
     const { tenant } = await scene.running();
     const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(unfit, 'Failed');
@@ -155,14 +157,14 @@ describe('status', () => {
     }
   });
 
-  it('status has a Secret whose SyncSecret is gone as an orphan', async () => {
+  it('status lists a Secret whose SyncSecret is gone as an orphan', async () => {
     const manager = await scene.manager();
     const api = scene.managementApi;
     const object = await scene.create('default', 'left', { a: 'one' }, {}, api);
     const { secret } = await scene.made(object, { a: 'one' });
     await scene.phase(object, 'Synced', { api });
     await manager.kill9();
-    // Without its owner reference, so that the garbage collector leaves it.
+    // Without its owner reference, so that the garbage collector does not delete it.
     await api.patch(`/api/v1/namespaces/default/secrets/${secret.metadata.name}`, {
       metadata: { ownerReferences: null },
     });
@@ -179,7 +181,7 @@ describe('status', () => {
     await scene.gone(api, secret);
   });
 
-  it('status has a SyncSecret as an orphan whose Secret is gone or no longer offered, and a Secret with marks of another place', async () => {
+  it('status lists a SyncSecret whose Secret is gone or no longer offered as an orphan, and a clone of a Secret as ignored', async () => {
     const { tenantApi, managementApi } = scene;
     const tenant = await scene.tenant();
     const args = ['--enable-secret-synchronizer'];
@@ -212,7 +214,7 @@ describe('status', () => {
     assert.deepEqual((await report(scene.clusters.tenantPlane)).orphans, []);
   });
 
-  it('status has the Secret that cannot be written, and why', async () => {
+  it('status shows a Secret that cannot be written, and the reason', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
@@ -252,7 +254,7 @@ describe('plan', () => {
   const planned = async (plane: ControlPlane, text: string): Promise<string> =>
     (await runProgram(['plan', '-', '--kubeconfig', plane.kubeconfigPath], text)).stdout;
 
-  it('plan says of the first SyncSecret of a cluster what becomes of it in either kind of cluster', async () => {
+  it("plan of the first SyncSecret in a cluster says what becomes of it in a tenant's and in a management cluster", async () => {
     const text = await planned(scene.clusters.tenantPlane, manifest('first', { stringData: { a: 'x' } }));
     assert.match(
       text,

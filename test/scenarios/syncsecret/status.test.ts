@@ -1,4 +1,7 @@
-/** Status, events and metrics: KubeLB's in the management cluster, and those of the whole chain in the tenant's. */
+/**
+ * Status, events and metrics: in the management cluster those of KubeLB, in the tenant's cluster those of the whole
+ * chain.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -17,7 +20,7 @@ after(async () => await scene.close());
 const FOREIGN = 'example.com/foreign';
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
-/** The whole status, except for the time of the transition. */
+/** The status of an object, without the time of the transition. */
 function statusOf({ status }: Json): Json {
   const conditions = status.conditions.map(({ lastTransitionTime, ...condition }: Json) => {
     assert.match(lastTransitionTime, TIME);
@@ -31,7 +34,7 @@ function expected(phase: string, status: string, reason: string, message: string
   return { phase, observedGeneration: generation, conditions: [condition] };
 }
 
-/** All phases with their generation that an object has from now on, in order: `Synced 1`. */
+/** Records the phases of an object from this moment on, each with its generation: `Synced 1`. */
 async function phases(api: TestApi, object: Json): Promise<AsyncDisposable & { readonly seen: readonly string[] }> {
   const { namespace, name } = object.metadata;
   const seen: string[] = [];
@@ -45,7 +48,7 @@ async function phases(api: TestApi, object: Json): Promise<AsyncDisposable & { r
 }
 
 describe('the status in the management cluster', () => {
-  it('the status in the management cluster is that of KubeLB after success and failure', async () => {
+  it('the status of a copy is that of KubeLB, after a success and after a failure', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const type = 'kubernetes.io/tls';
@@ -71,13 +74,13 @@ describe('the status in the management cluster', () => {
     assert.deepEqual(statusOf(again), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 3));
   });
 
-  it('the status in the management cluster keeps the time of the transition until the condition changes', async () => {
+  it('the status of a copy keeps lastTransitionTime until its condition changes', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const object = await scene.create('default', 'timed', { a: 'one' }, {}, api);
     const path = syncSecretPath('default', 'timed');
     const { 0: first } = (await scene.phase(object, 'Synced', { api })).status.conditions;
-    // The times have whole seconds.
+    // Times have whole seconds, so this waits for later ones.
     const later = Date.parse(first.lastTransitionTime) + 2000;
     await waitFor(() => Date.now() > later, { message: 'another second' });
     await scene.change(api, object, { a: 'two' });
@@ -88,7 +91,7 @@ describe('the status in the management cluster', () => {
     assert.notEqual(third.lastTransitionTime, first.lastTransitionTime);
   });
 
-  it('the status in the management cluster is Terminating while another client holds the object, and the condition is True, as in KubeLB', async () => {
+  it('a deleted copy that another finalizer keeps has the phase Terminating and a condition True, as in KubeLB', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const metadata = { finalizers: [FOREIGN] };
@@ -107,7 +110,7 @@ describe('the status in the management cluster', () => {
     await scene.gone(api, object);
   });
 
-  it('the status in the management cluster is never Synced for a generation that the Secret does not have', async () => {
+  it('the status of a copy is not Synced for a generation before its Secret has it', async () => {
     await scene.manager();
     const { managerProxy } = scene.clusters;
     const api = scene.managementApi;
@@ -130,7 +133,7 @@ describe('the status in the management cluster', () => {
 });
 
 describe('the status in the tenant’s cluster', () => {
-  it('the status in the tenant’s cluster is that of the whole chain: Synced, Failed with the message of the management cluster, Pending', async () => {
+  it("the tenant's status is that of the whole chain: Synced, Failed with the message of the management cluster, or Pending", async () => {
     const { tenant, manager } = await scene.running();
     const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
     const path = syncSecretPath('default', 'whole');
@@ -152,7 +155,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('the status in the tenant’s cluster is never Synced for a generation that the copy does not have', async () => {
+  it("the tenant's status is not Synced for a generation before its copy has it", async () => {
     await scene.running();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'slow', { a: 'one' });
@@ -168,7 +171,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('the status in the tenant’s cluster is never Synced by the status of an earlier copy, also while the watch of the copies is late', async () => {
+  it("the tenant's status is not Synced by the status of an earlier copy, also while the watch of copies is late", async () => {
     const { manager } = await scene.running();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'late', { a: 'one' });
@@ -183,7 +186,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('the status in the tenant’s cluster is Terminating while another client holds the object, with the copy gone', async () => {
+  it('a deleted SyncSecret that another finalizer keeps has the phase Terminating, and its copy is gone', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', { a: 'one' }, { metadata: { finalizers: [FOREIGN] } });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
@@ -197,10 +200,10 @@ describe('the status in the tenant’s cluster', () => {
 });
 
 describe('a status that somebody else has written', () => {
-  /** What another client makes of a status. */
+  /** Statuses that another client writes. */
   const FORGERIES: readonly Json[] = [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null];
 
-  it('a status that somebody else has written is replaced in both clusters', async () => {
+  it('a status that another client writes is replaced, in both clusters', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'forged', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -216,7 +219,7 @@ describe('a status that somebody else has written', () => {
     }
   });
 
-  it('a status that somebody else has written never makes a failure Synced for a tenant', async () => {
+  it('a status that another client writes never shows a tenant a failed SyncSecret as Synced', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'spoofed', { a: 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
@@ -237,7 +240,7 @@ describe('events', () => {
     return found.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
   };
 
-  it('events warn on both sides when the condition turns False, and once for all retries', async () => {
+  it('a failure causes one Warning event in each cluster, however often it is tried again', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'warned', { 'tls.crt': 'x' });
     await scene.phase(object, 'Synced');
@@ -260,7 +263,7 @@ describe('events', () => {
       }),
     );
     assert.equal(texts[0], texts[1]);
-    // Several retries.
+    // Long enough for several retries.
     await staysTrue(
       async () =>
         (await warnings(scene.tenantApi, object)).length === 1 &&
@@ -268,13 +271,13 @@ describe('events', () => {
       3000,
       'one event',
     );
-    // Another cause is another event.
+    // A failure with another cause gets an event of its own.
     await scene.tenantApi.patch(syncSecretPath('default', 'warned'), { type: 'bootstrap.kubernetes.io/token' });
     await scene.event(object, 'SyncFailed', /are never copied/);
     await scene.event(copy, 'SyncFailed', /are never copied/, scene.managementApi);
   });
 
-  it('events do not warn of anything that succeeds', async () => {
+  it('no Warning event is written for SyncSecrets that succeed', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'quiet', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -290,7 +293,7 @@ describe('events', () => {
 });
 
 describe('the metrics', () => {
-  /** The reconciliations of one program that have ended: `<namespace> <result> <count>`. */
+  /** The reconciliations of a program by its metrics, each as `<namespace> <result> <count>`. */
   async function counts(program: Keyferry, role: string): Promise<string[]> {
     const samples = parseMetrics(await program.metrics());
     const name = `kubelb_${role}_sync_secret_reconcile`;
@@ -324,7 +327,7 @@ describe('the metrics', () => {
     await scene.phase(object, 'Synced');
     assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1', 'default success 1']);
 
-    // The outcome of the version before is no success of this one.
+    // The success of the version before must not count again for this one.
     const { tenantProxy } = scene.clusters;
     tenantProxy.rule({ match: { method: 'PATCH', path: /syncsecrets\/counted\?/ }, fault: kubernetesFault(500) });
     await scene.tenantApi.patch(path, { metadata: { finalizers: null } });

@@ -1,6 +1,6 @@
 /**
- * Shared by the scenarios of SyncSecret: two clusters, the programs, and helpers for the actions of users. A test file starts one scene,
- * and each of its tests a tenant of its own; `clear` removes what a test has left.
+ * Shared by the scenarios of SyncSecret: two clusters, the programs, and actions of users. A test file opens one scene,
+ * and each test uses a tenant of its own. After each test, `clear` removes what is left.
  */
 import assert from 'node:assert/strict';
 
@@ -17,7 +17,7 @@ export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
 /** The label that offers a Secret to the synchronizer. */
 export const OFFERED = { 'kubelb.k8c.io/managed-by': 'kubelb' };
 
-/** All labels and annotations travel, as with KubeLB. */
+/** Flags for a program that copies all labels and annotations, as KubeLB does. */
 export const ALL_TRAVEL = { args: ['--propagate-labels=.*', '--propagate-annotations=.*'] };
 
 const API = '/apis/kubelb.k8c.io/v1alpha1';
@@ -25,10 +25,10 @@ const OFFERED_SELECTOR = Object.entries(OFFERED)
   .map(([key, value]) => `${key}=${value}`)
   .join(',');
 
-/** Requests of `clear` at the same time, for each cluster. */
+/** The number of requests that `clear` sends at the same time to each cluster. */
 const CLEAR_PARALLEL = 8;
 
-/** The label of Secrets that the manager has made. */
+/** Selects the Secrets that the manager made. */
 const MADE_SELECTOR = 'keyferry.dev/copy=syncsecret';
 
 type Values = Readonly<Record<string, string>>;
@@ -37,28 +37,28 @@ export const syncSecretsPath = (namespace: string): string => `${API}/namespaces
 export const syncSecretPath = (namespace: string, name: string): string => `${syncSecretsPath(namespace)}/${name}`;
 export const secretPath = (namespace: string, name: string): string =>
   `/api/v1/namespaces/${namespace}/secrets/${name}`;
-/** The path of any object that the server has returned. */
+/** The path of an object that the server returned. */
 export const pathOf = ({ kind, metadata }: Json): string =>
   kind === 'Secret' ? secretPath(metadata.namespace, metadata.name) : syncSecretPath(metadata.namespace, metadata.name);
 
-/** What exists of one SyncSecret of a tenant. */
+/** The objects in the management cluster that belong to a tenant's SyncSecret. */
 export interface Chain {
   /** The SyncSecret in the management cluster. */
   readonly copy: Json;
-  /** The Secret there. */
+  /** The Secret in the management cluster. */
   readonly secret: Json;
 }
 
 export class SyncSecretScene {
   readonly clusters: SyncSecretClusters;
-  /** Users of the tenant's cluster. */
+  /** A client for users of the tenant's cluster. */
   readonly tenantApi: TestApi;
-  /** Users of the management cluster. */
+  /** A client for users of the management cluster. */
   readonly managementApi: TestApi;
-  /** Every value starts with it. */
+  /** Text that every value starts with. A test fails if it appears in a log. */
   readonly canary = makeCanary('value');
   #operators: Keyferry[] = [];
-  /** Output of the operators that `clear` has stopped. */
+  /** Output of the programs that `clear` has stopped. */
   #outputs: string[] = [];
 
   private constructor(clusters: SyncSecretClusters) {
@@ -72,7 +72,7 @@ export class SyncSecretScene {
     return new SyncSecretScene(await SyncSecretClusters.start(options));
   }
 
-  /** A new tenant without a CCM. */
+  /** Makes a new tenant. Its CCM does not run yet. */
   tenant(name?: string): Promise<Tenant> {
     return this.clusters.addTenant(name);
   }
@@ -87,7 +87,7 @@ export class SyncSecretScene {
     return await this.#ready(await this.clusters.manager(options));
   }
 
-  /** A new tenant with its CCM, and a manager. @param options of both programs */
+  /** Starts a manager, and the CCM of a new tenant. @param options of both programs */
   async running(
     options: ProgramOptions = {},
   ): Promise<{ readonly tenant: Tenant; readonly ccm: Keyferry; readonly manager: Keyferry }> {
@@ -96,7 +96,7 @@ export class SyncSecretScene {
     return { tenant, ccm, manager };
   }
 
-  /** A value with the canary, encoded for `data`. */
+  /** A value with the canary, encoded for the field `data`. */
   value(text: string): string {
     return Buffer.from(`${this.canary}${text}`).toString('base64');
   }
@@ -121,17 +121,17 @@ export class SyncSecretScene {
     });
   }
 
-  /** Replaces the data of a SyncSecret, or of a Secret, that the server has returned. */
+  /** Replaces the data of a SyncSecret or Secret. @param object as the server returned it */
   async change(api: TestApi, object: Json, values: Values): Promise<Json> {
     return await api.patch(pathOf(object), [{ op: 'add', path: '/data', value: this.data(values) }], 'json');
   }
 
-  /** The copy of a tenant's SyncSecret, if it exists. */
+  /** The copy of a tenant's SyncSecret; `undefined` if there is none. */
   async findCopy(tenant: Tenant, { metadata }: Json): Promise<Json> {
     return await this.managementApi.find(syncSecretPath(tenant.namespace, metadata.uid));
   }
 
-  /** The Secret of a SyncSecret in the management cluster, if it exists. */
+  /** The Secret of a SyncSecret in the management cluster; `undefined` if there is none. */
   async findSecret({ metadata }: Json): Promise<Json> {
     return await this.managementApi.find(secretPath(metadata.namespace, metadata.uid));
   }
@@ -145,7 +145,7 @@ export class SyncSecretScene {
     return await this.holds(what, () => this.findCopy(tenant, object), values, limitMs);
   }
 
-  /** As `arrived`, for a SyncSecret that was created in the management cluster. */
+  /** Does the same as `arrived` for a SyncSecret that was created in the management cluster. */
   async made(object: Json, values: Values, limitMs?: number): Promise<Chain> {
     const { namespace, name } = object.metadata;
     return await this.holds(
@@ -156,7 +156,10 @@ export class SyncSecretScene {
     );
   }
 
-  /** Waits until the Secret of the SyncSecret that `find` returns has exactly these values. The copy is at least as new as the Secret. */
+  /**
+   * Waits until the Secret of the SyncSecret that `find` returns has exactly these values.
+   * @returns a copy at least as new as the Secret
+   */
   async holds(what: string, find: () => Promise<Json>, values: Values, limitMs?: number): Promise<Chain> {
     const wanted = this.data(values);
     let copy: Json;
@@ -165,7 +168,7 @@ export class SyncSecretScene {
       copy = await find();
       secret = copy === undefined ? undefined : await this.findSecret(copy);
       if (secret === undefined || !sameData(secret.data ?? {}, wanted)) return false;
-      // The manager writes the copy before the Secret, so the first read may be without its finalizer.
+      // The copy is read again: the manager wrote it before the Secret, so the first read may be without its finalizer.
       const latest = await find();
       return latest?.metadata.uid === copy.metadata.uid && { copy: latest, secret };
     };
@@ -177,7 +180,8 @@ export class SyncSecretScene {
   }
 
   /**
-   * Waits until the status of a SyncSecret is of its present generation, in this phase, with this reason and message in the condition Synced.
+   * Waits until the status of a SyncSecret names its present generation and this phase, and its condition Synced has
+   * this reason and message.
    * @param api default: the tenant's cluster
    * @returns the SyncSecret
    */
@@ -231,7 +235,7 @@ export class SyncSecretScene {
     );
   }
 
-  /** The requests of both programs in both clusters. */
+  /** The requests of CCM and manager in both clusters. */
   requests({ user }: Tenant): Requests {
     const { tenantPlane, managementPlane, ccmUser, managerUser } = this.clusters;
     const users = [
@@ -242,15 +246,16 @@ export class SyncSecretScene {
     return new Requests(users, () => this.tail());
   }
 
-  /** The last lines of the operators' logs, for messages. */
+  /** The last lines of the programs' logs, for messages of failed tests. */
   tail(): string {
     return this.#operators.map(({ output }) => output.trimEnd().split('\n').slice(-8).join('\n')).join('\n---\n');
   }
 
   /**
-   * Stops the programs and the faults, and deletes all SyncSecrets, offered Secrets and Secrets of SyncSecrets: the garbage collector
-   * would delete those during the next test. For `afterEach`.
-   * @param kept goes on. A start takes a third of a second of processor time, and few tests need a new process.
+   * Stops the programs and the faults, and deletes all SyncSecrets, offered Secrets and Secrets of SyncSecrets. The
+   * garbage collector would delete these during the next test. For `afterEach`.
+   * @param kept programs that go on running: a start takes a third of a second of processor time, and few tests need a
+   * new process
    */
   async clear(...kept: readonly (Keyferry | undefined)[]): Promise<void> {
     const { link, tenantProxy, managerProxy } = this.clusters;
@@ -277,7 +282,9 @@ export class SyncSecretScene {
     }
   }
 
-  /** Checks logs, metrics, events and statuses of everything that still exists, and the logs of all stopped programs. */
+  /**
+   * Checks that no value is in the logs of all programs, or in the metrics, events, metadata and statuses that exist.
+   */
   async assertNothingLeaked(): Promise<void> {
     const texts: Record<string, string> = { 'output of stopped programs': this.#outputs.join('\n') };
     for (const [index, operator] of this.#operators.entries()) {
@@ -303,7 +310,7 @@ export class SyncSecretScene {
   }
 }
 
-/** The part of an object that belongs to Keyferry, without what is new in an object that was created again. */
+/** The fields of an object that belong to Keyferry and are the same in an object that was deleted and created again. */
 export function essence({ data, stringData, type, immutable, metadata: meta }: Json): Json {
   const { namespace, name, labels, annotations = {}, ownerReferences, finalizers, deletionTimestamp } = meta;
   const { 'keyferry.dev/source-version': _version, 'keyferry.dev/target': place, ...lasting } = annotations;
@@ -332,7 +339,7 @@ async function removeAll(api: TestApi, kind: string, objects: readonly Json[]): 
 async function remove(api: TestApi, object: Json): Promise<void> {
   const path = pathOf(object);
   if (!(await api.delete(path)) || object.metadata.finalizers === undefined) return;
-  // It may have been gone already.
+  // A 404 is fine: the object may be gone already.
   await api.raw('PATCH', path, {
     body: { metadata: { finalizers: null } },
     contentType: 'application/merge-patch+json',

@@ -1,4 +1,7 @@
-/** The secret synchronizer: labelled Secrets of a tenant become SyncSecrets, which follow them and go with them. */
+/**
+ * The secret synchronizer: a tenant's Secrets with KubeLB's label become SyncSecrets, which follow them and go with
+ * them.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -19,7 +22,7 @@ import {
 } from './support.ts';
 
 let scene: SyncSecretScene;
-/** Goes on from test to test. */
+/** One manager for all tests of this file. */
 let manager: Keyferry;
 before(async () => {
   scene = await SyncSecretScene.open();
@@ -27,7 +30,7 @@ before(async () => {
 });
 afterEach(async () => {
   await scene.clear(manager);
-  // Those without the label.
+  // `clear` deletes only Secrets with the label. These have none.
   for (const one of created.splice(0)) {
     if ((await findOffered(one.metadata.name)) === undefined) continue;
     await removeFinalizers(one);
@@ -47,7 +50,7 @@ interface Running {
   readonly ccm: Keyferry;
 }
 
-/** A new tenant with its CCM and synchronizer. */
+/** Starts the CCM of a new tenant, with the synchronizer. */
 async function running(): Promise<Running> {
   const tenant = await scene.tenant();
   return { tenant, ccm: await scene.ccm(tenant, { args: [ON] }) };
@@ -55,7 +58,7 @@ async function running(): Promise<Running> {
 
 const created: Json[] = [];
 
-/** Creates a Secret of the tenant, by default with the label. */
+/** Creates a Secret of the tenant, with the label if the test names no other labels. */
 async function secret(name: string, more: Json = {}, labels: Json = OFFERED): Promise<Json> {
   const object = await scene.tenantApi.create({
     apiVersion: 'v1',
@@ -68,7 +71,7 @@ async function secret(name: string, more: Json = {}, labels: Json = OFFERED): Pr
   return object;
 }
 
-/** A SyncSecret as KubeLB makes it of a Secret. */
+/** Creates the SyncSecret that KubeLB makes of a Secret. */
 async function originals(of: Json): Promise<Json> {
   const { name, namespace, labels } = of.metadata;
   const origin = { 'kubelb.k8c.io/origin-name': name, 'kubelb.k8c.io/origin-ns': namespace };
@@ -79,7 +82,7 @@ async function originals(of: Json): Promise<Json> {
 const find = async (name: string): Promise<Json> => await scene.tenantApi.find(syncSecretPath('default', name));
 const findOffered = async (name: string): Promise<Json> => await scene.tenantApi.find(secretPath('default', name));
 
-/** Waits until a SyncSecret passes a check. */
+/** Waits until the SyncSecret exists and passes a check. */
 async function synchronized(name: string, check: (syncSecret: Json) => void = () => undefined): Promise<Json> {
   let failure: unknown;
   const look = async (): Promise<Json> => {
@@ -96,14 +99,14 @@ async function synchronized(name: string, check: (syncSecret: Json) => void = ()
   return await waitFor(look, { message: () => `the SyncSecret ${name}: ${String(failure)}\n${scene.tail()}` });
 }
 
-/** Waits until another SyncSecret is in the place of a deleted one. */
+/** Waits until a new SyncSecret has the name of a deleted one. */
 async function renewed({ metadata: { name, uid } }: Json): Promise<Json> {
   return await synchronized(name, ({ metadata }) => {
     assert.notEqual(metadata.uid, uid);
   });
 }
 
-/** Waits until a Secret has arrived and its SyncSecret says so. */
+/** Waits until the Secret has arrived in the management cluster and its SyncSecret is Synced. */
 async function arrived(tenant: Tenant, name: string): Promise<{ readonly made: Json; readonly copies: Json[] }> {
   const made = await synchronized(name);
   const { copy, secret: away } = await scene.arrived(tenant, made, VALUES);
@@ -143,7 +146,7 @@ describe('a labelled Secret', () => {
   };
   const flags = { 'syncsecret-ccm': [ON], run: [`--syncsecret-${ON.slice(2)}`] };
   for (const [command, args] of Object.entries(flags)) {
-    it(`a labelled Secret becomes a SyncSecret that the CCM propagates: ${command} ${args.join(' ')}`, async () => {
+    it(`a labelled Secret becomes a SyncSecret, which the CCM copies (${command} ${args.join(' ')})`, async () => {
       const tenant = await scene.tenant();
       await scene.ccm(tenant, { args, inRun: command === 'run' });
       const offered = await secret('offered', specimen);
@@ -156,7 +159,7 @@ describe('a labelled Secret', () => {
     });
   }
 
-  it('a labelled Secret becomes a SyncSecret without a CCM: run --controllers syncsecret-synchronizer', async () => {
+  it('a labelled Secret becomes a SyncSecret without a CCM (run --controllers syncsecret-synchronizer)', async () => {
     await using operator = await Keyferry.start({
       command: 'run',
       kubeconfig: scene.clusters.ccmKubeconfig,
@@ -169,7 +172,7 @@ describe('a labelled Secret', () => {
     assert.equal(made.status, undefined);
   });
 
-  it('a labelled Secret is followed: data, type, labels, immutable, and a new Secret of its name', async () => {
+  it('a SyncSecret follows its labelled Secret: data, type, labels, immutable, and a new Secret of the same name', async () => {
     const { tenant } = await running();
     const offered = await secret('offered', { metadata: { labels: { app: 'web', tier: 'x' } } });
     const { made } = await arrived(tenant, 'offered');
@@ -198,14 +201,14 @@ describe('a labelled Secret', () => {
     await scene.phase(again, 'Synced');
   });
 
-  it('a labelled Secret that gets the label later has a SyncSecret from then on', async () => {
+  it('a Secret that gets the label later has a SyncSecret from then on', async () => {
     const { tenant } = await running();
     const offered = await secret('later', {}, {});
     await scene.tenantApi.patch(pathOf(offered), { metadata: { labels: OFFERED } });
     await arrived(tenant, 'later');
   });
 
-  it('a labelled Secret may have any name, and be a copy of a SecretMirror', async () => {
+  it('a labelled Secret with any name, or a copy of a SecretMirror, becomes a SyncSecret', async () => {
     const { tenant } = await running();
     const name = 'long-'.padEnd(253, 'n');
     await secret(name);
@@ -223,7 +226,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       await removeLabel(offered);
       await scene.tenantApi.delete(pathOf(offered));
     },
-    // Its deletion ends long after the label has gone.
+    // The label goes while the deletion waits for a finalizer.
     held: async (offered) => {
       await scene.tenantApi.delete(pathOf(offered));
       await removeLabel(offered);
@@ -234,7 +237,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       }),
   };
   for (const isRunning of [true, false]) {
-    it(`a Secret that is no longer offered has no SyncSecret ${isRunning ? 'soon' : 'after the next start'}`, async () => {
+    it(`a Secret that is deleted or loses the label loses its SyncSecret ${isRunning ? 'soon' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const names = Object.keys(actions);
       const offered = await Promise.all(
@@ -256,7 +259,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
     });
   }
 
-  it('a Secret that is no longer offered has no SyncSecret and a SyncSecret of another Secret stays', async () => {
+  it('a deleted labelled Secret loses its SyncSecret, and the SyncSecret of another Secret stays', async () => {
     const { tenant } = await running();
     const [first] = [await secret('first'), await secret('second')];
     const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
@@ -268,7 +271,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
 
 describe('the finalizer of KubeLB', () => {
   const finalizers = [ORIGINAL_FINALIZER];
-  /** Secrets as KubeLB leaves them behind, each with its SyncSecret. */
+  /** Creates Secrets in the states in which KubeLB can leave them, each with its SyncSecret. */
   const specimens = async (): Promise<Record<string, Json>> => {
     const labelled = await secret('labelled', { metadata: { finalizers } });
     const deleted = await secret('deleted', { metadata: { finalizers } });
@@ -280,7 +283,7 @@ describe('the finalizer of KubeLB', () => {
     for (const one of [deleted, both]) await scene.tenantApi.delete(pathOf(one));
     return all;
   };
-  /** Only the Secret that is still offered keeps its SyncSecret; none keeps the finalizer. */
+  /** Checks that only the Secret that is still offered has a SyncSecret, and none has KubeLB's finalizer. */
   const assertTidy = async ({ labelled, deleted, unlabelled, both }: Record<string, Json>): Promise<void> => {
     await waitFor(async () => (await findOffered('labelled')).metadata.finalizers === undefined);
     await waitFor(async () => (await findOffered('unlabelled')).metadata.finalizers === undefined);
@@ -292,7 +295,7 @@ describe('the finalizer of KubeLB', () => {
     assert.equal((await findOffered('unlabelled')).metadata.uid, unlabelled.metadata.uid);
   };
 
-  it('the finalizer of KubeLB is removed, and the SyncSecrets of KubeLB are adopted or deleted', async () => {
+  it("KubeLB's finalizer is removed from Secrets, and its SyncSecrets are adopted or deleted", async () => {
     const all = await specimens();
     const before = await find('labelled');
     const { tenant } = await running();
@@ -304,7 +307,7 @@ describe('the finalizer of KubeLB', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it('the finalizer of KubeLB is removed in spite of failures, and of a crash after each step', async () => {
+  it("KubeLB's finalizer is removed in spite of failed writes, and of a kill after each step", async () => {
     const { tenantProxy } = scene.clusters;
     const all = await specimens();
     const tenant = await scene.tenant();
@@ -323,7 +326,7 @@ describe('the finalizer of KubeLB', () => {
     await assertTidy(all);
   });
 
-  it('the finalizer of KubeLB is removed from a Secret that loses the label, or is deleted, while it cannot be removed', async () => {
+  it("KubeLB's finalizer goes from a Secret that lost its label or was deleted while it could not be removed", async () => {
     const { tenant } = await running();
     const { tenantProxy } = scene.clusters;
     const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
@@ -344,7 +347,7 @@ describe('the finalizer of KubeLB', () => {
 });
 
 describe('a SyncSecret that belongs to somebody', () => {
-  it('a SyncSecret that belongs to somebody is a Conflict and stays as it is, and the Secret takes over when it goes', async () => {
+  it("a user's SyncSecret with the name of a labelled Secret stays, with a Conflict; the Secret gets its own when it goes", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' }, { metadata: { labels: { app: 'mine' } } });
     await scene.arrived(tenant, mine, { mine: 'x' });
@@ -363,7 +366,7 @@ describe('a SyncSecret that belongs to somebody', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it('a SyncSecret that belongs to somebody stays if the Secret goes, and a clone of a SyncSecret belongs to the user', async () => {
+  it("a user's SyncSecret stays when the labelled Secret of its name goes, and so does a clone of a SyncSecret", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' });
     const offered = await secret('mine');
@@ -400,7 +403,7 @@ describe('a SyncSecret that somebody changes', () => {
     'no finalizer': { metadata: { finalizers: null } },
   };
   for (const isRunning of [true, false]) {
-    it(`a SyncSecret that somebody changes is as before, with the marks of synchronizer and CCM: ${isRunning ? 'at once' : 'after the next start'}`, async () => {
+    it(`a SyncSecret that another client changes is restored, with all marks, ${isRunning ? 'at once' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const cases = await Promise.all(
         Object.entries(edits).map(async ([title, edit], index) => {
@@ -427,7 +430,7 @@ describe('a SyncSecret that somebody changes', () => {
     });
   }
 
-  it('a SyncSecret that somebody changes is made again after a deletion, also while its copy cannot be deleted', async () => {
+  it('a SyncSecret that another client deletes is made again, also while its copy cannot be deleted', async () => {
     const { tenant } = await running();
     const { link } = scene.clusters;
     await secret('deleted');
@@ -447,13 +450,13 @@ describe('a SyncSecret that somebody changes', () => {
 });
 
 describe('the Secrets of a tenant', () => {
-  /** The requests of the CCM for Secrets in its own cluster since `count`. */
+  /** The requests of the CCM for Secrets in the tenant's cluster, so far. */
   const requestsForSecrets = (): readonly { uri: string; name: string; verb: string }[] => {
     const { tenantPlane, ccmUser } = scene.clusters;
     return readAuditLog(tenantPlane, ccmUser).filter(({ resource }) => resource.startsWith('secrets'));
   };
 
-  it('the Secrets of a tenant that have no label are never read', async () => {
+  it('with the synchronizer, the CCM reads no Secret without the label', async () => {
     const { tenant } = await running();
     const from = requestsForSecrets().length;
     const other = await secret('other', {}, {});
@@ -471,7 +474,7 @@ describe('the Secrets of a tenant', () => {
     assert.deepEqual(others, []);
   });
 
-  it('the Secrets of a tenant are not requested at all without the flag', async () => {
+  it('without --enable-secret-synchronizer, the CCM requests no Secrets at all', async () => {
     const tenant = await scene.tenant();
     const from = requestsForSecrets().length;
     await scene.ccm(tenant);
@@ -486,7 +489,7 @@ describe('the Secrets of a tenant', () => {
   });
 });
 
-it('the synchronizer writes and reads nothing in a settled state, with changes of other Secrets, and at a restart', async () => {
+it('the synchronizer writes and reads nothing while its Secrets stay the same, with changes of others, and at a restart', async () => {
   const { tenant, ccm } = await running();
   const specimens: Readonly<Record<string, Json>> = {
     plain: {},
@@ -499,7 +502,7 @@ it('the synchronizer writes and reads nothing in a settled state, with changes o
   };
   const offered = await Promise.all(Object.entries(specimens).map(async ([name, more]) => await secret(name, more)));
   for (const { metadata } of offered) await scene.phase(await synchronized(metadata.name), 'Synced');
-  // A repair leaves traces of the other client in `managedFields`.
+  // A repair leaves the name of the other client in `managedFields`, which must not cause writes later.
   const plain = await find('plain');
   await scene.tenantApi.patch(syncSecretPath('default', 'plain'), { data: { a: edited } });
   const isRepaired = async (): Promise<boolean> =>

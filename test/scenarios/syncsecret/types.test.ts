@@ -1,4 +1,4 @@
-/** Types of SyncSecrets and Secrets, and `immutable`. */
+/** The type and the field `immutable` of SyncSecrets and their Secrets. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -19,10 +19,10 @@ after(async () => await scene.close());
 const TOKEN = 'kubernetes.io/service-account-token';
 const BOOTSTRAP = 'bootstrap.kubernetes.io/token';
 const ORIGINAL_TYPE = 'keyferry.dev/original-type';
-/** Base64 without the canary, for values that the API server checks. */
+/** A text as base64, without the canary: the API server checks the values of some types. */
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** Waits until copy and Secret have this type and exactly these data. */
+/** Waits until copy and Secret have this type and exactly these values. */
 async function arrived(object: Json, type: string, data: Json): Promise<Chain> {
   let seen: Json;
   return await waitFor(
@@ -50,7 +50,7 @@ describe('the type of a SyncSecret', () => {
   };
 
   for (const [type, values] of Object.entries(types)) {
-    it(`the type of a SyncSecret is that of the copy and of the Secret: ${type}`, async () => {
+    it(`copy and Secret have the type of the SyncSecret: ${type}`, async () => {
       const name = type.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       const data = values();
       const object = await scene.create('default', name, {}, { data, type });
@@ -60,7 +60,7 @@ describe('the type of a SyncSecret', () => {
     });
   }
 
-  it(`the type of a SyncSecret is Opaque in the Secret for ${TOKEN}, so that no token is issued, and the condition says so`, async () => {
+  it(`the Secret of a SyncSecret of type ${TOKEN} is Opaque, so that no token is issued, and the condition says so`, async () => {
     const annotations = { 'kubernetes.io/service-account.name': 'default' };
     const object = await scene.create('default', 'token', { token: 'x' }, { type: TOKEN, metadata: { annotations } });
     const { copy, secret } = await arrived(object, 'Opaque', scene.data({ token: 'x' }));
@@ -73,7 +73,7 @@ describe('the type of a SyncSecret', () => {
     await scene.phase(object, 'Synced', { message });
     await scene.change(scene.tenantApi, object, { token: 'y' });
     await arrived(object, 'Opaque', scene.data({ token: 'y' }));
-    // The annotation goes with the type. The Secret has its type already, so it stays.
+    // Without the type, the annotation that names it goes. The Secret is Opaque already, so it is not replaced.
     await scene.tenantApi.patch(syncSecretPath('default', 'token'), { type: null });
     const gone = async (): Promise<Json> => {
       const now = await scene.findSecret(copy);
@@ -84,7 +84,7 @@ describe('the type of a SyncSecret', () => {
     await scene.phase(object, 'Synced', { message: /^Secret synced successfully$/ });
   });
 
-  it(`the type of a SyncSecret is refused by the manager for ${BOOTSTRAP}, and an earlier Secret stays as it is`, async () => {
+  it(`a SyncSecret of type ${BOOTSTRAP} is refused by the manager, and an earlier Secret stays as it is`, async () => {
     const object = await scene.create('default', 'bootstrap', { 'token-id': 'x' }, { type: BOOTSTRAP });
     const refused = {
       reason: 'SyncFailed',
@@ -103,7 +103,7 @@ describe('the type of a SyncSecret', () => {
     await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
   });
 
-  it('the type of a SyncSecret can change: the Secret is replaced under its name', async () => {
+  it('a SyncSecret whose type changes gets a new Secret under the same name', async () => {
     const tls = scene.data({ 'tls.crt': 'certificate', 'tls.key': 'key' });
     const object = await scene.create('default', 'changed', {}, { data: tls });
     const path = syncSecretPath('default', 'changed');
@@ -111,7 +111,7 @@ describe('the type of a SyncSecret', () => {
     await scene.tenantApi.patch(path, { type: 'kubernetes.io/tls' });
     const second = await arrived(object, 'kubernetes.io/tls', tls);
     await scene.phase(object, 'Synced');
-    // With the data, and back to no type.
+    // The type changes together with the data, and then goes.
     await scene.tenantApi.patch(
       path,
       [
@@ -129,11 +129,11 @@ describe('the type of a SyncSecret', () => {
     assert.equal(new Set([first, second, third].map(({ secret }) => secret.metadata.uid)).size, 3);
   });
 
-  it('the type of a SyncSecret that the data do not fit is reported with the key, and the earlier Secret stays', async () => {
+  it('a SyncSecret whose data do not fit its type is reported with the key, and its earlier Secret stays', async () => {
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' });
     const { secret } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
     await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { type: 'kubernetes.io/tls' });
-    // The server's "Required value" ends like the canary, so the word may be removed.
+    // The pattern ends before "value": that word is at the end of the canary, too, and may be redacted.
     await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /data\[tls\.key\]: Required / });
     const { secret: kept } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
     assert.equal(kept.metadata.uid, secret.metadata.uid);
@@ -159,7 +159,7 @@ describe('an immutable SyncSecret', () => {
     );
   const failed = { reason: 'SyncFailed', message: /immutable/ };
 
-  it('an immutable SyncSecret has an immutable copy and Secret, and a changed payload is Failed until it is no longer immutable', async () => {
+  it('an immutable SyncSecret has an immutable copy and Secret, and is Failed after a change of values until it is mutable', async () => {
     const object = await scene.create('default', 'fixed', { a: 'one' }, { immutable: true });
     const path = syncSecretPath('default', 'fixed');
     const { secret } = await isImmutable(object, true, { a: 'one' });
@@ -171,7 +171,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(copy, 'Failed', { ...failed, api: scene.managementApi });
     const unchanged = await scene.findSecret(copy);
     assert.equal(unchanged.metadata.resourceVersion, secret.metadata.resourceVersion);
-    // Back to the payload of the Secret.
+    // The SyncSecret gets the values of its Secret back.
     await scene.change(scene.tenantApi, object, { a: 'one' });
     await scene.phase(object, 'Synced');
     await scene.change(scene.tenantApi, object, { a: 'three' });
@@ -183,7 +183,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('an immutable SyncSecret may become immutable later, with other data in the same write, and mutable again without other data', async () => {
+  it('a SyncSecret can become immutable together with other values, and mutable again without', async () => {
     const object = await scene.create('default', 'later', { a: 'one' });
     const path = syncSecretPath('default', 'later');
     const { secret } = await isImmutable(object, undefined, { a: 'one' });
@@ -196,7 +196,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('an immutable SyncSecret may change its labels, and not its type', async () => {
+  it('an immutable SyncSecret can change its labels, and not its type', async () => {
     const object = await scene.create('default', 'labelled', { a: 'one' }, { immutable: true });
     const path = syncSecretPath('default', 'labelled');
     const { copy, secret } = await isImmutable(object, true, { a: 'one' });

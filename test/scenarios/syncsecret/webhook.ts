@@ -1,4 +1,4 @@
-/** A webhook of the management cluster that refuses writes, and quotes what it refuses, or accepts them after some time. */
+/** A webhook of the management cluster. It refuses writes and quotes them, or accepts them after some time. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
@@ -9,23 +9,26 @@ import { waitFor } from '../../support/wait-for.ts';
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
 export interface Denial {
-  /** Code of the refusal, which the API server passes on. */
+  /** HTTP code of the refusal, which the API server passes on to the client. */
   readonly code: number;
   readonly reason: string;
 }
 
 export interface Webhook extends AsyncDisposable {
-  /** The refusal from now on. */
+  /** From now on, refuses writes in this way. */
   deny(denial: Denial): void;
-  /** Accepts all from now on, after this time, ms. */
+  /** From now on, accepts writes after this time, ms. */
   acceptAfter(ms: number): void;
-  /** Refused writes so far. */
+  /** The number of writes refused so far. */
   readonly refused: number;
-  /** Writes that wait for an answer. */
+  /** The number of writes that wait for an answer now. */
   readonly waiting: number;
 }
 
-/** Refuses all new and changed objects of one kind in a namespace, until told otherwise or disposed. Settles when it is in force. */
+/**
+ * Starts a webhook for new and changed objects of one kind in a namespace. It refuses them at first. Resolves when it
+ * is in force.
+ */
 export async function startWebhook(
   api: TestApi,
   name: string,
