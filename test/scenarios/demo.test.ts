@@ -1,4 +1,4 @@
-/** Runs the demo as a user does, and checks its output and that no process or file is left behind. */
+/** Runs the demo as a user does. Checks its output, and that it leaves no process and no file. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -12,10 +12,12 @@ import { findPostgres } from '../servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '../../demo/main.ts');
-/** It only limits a failure: all examples take half a minute, and several times that on a busy machine. */
+/** Time limit for a demo that hangs, ms. All examples take half a minute, and several times that on a busy machine. */
 const TIMEOUT_MS = 300_000;
 
-/** A run of the demo, with its own temporary folder and a mark in the environment of all its processes. */
+/**
+ * A run of the demo. It has its own temporary folder, and a variable in the environment that marks all its processes.
+ */
 class DemoRun {
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -32,15 +34,15 @@ class DemoRun {
     this.#exit = new Promise((resolve) => child.once('close', resolve));
   }
 
-  /** @param command the demo itself, or npm */
+  /** Starts the demo. @param command the demo itself, or npm */
   static async start(args: readonly string[], command = [process.execPath, PROGRAM]): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
-    // PostgreSQL has its folder in it, and runs as another user if the test runs as root.
+    // If the test runs as root, PostgreSQL runs as another user, and must be able to read its folder in this one.
     await chmod(folder, 0o755);
     const mark = randomUUID();
     const [program = '', ...first] = command;
     const child = spawn(program, [...first, ...args], {
-      // npm keeps its compiled code in the temporary folder.
+      // The last variable: npm would keep compiled code in the temporary folder.
       env: { ...process.env, TMPDIR: folder, KEYFERRY_DEMO_MARK: mark, NODE_DISABLE_COMPILE_CACHE: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -65,7 +67,7 @@ class DemoRun {
     return code;
   }
 
-  /** Waits until no process of the demo runs and its temporary folder is empty. */
+  /** Waits until no process of the demo runs, and its temporary folder is empty. */
   async leavesNothing(): Promise<void> {
     await waitFor(async () => (await processesWith(this.#mark)).length === 0, {
       message: `no process of the demo to be left`,
@@ -84,7 +86,7 @@ async function processesWith(mark: string): Promise<string[]> {
     try {
       if ((await readFile(`/proc/${pid}/environ`, 'utf8')).includes(mark)) found.push(pid);
     } catch (error) {
-      // The process has exited, or belongs to another user.
+      // The process has ended, or belongs to another user.
       void error;
     }
   }
@@ -92,7 +94,7 @@ async function processesWith(mark: string): Promise<string[]> {
 }
 
 describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
-  it('runs all examples on its own servers and leaves nothing behind', async () => {
+  it('the demo runs all examples on its own servers, and leaves no process and no file', async () => {
     const run = await DemoRun.start(['--once']);
     assert.equal(await run.exit(), 0, run.output);
     const { output } = run;
@@ -146,14 +148,14 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     await run.leavesNothing();
   });
 
-  it('keeps running until a signal, with a working kubeconfig', async () => {
+  it('the demo without --once runs until a signal, and its kubeconfig works', async () => {
     const run = await DemoRun.start([]);
     await run.shows('Ctrl-C stops everything.');
     const file = /^ *kubeconfig +(\S+)$/m.exec(run.output)?.[1] ?? '';
     assert.match(await readFile(file, 'utf8'), /current-context/);
     assert.ok(run.output.includes(`$ export KUBECONFIG=${file}\n  $ kubectl get secretmirrors -A\n`), run.output);
     run.signal('SIGINT');
-    // A terminal and npm send two signals.
+    // A terminal with npm sends the signal twice.
     run.signal('SIGINT');
     assert.equal(await run.exit(), 0, run.output);
     assert.match(run.output, /everything is stopped\n$/);
@@ -161,7 +163,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
   });
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`stops when only npm receives ${signal}, not its children`, async () => {
+    it(`the demo stops when only npm receives ${signal}, and not its children`, async () => {
       const run = await DemoRun.start([], ['npm', 'run', 'demo']);
       await run.shows('etcd v');
       run.signal(signal);
@@ -178,7 +180,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     });
     after(() => plane.stop());
 
-    it('deletes all of its objects', async () => {
+    it('the demo on an existing cluster deletes all objects that it made', async () => {
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 0, run.output);
       assert.match(run.output, /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/);
@@ -201,7 +203,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       }
     });
 
-    it('refuses a cluster where it would change existing objects', async () => {
+    it('the demo refuses a cluster in which it would change existing objects', async () => {
       const name = 'project-a-theirs';
       await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
@@ -212,13 +214,13 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       );
       assert.doesNotMatch(run.output, /deleted all objects|namespaces still in deletion/);
       const crd = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
-      // The server deletes a CRD after its objects, a moment later.
+      // The API server deletes a CRD a moment after its objects.
       await waitFor(async () => (await plane.api.find(crd)) === undefined, { message: 'the CRD to be deleted' });
       await run.leavesNothing();
     });
   });
 
-  it('has help, and refuses options and parts that it does not know', async () => {
+  it('the demo has help, and refuses options and parts that it does not know', async () => {
     for (const [args, code, text] of [
       [['--help'], 0, /^Usage: npm run demo --[^]*--only <parts>[^]*npm run demo -- --only mirrors,vault\n/],
       [['--offline'], 2, /^error: unknown option '--offline'\nTry `npm run demo -- --help`\.\n$/],
@@ -231,7 +233,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     }
   });
 
-  it('reports a bad kubeconfig', async () => {
+  it('the demo with a kubeconfig that does not exist fails and names the file', async () => {
     const run = await DemoRun.start(['--kubeconfig', '/nowhere/kubeconfig']);
     assert.equal(await run.exit(), 1);
     assert.match(run.output, /\/nowhere\/kubeconfig/);

@@ -1,4 +1,7 @@
-/** The Helm chart, rendered by the real Helm and installed in a real cluster; its ServiceAccount runs the operator. */
+/**
+ * The Helm chart: rendered by the real Helm, and installed in a real cluster, where the operator runs as its
+ * ServiceAccount.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,7 +28,7 @@ const RELEASE = 'keyferry';
 const NAMESPACE = 'platform';
 const KUBERNETES = '1.36.0';
 const MANIFEST = path.join(CHART, '../../keyferry.yaml');
-/** For the output of programs. */
+/** Room for the long output of programs. */
 const MUCH = { maxBuffer: 32 * 1024 * 1024 };
 const OFF = { 'mirrors.enabled': false };
 const BOTH = { 'mirrors.enabled': true, 'replicator.enabled': true };
@@ -48,7 +51,7 @@ async function template(values: Readonly<Record<string, unknown>> = {}): Promise
   return stdout;
 }
 
-/** @returns the message of the error */
+/** Renders the chart with values that it must refuse. @returns the message of Helm */
 async function refusal(values: Readonly<Record<string, unknown>>): Promise<string> {
   const args = ['template', RELEASE, CHART, `--kube-version=${KUBERNETES}`, ...valueFlags({ ...IMAGE, ...values })];
   const { code, stderr } = await helm(args);
@@ -66,12 +69,12 @@ const one = (objects: readonly Json[], kind: string): Json => objects.find((obje
 const argsOf = (deployment: Json): string[] => deployment.spec.template.spec.containers[0].args;
 
 describe('the chart', () => {
-  it('the chart has no mistake that helm lint finds', async () => {
+  it('helm lint finds no mistake in the chart', async () => {
     const { code, stdout } = await helm(['lint', '--strict', `--kube-version=${KUBERNETES}`, CHART]);
     assert.equal(code, 0, stdout);
   });
 
-  it('the chart grants each system its own permissions, and none of a system that is off', async () => {
+  it('the chart grants each system its own permissions, and none for a system that is off', async () => {
     const ofGenerator = (await rolesOf({ ...OFF, 'generator.enabled': true }))[`ClusterRole ${RELEASE}`];
     const table: [Readonly<Record<string, unknown>>, string[]][] = [
       [BOTH, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
@@ -93,7 +96,7 @@ describe('the chart', () => {
     assert.ok(ofGenerator?.every((right) => !right.startsWith('core/secrets')));
   });
 
-  it('the chart lets the role view read no SyncSecrets, because these hold values', async () => {
+  it('the chart does not let the ClusterRole view read SyncSecrets, because they hold values', async () => {
     const values = { 'mirrors.enabled': true, 'syncSecret.manager.enabled': true, 'rbac.editorRole': true };
     const roles = objectsIn(await template(values)).filter(({ kind }) => kind === 'ClusterRole');
     const readersFor = (resource: string): Record<string, string[]> =>
@@ -112,7 +115,7 @@ describe('the chart', () => {
     assert.deepEqual(readersFor('syncsecrets'), { view: [], edit: ofSyncSecrets, admin: ofSyncSecrets });
   });
 
-  it('the chart gives the generator Roles in the place of a ClusterRole where it has a list of namespaces', async () => {
+  it('the chart with a list of namespaces for the generator makes Roles there in place of a ClusterRole', async () => {
     const roles = await rolesOf({
       ...OFF,
       'generator.enabled': true,
@@ -129,7 +132,7 @@ describe('the chart', () => {
     assert.deepEqual(roles[`Role ${RELEASE}-generator-credentials`], ['core/secrets vault-token: get list watch']);
   });
 
-  it('the chart gives Roles in the place of every ClusterRole where it has a list of namespaces', async () => {
+  it('the chart with a list of namespaces makes Roles there in place of all ClusterRoles', async () => {
     const values = { ...BOTH, namespaces: ['team-a', 'team-b'], 'generator.enabled': true };
     const roles = await rolesOf(values);
     assert.deepEqual(
@@ -143,7 +146,7 @@ describe('the chart', () => {
     assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
   });
 
-  it('the chart gives a ClusterRole for namespaces alone, and one to bind in each of them, where a label selects them', async () => {
+  it('the chart with a namespace selector makes a ClusterRole to read Namespaces, and one to bind in each served namespace', async () => {
     const values = { ...BOTH, namespaceSelector: 'team in (a,b)', 'generator.enabled': true };
     const text = await template(values);
     const roles = rolesIn(text);
@@ -173,7 +176,7 @@ describe('the chart', () => {
     );
   });
 
-  it('the chart accepts the values of the charts of the originals where they mean something', async () => {
+  it("the chart accepts values of the originals' charts that mean something to Keyferry", async () => {
     const deployment = one(
       objectsIn(
         await template({
@@ -227,7 +230,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart renders every combination of systems, with arguments that Keyferry accepts', async () => {
+  it('the chart can be rendered with every combination of systems, and Keyferry accepts the arguments', async () => {
     const switches = [
       ['mirrors.enabled', 'mirrors'],
       ['replicator.enabled', 'replicator'],
@@ -250,7 +253,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart runs SecretMirrors alone by default, and what a value of an original asks for in their place', async () => {
+  it('the chart turns on SecretMirrors alone by default, and another system if a value of its original asks for it', async () => {
     const table: [Readonly<Record<string, unknown>>, string][] = [
       [{}, 'mirrors'],
       [{ 'generator.enabled': true }, 'generator'],
@@ -266,7 +269,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart passes the limits for all rules on', async () => {
+  it('the chart passes the limits for all rules on as flags', async () => {
     const limits = {
       'limits.sourceNamespaces': ['platform', 'infra-.*'],
       'limits.destinationNamespaces': ['selector:tier in (dev,test)'],
@@ -288,7 +291,7 @@ describe('the chart', () => {
     assert.match(await refusal({ 'limits.excludedNamespaces': ['a,b'] }), /excludedNamespaces/);
   });
 
-  it('the chart passes the settings of a Pod on to the Deployment', async () => {
+  it('the chart passes settings of a Pod on to the Deployment', async () => {
     const volume = { name: 'ca', configMap: { name: 'ca' } };
     const mount = { name: 'ca', mountPath: '/etc/ca', readOnly: true };
     const envFrom = [{ secretRef: { name: 'proxy' } }];
@@ -337,7 +340,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'elsewhere');
   });
 
-  it('the chart spreads its Pods over nodes by a preference, unless an affinity is given', async () => {
+  it('the chart prefers to spread its Pods over nodes, and uses an affinity that is given in place of that', async () => {
     const affinityOf = async (values: Readonly<Record<string, unknown>>): Promise<Json> =>
       one(objectsIn(await template(values)), 'Deployment').spec.template.spec.affinity;
     const [{ podAffinityTerm: term }] = (await affinityOf({})).podAntiAffinity
@@ -347,7 +350,7 @@ describe('the chart', () => {
     assert.deepEqual(await affinityOf({ affinity }), affinity);
   });
 
-  it('the chart fixes no user, as OpenShift wants it, and never holds up a drain with a Pod that is not ready', async () => {
+  it('the chart sets no user id, for OpenShift, and lets a drain evict Pods that are not ready', async () => {
     const objects = objectsIn(await template());
     const { securityContext, containers } = one(objects, 'Deployment').spec.template.spec;
     assert.deepEqual(securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
@@ -355,7 +358,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'PodDisruptionBudget').spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
   });
 
-  it('the chart installs further objects, also from texts with templates', async () => {
+  it('the chart installs extraObjects, given as objects or as texts with templates', async () => {
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'plain' } };
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-text" }';
     const objects = objectsIn(await template({ extraObjects: [object, text] }));
@@ -363,7 +366,7 @@ describe('the chart', () => {
     assert.deepEqual(names.toSorted(), ['keyferry-text', 'plain']);
   });
 
-  it('the chart says in the notes that the generator waits for External Secrets Operator where its API is missing', async () => {
+  it('helm install notes that the generator waits if External Secrets Operator is not installed', async () => {
     const plane = await startControlPlane({ controllerManager: false });
     try {
       const flags = valueFlags({ ...IMAGE, 'generator.enabled': true });
@@ -375,7 +378,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart names the key of a value that it does not understand', async () => {
+  it('the chart refuses a value that it does not know, and names its key', async () => {
     const table: [Readonly<Record<string, unknown>>, RegExp][] = [
       [{ 'rbacProxy.enabled': true }, /rbacProxy/],
       [{ 'mirrors.regexp': 'full' }, /\/mirrors.*regexp/s],
@@ -395,7 +398,7 @@ describe('the chart', () => {
     for (const [values, message] of table) assert.match(await refusal(values), message);
   });
 
-  it('the chart has alerts and the dashboard for those who want them', async () => {
+  it('the chart has alerts, dashboard, monitors and NetworkPolicy on request', async () => {
     const objects = objectsIn(
       await template({
         'serviceMonitor.enabled': true,
@@ -417,11 +420,11 @@ describe('the chart', () => {
     assert.deepEqual(one(objects, 'NetworkPolicy').spec.policyTypes, ['Ingress']);
   });
 
-  it('the chart is what deploy/keyferry.yaml was made from', async () => {
-    // `kubectl delete -f` must not delete the objects of users with their CRD.
+  it('deploy/keyferry.yaml is the rendered chart', async () => {
+    // Without the CRDs: else `kubectl delete -f` would delete them, and with them the objects of users.
     const values = { ...IMAGE, 'crds.install': false };
     const common = ['--namespace=keyferry', `--kube-version=${KUBERNETES}`, ...valueFlags(values)];
-    // The Pod of `helm test` would run once, at the start of Keyferry, and stay.
+    // Without the Pod of `helm test`: it would run once when Keyferry is installed, and stay.
     const args = ['template', RELEASE, CHART, '--skip-tests', ...common];
     const { stdout } = await helm(args);
     const head = [
@@ -442,7 +445,7 @@ describe('the chart', () => {
   });
 });
 
-it('deploy/ is a base for overlays of kustomize', async () => {
+it('deploy/ can be the base of a kustomize overlay that changes namespace and image', async () => {
   const folder = await Reaper.shared().temporaryFolder('keyferry-kustomize-');
   const overlay = {
     namespace: 'secrets',
@@ -483,7 +486,7 @@ describe('the policies', () => {
     return new Map(found.map((policy) => [policy.metadata.name, policy.spec]));
   };
 
-  it('the policies ask for the annotations with the prefix as Keyferry reads it', async () => {
+  it('the policies name the annotations with the prefix that Keyferry reads', async () => {
     const table = [
       ['', 'replicate-to'],
       ['/', 'replicate-to'],
@@ -500,7 +503,7 @@ describe('the policies', () => {
     }
   });
 
-  it('the policies let the own namespace be named without a right, except where its name is a pattern', async () => {
+  it("the policies need no right for the mirror's own namespace, except where --mirrors-regex=search makes its name a pattern", async () => {
     for (const [regex, isFree] of [
       ['full', true],
       ['search', false],
@@ -538,14 +541,14 @@ describe('a release', () => {
     await plane?.stop();
   });
 
-  it('a release is installed, and says what it runs', async () => {
+  it('helm install of a release succeeds, and its notes say what runs', async () => {
     const notes = await release('install', RELEASE, CHART, '--create-namespace', ...valueFlags(values));
     assert.match(notes, /runs mirrors, replicator, syncsecret-manager\./);
     assert.match(notes, /limits\.excludedNamespaces=\{kube-system,kube-public,kube-node-lease\}/);
     assert.equal((await deployment()).spec.replicas, 2);
   });
 
-  it('a release runs with the arguments of its Deployment and the permissions of its ServiceAccount, without a refusal', async () => {
+  it('a release runs with the arguments of its Deployment and the permissions of its ServiceAccount, and nothing is refused', async () => {
     const args = argsOf(await deployment()).filter((arg) => !arg.startsWith('--status-address'));
     const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(plane.api, NAMESPACE, RELEASE) });
     operator = await Keyferry.start({
@@ -559,7 +562,7 @@ describe('a release', () => {
     assert.deepEqual(refused, []);
   });
 
-  it('a release loses the permissions of a system that an upgrade turns off', async () => {
+  it('helm upgrade removes the permissions of a system that it turns off', async () => {
     await release('upgrade', RELEASE, CHART, ...valueFlags({ ...values, 'replicator.enabled': false }));
     const token = await requestToken(plane.api, NAMESPACE, RELEASE);
     using own = plane.client({ token });
@@ -571,7 +574,7 @@ describe('a release', () => {
     assert.deepEqual(new Set(rights), new Set(expected));
   });
 
-  it('a release leaves CustomResourceDefinitions, rules and copies when it is uninstalled', async () => {
+  it('helm uninstall leaves CustomResourceDefinitions, rules and copies', async () => {
     await operator?.stop();
     const said = await release('uninstall', RELEASE);
     assert.match(said, /secretmirrors\.mirrors\.kts\.studio/);
@@ -582,12 +585,12 @@ describe('a release', () => {
     assert.equal(await api.find(`/apis/rbac.authorization.k8s.io/v1/clusterroles/${RELEASE}`), undefined);
   });
 
-  it('a release is installed again over what it left', async () => {
+  it('helm install works over what helm uninstall left', async () => {
     await release('install', RELEASE, CHART, ...valueFlags(values));
     assert.ok(await plane.api.find('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/shared'));
   });
 
-  /** A copy by each system. */
+  /** Makes a copy with each system, from creation to deletion. */
   async function story(): Promise<void> {
     const { api } = plane;
     await api.createNamespaces(['team-a']);
@@ -669,7 +672,7 @@ describe('a release for some namespaces', () => {
     });
   };
 
-  it('a release for some namespaces copies between them without any ClusterRole and without a refusal', async () => {
+  it('a release for some namespaces copies between them without a ClusterRole, and nothing is refused', async () => {
     const values = { ...IMAGE, ...BOTH, namespaces: ['team-a', 'team-b'] };
     const args = ['install', RELEASE, CHART, '--create-namespace', `--namespace=${NAMESPACE}`, ...valueFlags(values)];
     const { code, stderr } = await helm(args, plane.kubeconfigPath);
@@ -720,7 +723,7 @@ describe('a release for some namespaces', () => {
     assert.deepEqual(refused, []);
   });
 
-  it('a release for some namespaces names the namespaces that are not served', async () => {
+  it('a release for some namespaces names the others as not served', async () => {
     const condition = await waitFor(
       async () => {
         const { status } = await plane.api.get(`${MIRRORS_PATH}/mirrored`);
@@ -761,7 +764,7 @@ describe('deploy/keyferry.yaml', () => {
   });
   after(() => plane.stop());
 
-  it('deploy/keyferry.yaml can be deleted: the CRD, the SecretMirrors and the copies stay', async () => {
+  it('kubectl delete -f deploy/keyferry.yaml leaves the CRD, the SecretMirrors and the copies', async () => {
     const kubectl = async (...args: string[]): Promise<string> =>
       (
         await promisify(execFile)(

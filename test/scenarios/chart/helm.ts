@@ -1,4 +1,4 @@
-/** The real Helm, with the project's chart. */
+/** Runs the real Helm on the project's chart. */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
 
 export const CHART = path.join(import.meta.dirname, '../../../deploy/helm/keyferry');
-/** The value that every release needs: no image is published. */
+/** The value that every release must set, because the chart names no published image. */
 export const IMAGE = { 'image.repository': 'keyferry' };
 const LIMIT_BYTES = 32 * 1024 * 1024;
 const TIMEOUT_MS = 120_000;
@@ -18,7 +18,10 @@ export interface HelmAnswer {
   readonly stderr: string;
 }
 
-/** Runs Helm with its caches in a folder of its own. @param kubeconfig of the cluster; `undefined`: it needs none */
+/**
+ * Runs Helm with a folder of its own for its caches.
+ * @param kubeconfig - `undefined` if the command needs no cluster
+ */
 export async function helm(args: readonly string[], kubeconfig?: string): Promise<HelmAnswer> {
   const command = await ensureServer('helm');
   const home = await Reaper.shared().temporaryFolder('keyferry-helm-');

@@ -1,4 +1,7 @@
-/** The Lease of a release: an elector takes it as the chart makes it, and one whose holder died does not delay the next installation. */
+/**
+ * The Lease of a release: the first leader takes it as the chart makes it, and a leader that died does not delay the
+ * next installation.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -11,7 +14,7 @@ import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
 
 const NAMESPACE = 'keyferry';
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/keyferry`;
-/** Far below the 15 s for which the Lease of a holder that died is valid. */
+/** Far shorter than the 15 s for which the Lease of a dead leader is valid. */
 const AT_ONCE_MS = 5000;
 
 let plane: ControlPlane;
@@ -25,7 +28,7 @@ async function run(...args: readonly string[]): Promise<void> {
   assert.equal(code, 0, stderr);
 }
 
-/** Leads until it is known to lead, and then as if the process had died: the Lease keeps its holder. */
+/** Leads once, and leaves the Lease as a killed process does: with its holder. */
 async function leadAndDie(identity: string): Promise<void> {
   await using api = await kubeApi(plane.kubeconfigPath);
   const leading = Promise.withResolvers<void>();
@@ -45,7 +48,7 @@ async function leadAndDie(identity: string): Promise<void> {
   await plane.api.patch(LEASE, { spec });
 }
 
-it('install, uninstall and install lead at once, although the first holder never gave the Lease back', async () => {
+it('after helm uninstall and install a leader leads at once, although the former one never released its Lease', async () => {
   const install = ['install', 'keyferry', CHART, '--create-namespace', ...valueFlags(IMAGE)];
   await run(...install);
   assert.equal((await plane.api.get(LEASE)).spec?.holderIdentity, undefined, 'the chart names no holder');

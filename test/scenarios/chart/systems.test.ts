@@ -1,4 +1,4 @@
-/** SyncSecrets of a tenant and the generator, with the arguments and the permissions that the chart gives them. */
+/** SyncSecrets and the generator, with the arguments and permissions that the chart gives them. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -25,7 +25,7 @@ after(async () => {
   await scene?.close();
 });
 
-it('the CCM, the synchronizer, the manager and the generator work without a refusal', async () => {
+it("CCM, synchronizer, manager and generator work with the chart's arguments and permissions, and nothing is refused", async () => {
   const { api, plane } = scene;
   const values = {
     ...IMAGE,
@@ -46,7 +46,7 @@ it('the CCM, the synchronizer, the manager and the generator work without a refu
     command,
     args: [
       ...flags.filter((arg) => !/^--(status-address|syncsecret-kubelb-kubeconfig)/.test(arg)),
-      // In the Pod the file comes from a Secret.
+      // The path of the kubeconfig on this machine. In the Pod the file is mounted from a Secret.
       `--syncsecret-kubelb-kubeconfig=${management}`,
       `--leader-elect-namespace=${NAMESPACE}`,
     ],

@@ -1,4 +1,7 @@
-/** What the commands say to somebody who may read only a namespace, and where Keyferry serves only some, or has limits. No operator runs. */
+/**
+ * The commands for a caller with few rights, and for an operator that serves some namespaces only or has limits. No
+ * operator runs here.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
@@ -103,7 +106,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
   after(() => plane.stop());
 
   describe('with the rights of one namespace', () => {
-    it('explain calls a copy of a rule that the caller may not read unknown, and no orphan', async () => {
+    it('explain calls a copy unknown, and no orphan, if the caller may not read its rule', async () => {
       const { verdict, summary, owner, next } = await explained(
         asTenant('explain', 'secret', 'web/registry', '-o', 'json'),
       );
@@ -111,24 +114,24 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(summary, /has the mark of SecretMirror platform\/registry.*: you may not read it\.$/);
     });
 
-    it('explain of a rule does not say that no other namespace matches, where the caller may not list them', async () => {
+    it('explain of a rule notes that other namespaces are not known if the caller may not list them', async () => {
       const { notes } = await explained(asTenant('explain', 'secretmirror', 'web/session', '-o', 'json'));
       assert.doesNotMatch(notes.join('\n'), /matches/);
       assert.match(notes.join('\n'), /not known which other namespaces it selects: no permission to list them/);
     });
 
-    it('status shows no number of copies that the caller may not list', async () => {
+    it('status shows ? for the number of copies that the caller may not list', async () => {
       const { stdout } = await asTenant('status', '-n', 'web');
       assert.match(stdout, /session .* True +\? +never +Synced: 1 copy is up to date/);
     });
 
-    it('explain of an object in a namespace without rights is unknown, with exit code 0', async () => {
+    it('explain of an object in a namespace without rights answers unknown, with exit code 0', async () => {
       const { verdict, notes } = await explained(asTenant('explain', 'secret', 'sandbox/session', '-o', 'json'));
       assert.equal(verdict, 'unknown');
       assert.match(notes.join('\n'), /403 Forbidden/);
     });
 
-    it('plan fails with advice if the caller may not list namespaces, and leaves SyncSecrets out if the caller may not list them', async () => {
+    it('plan without the right to list namespaces fails and names --namespaces; without that for SyncSecrets it leaves them out', async () => {
       const manifest = stringify(rule('web', 'session', { namespaces: ['web'] }));
       const plan = async (input: string, ...args: readonly string[]): Promise<ProgramResult> =>
         await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);
@@ -146,7 +149,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     });
   });
 
-  it('plan does without the right to list SyncSecrets, and migrate does not, because one may use a copy', async () => {
+  it('without the right to list SyncSecrets plan works and migrate fails, because a SyncSecret may use a copy', async () => {
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], verbs: ['get', 'list'] },
       { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
@@ -165,7 +168,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
   });
 
   describe('where Keyferry serves only some namespaces', () => {
-    it('explain says that the namespace is not served, and status that no served namespace matches', async () => {
+    it('explain says that a namespace is not served, and that no other served namespace matches', async () => {
       for (const [object, summary] of [
         [
           'other/registry',
@@ -191,7 +194,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
     });
 
-    it('plan says that a namespace is not served, and promises no copy of a rule there', async () => {
+    it('plan of a rule in a namespace that is not served says so, and shows no copy of it', async () => {
       const { problems, notes, targets } = await planned(
         [rule('platform', 'new', { namespaces: ['web'] })],
         '--namespaces=web',
@@ -203,7 +206,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       );
     });
 
-    it('the commands refuse the flags that the operator refuses', async () => {
+    it('status refuses --namespaces with flags that need labels or annotations of namespaces, as the operator does', async () => {
       for (const flag of ['--require-consent', '--source-namespaces=selector:a=b']) {
         const { code, stderr } = await run('status', '--namespaces=web', flag);
         assert.equal(code, 2, stderr);
@@ -221,7 +224,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       for (const where of ['lim-a', 'lim-b']) await api.create(copy(where, 'lim', 'other/lim'));
     });
 
-    it('plan gives the limit, the consent or the exclusion as the reason of a deletion', async () => {
+    it('plan gives the limit, the missing consent or the exclusion as the reason of a deletion', async () => {
       const whys = async (destination: object, ...args: readonly string[]): Promise<string[]> => {
         const { targets } = await planned([rule('other', 'lim', destination)], ...args);
         return targets.filter(({ action }) => action === 'delete').map((one) => `${one.namespace} ${one.reason}`);
@@ -240,7 +243,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.deepEqual(await whys({ namespaces: ['lim-a'] }), ['lim-b no longer selected by SecretMirror other/lim']);
     });
 
-    it('explain of a namespace names it in the refusal', async () => {
+    it('explain of a copy that a namespace does not accept names that namespace in the refusal', async () => {
       const { verdict, summary, others } = await explained(
         run('explain', 'secret', 'lim-c/lim', '--require-consent', '-o', 'json'),
       );
@@ -249,7 +252,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(others[0]?.why ?? '', /^NotAccepted: namespace lim-c does not accept copies from namespace other/);
     });
 
-    it('explain prints the condition of a rule that says something else than its own answer', async () => {
+    it('explain also prints the condition of a rule if it differs from its own answer', async () => {
       const message = 'copies into namespace lim-c are not permitted by --excluded-namespaces';
       await condition('other', 'lim', 'NotPermitted', message);
       const advice = 'give this command the flags of the operator';
@@ -267,13 +270,13 @@ describe('the commands with few rights, few namespaces or limits', () => {
         ready.notes.join('\n'),
         /^the condition of SecretMirror other\/lim says Synced: .*lim-c.* its flags$/m,
       );
-      // A status that is older than the spec says nothing.
+      // The status is now older than the spec, so its condition no longer counts.
       await plane.api.patch(`${REQUESTED}/other/secretmirrors/lim`, { spec: { deletePolicy: 'retain' } });
       const older = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
       assert.match(older.summary, /Keyferry will create it/);
     });
 
-    it('explain calls a suspended rule suspended, and an empty selector all namespaces', async () => {
+    it('explain says that a rule is suspended, and prints an empty selector as "all namespaces"', async () => {
       await plane.api.create(secret('other', 'halt', 'x'));
       await plane.api.create(rule('other', 'halt', { namespaceSelector: {} }, { suspend: true }));
       const { summary, others } = await explained(run('explain', 'secret', 'lim-c/halt', '-o', 'json'));
@@ -285,7 +288,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.ok(notes.includes('no other namespace matches spec.destination.namespaceSelector'), notes.join('\n'));
     });
 
-    it('explain says of a clone why its mark does not count', async () => {
+    it('explain of a clone says that its mark does not count, and why', async () => {
       await plane.api.create(copy('lim-c', 'clone', 'platform/registry', 'web/registry'));
       const { verdict, summary } = await explained(run('explain', 'secret', 'lim-c/clone', '-o', 'json'));
       assert.equal(verdict, 'unrelated');
@@ -296,7 +299,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     });
   });
 
-  it('status of a mirror has a schema that did not change', async () => {
+  it('status -o json of a mirror fits the JSON Schema', async () => {
     const { stdout } = await run('status', '-o', 'json');
     assert.ok(statusSchema.parse(JSON.parse(stdout)).rules.length > 0);
   });

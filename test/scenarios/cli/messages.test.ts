@@ -1,4 +1,7 @@
-/** A command that cannot do its work says so in one line: no class of an error, no frame of a stack, and no value of a Secret or login. */
+/**
+ * A command that cannot do its work says so in one line, without the class or stack of an error, and without a value of
+ * a Secret or login.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,7 +27,7 @@ async function file(name: string, content: string | Uint8Array): Promise<string>
   return place;
 }
 
-/** No server has port 1. */
+/** Writes a kubeconfig. Its default server is a port on which nothing listens. */
 function kubeconfig(user: object, cluster: object = { server: 'http://127.0.0.1:1' }): string {
   return JSON.stringify({
     'current-context': 'c',
@@ -34,7 +37,7 @@ function kubeconfig(user: object, cluster: object = { server: 'http://127.0.0.1:
   });
 }
 
-/** Runs a command that fails. @returns what it printed */
+/** Runs a command that must fail, and checks its message. @returns what it printed on stderr */
 async function failed(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runProgram(args);
   assert.equal(code, 1, stderr);

@@ -8,7 +8,7 @@ import { ServerProcess } from '../../servers/server-process.ts';
 const PROGRAM = path.join(import.meta.dirname, '../../../bin/keyferry.cjs');
 const READY_TIMEOUT_MS = 30_000;
 
-/** Starts it and waits until it is ready. The caller stops it. */
+/** Starts `keyferry run` and waits until it is ready. The caller must stop it. */
 export async function startOperator(plane: ControlPlane, kubeconfig = plane.kubeconfigPath): Promise<ServerProcess> {
   const port = await freePort();
   const child = new ServerProcess({

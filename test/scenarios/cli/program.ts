@@ -1,4 +1,4 @@
-/** Runs the program as a user does. */
+/** Runs the program as a process, as users do. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -15,7 +15,7 @@ export interface ProgramResult {
   readonly stderr: string;
 }
 
-/** Runs one command to its end. */
+/** Runs a command until it ends. */
 export async function runProgram(args: readonly string[], input = ''): Promise<ProgramResult> {
   const child = spawn(process.execPath, [BUNDLE, ...args], { stdio: ['pipe', 'pipe', 'pipe'], timeout: TIMEOUT_MS });
   child.stdin.end(input);
@@ -30,7 +30,7 @@ export async function runProgram(args: readonly string[], input = ''): Promise<P
   return { code, stdout, stderr };
 }
 
-/** A command that runs until a signal. */
+/** A command that runs until it gets a signal. */
 export class RunningProgram implements AsyncDisposable {
   readonly #child;
   readonly #ended: Promise<unknown[]>;
@@ -48,19 +48,22 @@ export class RunningProgram implements AsyncDisposable {
     return this.#written.stdout;
   }
 
-  /** Waits for a text in the output so far. */
+  /** Waits until the output so far has a text. */
   async seen(where: 'stdout' | 'stderr', pattern: RegExp): Promise<void> {
     const message = (): string => `${pattern} in ${where}:\n${this.#written.stdout}\n${this.#written.stderr}`;
     await waitFor(() => pattern.test(this.#written[where]), { message });
   }
 
-  /** @returns exit code, and the signal that ended it instead */
+  /** Sends SIGINT. @returns exit code and signal, once the command has ended */
   async interrupt(): Promise<unknown[]> {
     this.#child.kill('SIGINT');
     return await this.#ended;
   }
 
-  /** As a pipe whose reader ends. @returns exit code and signal, once the program has noticed */
+  /**
+   * Closes stdout, as the next program in a pipe does when it ends.
+   * @returns exit code and signal, once the command has ended
+   */
   async closePipe(): Promise<unknown[]> {
     this.#child.stdout.destroy();
     return await this.#ended;

@@ -1,4 +1,7 @@
-/** deploy/rbac.yaml grants enough for the whole first scenario, and no permission that is never used. */
+/**
+ * deploy/rbac.yaml grants enough for a SecretMirror from its creation to its deletion, and no permission that is not
+ * used.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -28,7 +31,7 @@ before(async () => {
 });
 after(() => plane.stop());
 
-it('deploy/rbac.yaml lets a ServiceAccount do all that SecretMirrors need', async () => {
+it('deploy/rbac.yaml permits all that SecretMirrors need, and each permission is used', async () => {
   const rights = [...COPYING, ...LEASES];
   await waitForRights(plane.api, { user: USER, groups: GROUPS }, 'keyferry', rights);
   const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
@@ -41,7 +44,7 @@ it('deploy/rbac.yaml lets a ServiceAccount do all that SecretMirrors need', asyn
   assertUsed(readAuditLog(plane, USER), callsOf(rights), callsOf(rights));
 });
 
-it('deploy/rbac.yaml grants nothing else outside of its namespace, as reported by the server', async () => {
+it("deploy/rbac.yaml grants nothing else outside of its own namespace, by the API server's own report", async () => {
   using own = plane.client({ user: USER });
   const everywhere = [...COPYING, ...CONFIG_MAPS];
   const bound = async (): Promise<boolean> => (await reviewRights(own, 'kube-system')).length === everywhere.length;

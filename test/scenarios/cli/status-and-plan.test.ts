@@ -36,7 +36,10 @@ describe('keyferry status, plan and explain', () => {
     }
     return result;
   };
-  /** The output of `plan --all`. Exit code 3 if a copy would be lost or refused. */
+  /**
+   * Runs `plan --all` on these objects, and checks that the exit code is 3 if a copy would be lost or refused.
+   * @returns its rows
+   */
   const plan = async (...objects: object[]): Promise<string[]> => {
     const input = objects.map((object) => stringify(object)).join('---\n');
     const { code, stdout, stderr } = await run(['plan', '-', '-o', 'json', '--all'], input);
@@ -56,7 +59,7 @@ describe('keyferry status, plan and explain', () => {
     await waitFor(async () => (await plane.api.find(where))?.status?.mirrorStatus === 'Active', { message: name });
   };
 
-  it('keyferry status, plan and explain report that the CRD is not installed', async () => {
+  it('status and plan on a cluster without the CRD say that it is not installed', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /The CRD of mirrors is not installed/);
@@ -64,7 +67,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(planned.stdout, /^cluster: the CRD secretmirrors\.mirrors\.kts\.studio is not installed: /);
   });
 
-  it('keyferry status, plan and explain report a mirror that was not reconciled yet', async () => {
+  it('status shows a mirror that was not reconciled yet', async () => {
     await plane.api.apply(readCrds());
     assert.match(
       (await run(['status'])).stdout,
@@ -76,7 +79,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
   });
 
-  it('keyferry plan shows the result of manifests, and the operator does just that', async () => {
+  it('plan shows what the operator then does with the manifests', async () => {
     await plane.api.createMany(['to-a', 'to-b', 'not-to'].map((name) => namespace(name)));
     await plane.api.create(KEYFERRY_NAMESPACE);
     await plane.api.create(secret('to-b', 'two', 'foreign'));
@@ -104,11 +107,11 @@ describe('keyferry status, plan and explain', () => {
     assert.deepEqual(await plan(secret('default', 'one', 'changed')), ['update to-a/one', 'update to-b/one']);
     const tls = { type: 'kubernetes.io/basic-auth' };
     assert.deepEqual(await plan(secret('default', 'one', CANARY, tls)), ['replace to-a/one', 'replace to-b/one']);
-    // The younger mirror has a conflict.
+    // The other mirror of the target is older, so this one has a conflict.
     assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
 
-  it('keyferry status, plan and explain list copies, and failures with their reasons', async () => {
+  it('status lists copies, and failing targets with their reasons', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +Active +True +2 +20\S+Z +Synced: 2 copies/);
@@ -139,7 +142,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match((await run(['status', '-n', 'nowhere'])).stdout, gone);
   });
 
-  it('keyferry explain explains a copy, a conflict, a source, a rule, and why there is no copy', async () => {
+  it('explain explains a copy, a conflict, a source and a rule, and why a copy does not exist', async () => {
     const copy = await explained('secret', 'to-a/one');
     const { resourceVersion } = (await plane.api.get('/api/v1/namespaces/default/secrets/one')).metadata;
     assert.equal(
@@ -176,7 +179,7 @@ describe('keyferry status, plan and explain', () => {
       [none.verdict, none.object.exists, none.others.map(({ rule, why }) => `${rule}: ${why}`)],
       ['absent', false, ['SecretMirror default/first: does not select namespace not-to']],
     );
-    // A pattern that matches its name may be waiting for it.
+    // The namespace does not exist yet. A pattern may match its name once it does.
     const nowhere = await explained('secret', 'nowhere/one');
     assert.deepEqual(nowhere.notes, ['namespace nowhere does not exist, or is being deleted']);
     assert.deepEqual(
@@ -196,7 +199,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /\nCLAIMED BY .*\nSecretMirror default\/first +secret default\/one +to-\.\+ +synced/);
   });
 
-  it('keyferry explain refuses an unknown kind and a name without a namespace', async () => {
+  it('explain refuses an unknown kind, and a name without a namespace', async () => {
     for (const [args, message] of [
       [['pod', 'a/b'], /^keyferry explain: unknown kind "pod": must be one of secret, configmap, .*secretmirror/],
       [['secret', 'one'], /^keyferry explain: bad name "one": must be NAMESPACE\/NAME, or NAME with -n NAMESPACE\n/],
@@ -207,7 +210,7 @@ describe('keyferry status, plan and explain', () => {
     }
   });
 
-  it('keyferry status lists orphans, and keyferry explain explains them', async () => {
+  it('status lists orphans, and explain says what becomes of them', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
     await plane.api.patch(where, { metadata: { finalizers: null } });
     await plane.api.delete(where);
@@ -226,7 +229,7 @@ describe('keyferry status, plan and explain', () => {
     );
   });
 
-  it('keyferry status, plan and explain name the objects that block the deletion of a mirror', async () => {
+  it('status of a mirror that is being deleted shows since when, and the error that blocks it', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/going';
     const going = mirror('going', 'one', ['nowhere']);
     const finalizers = ['mirrors.kts.studio/finalizer'];
@@ -247,7 +250,7 @@ describe('keyferry status, plan and explain', () => {
     await plane.api.patch(where, { metadata: { finalizers: null } });
   });
 
-  it('keyferry status, plan and explain report problems in a spec, and count unknown copies', async () => {
+  it('plan reports a mistake in a mirror with exit code 3, and counts objects that Keyferry does not use', async () => {
     const input = [
       mirror('bad', 'one', ['to-a', '(']),
       { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
@@ -258,7 +261,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /1 object is not used by Keyferry\./);
   });
 
-  it('keyferry status, plan and explain report what they cannot check in Vault, and patterns that match nothing', async () => {
+  it('plan notes that it does not read Vault, and names patterns that match nothing', async () => {
     const vault = {
       addr: 'https://vault.example.com',
       path: 'secret/one',
@@ -294,7 +297,7 @@ describe('keyferry status, plan and explain', () => {
     );
   });
 
-  it('keyferry status, plan and explain name file and document of invalid input, and no value', async () => {
+  it('plan of invalid input names file and document, and prints no value', async () => {
     const file = path.join(folder, 'bad.yaml');
     const cases: readonly (readonly [string, RegExp])[] = [
       [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],

@@ -1,4 +1,4 @@
-/** What `keyferry status` says of the operator: who leads, and which namespaces it serves. */
+/** What `keyferry status` says about the operator: which process leads, and which namespaces it serves. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,7 +24,7 @@ describe('keyferry status, of the operator', () => {
   const run = async (...args: readonly string[]): Promise<ProgramResult> =>
     await runProgram(['status', '--kubeconfig', plane.kubeconfigPath, ...args]);
   const leaders = async () => statusSchema.parse(JSON.parse((await run('-o', 'json')).stdout)).leaders;
-  /** Binds a user to the rights to look at objects of these namespaces. */
+  /** Grants a user the rights to read the objects in these namespaces. @returns a kubeconfig of the user */
   const letLook = async (user: string, places: readonly string[]): Promise<string> => {
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list', 'watch'] },
@@ -43,7 +43,7 @@ describe('keyferry status, of the operator', () => {
     return await plane.writeKubeconfig({ token: plane.tokenFor(user) });
   };
 
-  it('keyferry status says who leads and since when, and in one line that the Lease cannot be read', async () => {
+  it('status names the leader and since when it leads, and notes in one line if the Lease cannot be read', async () => {
     const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
     assert.doesNotMatch((await run()).stdout, /^Lea/m);
     assert.deepEqual(await leaders(), []);
@@ -65,7 +65,7 @@ describe('keyferry status, of the operator', () => {
     assert.deepEqual(await leaders(), [none]);
     assert.match((await run()).stdout, /^Leader: none \(Lease default\/release\)$/m);
     await plane.api.delete(`${leases}/release`);
-    // Without the label: the usual name, in the namespace of the documentation.
+    // A Lease without the label is found by its usual name, in the namespace that the documentation uses.
     await plane.api.createNamespaces(['keyferry']);
     const usual = { name: 'keyferry', namespace: 'keyferry' };
     await plane.api.create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: usual, spec });
@@ -73,7 +73,7 @@ describe('keyferry status, of the operator', () => {
     assert.doesNotMatch((await run('-n', 'keyferry')).stdout, /Leader/);
   });
 
-  it('keyferry status shows what an operator does that serves some namespaces, with its rights', async () => {
+  it('status, explain and status -w with --namespaces work with rights in these namespaces only', async () => {
     const [one, two] = ['served-a', 'served-b'];
     await plane.api.createMany([one, two, 'served-not'].map((name) => namespace(name)));
     const kubeconfig = await letLook(SERVED, [one, two]);

@@ -1,4 +1,7 @@
-/** `keyferry status` and `explain` of annotated objects: copies, and failures with reasons, before the operator starts, with it and after it. */
+/**
+ * `keyferry status` and `explain` of annotated objects, before the operator starts, while it runs, and after it has
+ * stopped.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -60,7 +63,7 @@ describe('keyferry status of the replicator', () => {
     return [state, reason];
   };
 
-  it('keyferry status of the replicator shows pending copies and refusals with reasons before the operator starts', async () => {
+  it('status shows annotated objects with pending copies, and refusals with reasons, before the operator starts', async () => {
     await users.create('source/push', { a: '1' }, { 'replicate-to': 'team-a/push,team-b/push' });
     await users.create('source/taken', { a: '1' }, { 'replicate-to': 'team-b/theirs' });
     await users.create('team-b/theirs', { own: 'x' });
@@ -93,7 +96,7 @@ describe('keyferry status of the replicator', () => {
     assert.equal(rule(now, 'team-a/denied').lastSyncTime, null);
   });
 
-  it('keyferry status of the replicator reads annotations as the flags of the operator say', async () => {
+  it('status with the flags of the operator reads annotations as the operator does', async () => {
     assert.deepEqual(reported(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
     const ignoring = await report('--replicator-ignore-unknown');
     assert.ok(!ignoring.rules.some(({ name }) => name === 'typo'));
@@ -103,7 +106,7 @@ describe('keyferry status of the replicator', () => {
     assert.match(bad.stderr, /--replicator-annotations-prefix: bad value "A B": must be a DNS name/);
   });
 
-  it('keyferry status of the replicator shows the copies and the reasons of the events while the operator runs', async () => {
+  it('status shows the copies of annotated objects, and the reasons of the events, while the operator runs', async () => {
     const operator = await scene.operator();
     for (const name of ['team-a/push', 'team-b/push', 'team-a/pull']) await users.holds(name, { a: '1' });
     await scene.of(KINDS[1]!).holds('team-b/map', { a: '1' });
@@ -130,7 +133,7 @@ describe('keyferry status of the replicator', () => {
     assert.doesNotMatch(table, /\nreplicator +source /);
   });
 
-  it('keyferry status of the replicator explains copies, filled objects, and rules', async () => {
+  it('explain explains pushed copies, filled objects and annotated rules', async () => {
     const copy = await explained('secret', 'team-a/push');
     assert.deepEqual(
       [copy.verdict, copy.owner, copy.source, copy.next],
@@ -169,7 +172,7 @@ describe('keyferry status of the replicator', () => {
     );
   });
 
-  it('keyferry status of the replicator prints with -w what was edited by hand, and that it is as it was, and no value', async () => {
+  it('status -w prints an edit by hand and its repair by the operator, and no value', async () => {
     await using watch = new RunningProgram(['status', '-w', '--failed', '--kubeconfig', scene.plane.kubeconfigPath]);
     await watch.seen('stdout', /^SYSTEM /);
     await users.change('team-a/push', { a: scene.canary });
@@ -181,11 +184,11 @@ describe('keyferry status of the replicator', () => {
     assert.deepEqual(await watch.interrupt(), [0, null]);
   });
 
-  it('keyferry status of the replicator shows drift, changes and orphans after the operator has stopped', async () => {
+  it('status shows edits by hand, changed sources and orphans after the operator has stopped', async () => {
     await users.change('team-a/push', { a: 'by hand' });
     await users.change('source/open', { a: '2' });
     await scene.of(KINDS[1]!).delete('source/map');
-    // A change of a source that leaves its data unchanged changes only its version.
+    // This changes the version of the source, and not its data.
     const labels = { metadata: { labels: { some: 'label' } } };
     await users.create('source/calm', { a: '1' }, { 'replicate-to': 'team-a/calm' });
     const operator = await scene.operator(['-run-replicators=secret']);
@@ -210,7 +213,7 @@ describe('keyferry status of the replicator', () => {
     );
   });
 
-  it('keyferry status of the replicator reports a kind that the replicator does not handle, and no orphan of it', async () => {
+  it('status reports an annotated object whose kind the replicator does not handle, and no orphan of that kind', async () => {
     const maps = scene.of(KINDS[1]!);
     await maps.create('source/idle', { a: '1' }, { 'replicate-to': 'team-a/idle' });
     const now = await report('--replicator-run-replicators=secret');

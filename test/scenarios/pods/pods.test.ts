@@ -1,4 +1,7 @@
-/** Keyferry as two Pods of a real cluster, from `helm install` to `helm uninstall`. The tests are steps of one story. */
+/**
+ * Keyferry as two Pods of a real cluster, from `helm install` to `helm uninstall`. Each test is the next step of one
+ * story.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 
@@ -23,13 +26,16 @@ import {
 } from './support.ts';
 import { takeover } from './takeover.ts';
 
-/** `resources.limits.memory` of the chart. */
+/** The memory limit in the values of the chart (`resources.limits.memory`), bytes. */
 const MEMORY_LIMIT = 256 * 2 ** 20;
 const SYSTEMS = { 'mirrors.enabled': true, 'replicator.enabled': true };
 const VALUE = 'never in a log';
-/** A leader that ends gives its Lease back. */
+/** Limit for a new leader after a clean end of the old one, which releases the Lease, ms. */
 const GRACEFUL_MS = 5_000;
-/** The next container of the Pod is sooner. If it starts late, the Lease is valid for 15 s, and another Pod looks every 2 s. */
+/**
+ * Limit after a kill, ms. The next container is faster; if it starts late, another Pod waits for the 15 s of the Lease,
+ * and looks every 2 s.
+ */
 const KILLED_MS = 18_000;
 
 describe('Keyferry in Pods', { skip }, () => {
@@ -44,14 +50,14 @@ describe('Keyferry in Pods', { skip }, () => {
   });
   after(async () => await cluster?.stop());
 
-  step('becomes ready after helm install', async (t) => {
+  step('the Pods become ready after helm install', async (t) => {
     t.diagnostic(`the node was ready after ${seconds()}`);
     await install(cluster, SYSTEMS);
     await rolledOut(cluster);
     t.diagnostic(`both Pods were ready after ${seconds()}`);
   });
 
-  step('copies for a SecretMirror and for an annotated Secret', async (t) => {
+  step('copies of a SecretMirror and of an annotated Secret are made', async (t) => {
     const { api } = cluster;
     await api.createNamespaces(['source', 'project-a', 'project-b']);
     await api.create(replicated('annotated', 'source', 'project-a', VALUE));
@@ -79,12 +85,12 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  step('passes helm test', async () => {
+  step('helm test passes', async () => {
     const { code, stdout, stderr } = await helm(['test', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
     assert.equal(code, 0, stdout + stderr);
   });
 
-  step('answers kubectl logs, exec and port-forward', async () => {
+  step('kubectl logs, exec and port-forward work with a Pod', async () => {
     const pods = await podsOf(cluster);
     for (const { metadata } of pods) {
       const log = await cluster.kubectl('logs', `--namespace=${HOME}`, metadata.name);
@@ -100,33 +106,39 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  step('another Pod takes over at once when the leader is deleted, without a missing or repeated write', async (t) => {
-    using yardstick = new Yardstick();
-    const { metadata } = await leaderOf(cluster);
-    const path = `/api/v1/namespaces/${HOME}/pods/${metadata.name}`;
-    const { heldAfterMs, copiedAfterMs } = await takeover(cluster, 'deleted', () => cluster.api.delete(path));
-    t.diagnostic(`taken over after ${heldAfterMs.toFixed(0)} ms, first copy after ${copiedAfterMs.toFixed(0)} ms`);
-    assertWithin(heldAfterMs, GRACEFUL_MS, 'the takeover', yardstick.stretch);
-    await rolledOut(cluster);
-  });
+  step(
+    "when the leader's Pod is deleted, another Pod leads at once, and no write is missing or repeated",
+    async (t) => {
+      using yardstick = new Yardstick();
+      const { metadata } = await leaderOf(cluster);
+      const path = `/api/v1/namespaces/${HOME}/pods/${metadata.name}`;
+      const { heldAfterMs, copiedAfterMs } = await takeover(cluster, 'deleted', () => cluster.api.delete(path));
+      t.diagnostic(`taken over after ${heldAfterMs.toFixed(0)} ms, first copy after ${copiedAfterMs.toFixed(0)} ms`);
+      assertWithin(heldAfterMs, GRACEFUL_MS, 'the takeover', yardstick.stretch);
+      await rolledOut(cluster);
+    },
+  );
 
-  step('a container takes over when the leader is killed, without a missing or repeated write', async (t) => {
-    using yardstick = new Yardstick();
-    const container = containerOf(await leaderOf(cluster));
-    const kill = (): Promise<unknown> => cluster.ctr('task', 'kill', '--signal=SIGKILL', container);
-    const { heldAfterMs, copiedAfterMs } = await takeover(cluster, 'killed', kill);
-    t.diagnostic(`taken over after ${heldAfterMs.toFixed(0)} ms, first copy after ${copiedAfterMs.toFixed(0)} ms`);
-    assertWithin(heldAfterMs, KILLED_MS, 'the takeover', yardstick.stretch);
-    await rolledOut(cluster);
-  });
+  step(
+    "when the leader's process is killed, a container leads soon, and no write is missing or repeated",
+    async (t) => {
+      using yardstick = new Yardstick();
+      const container = containerOf(await leaderOf(cluster));
+      const kill = (): Promise<unknown> => cluster.ctr('task', 'kill', '--signal=SIGKILL', container);
+      const { heldAfterMs, copiedAfterMs } = await takeover(cluster, 'killed', kill);
+      t.diagnostic(`taken over after ${heldAfterMs.toFixed(0)} ms, first copy after ${copiedAfterMs.toFixed(0)} ms`);
+      assertWithin(heldAfterMs, KILLED_MS, 'the takeover', yardstick.stretch);
+      await rolledOut(cluster);
+    },
+  );
 
-  step('uses less memory than the limit of the chart', async (t) => {
+  step('a Pod uses less memory than the limit of the chart', async (t) => {
     const used = cluster.peakMemory(containerOf(await leaderOf(cluster)));
     t.diagnostic(`the leader has used ${(used / 2 ** 20).toFixed(0)} MiB`);
     assert.ok(used < MEMORY_LIMIT, `${used} bytes`);
   });
 
-  step('gets other values by helm upgrade, in a namespace with the Pod Security level restricted', async () => {
+  step('helm upgrade changes values, in a namespace with the Pod Security level restricted', async () => {
     const labels = {
       'pod-security.kubernetes.io/enforce': 'restricted',
       'pod-security.kubernetes.io/warn': 'restricted',
@@ -145,7 +157,7 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  step('leaves the CRDs, the mirrors and the copies when it is uninstalled', async () => {
+  step('helm uninstall leaves the CRDs, the mirrors and the copies', async () => {
     const { api } = cluster;
     const { code, stderr } = await helm(['uninstall', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
     assert.equal(code, 0, stderr);

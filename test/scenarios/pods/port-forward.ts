@@ -7,7 +7,7 @@ import { Reaper } from '../../servers/reaper.ts';
 
 const TIMEOUT_MS = 60_000;
 
-/** Runs `work` with the URL at which `kubectl port-forward` makes a port of a Pod available. */
+/** Runs `work` with the URL at which `kubectl port-forward` offers a port of a Pod. */
 export async function withPortForward<T>(
   cluster: RealCluster,
   namespace: string,

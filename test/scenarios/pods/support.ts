@@ -1,4 +1,4 @@
-/** Keyferry as Pods of a real cluster: its installation, its Pods, and which of them leads. */
+/** Keyferry as Pods of a real cluster: how it is installed, which Pods it has, and which of them leads. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 
@@ -12,12 +12,12 @@ import { CHART, helm, valueFlags } from '../chart/helm.ts';
 export const RELEASE = 'keyferry';
 export const HOME = 'keyferry';
 export const DEPLOYMENT = `deploy/${RELEASE}`;
-/** The kubelet probes every 10 s, and a rollout replaces one Pod after the other. */
+/** Limit for a rollout, ms: the kubelet probes every 10 s, and one Pod is replaced after the other. */
 export const ROLLOUT_TIMEOUT_MS = 180_000;
 
 const image = missingForPods() === false ? await ensureImage() : undefined;
 
-/** Why these tests cannot run on this machine, or false. */
+/** Why these tests cannot run on this machine; `false` if they can. */
 export const skip = missingForPods() || (image !== undefined && 'missing' in image && image.missing);
 
 /** The archive of Keyferry's image. @throws Error if there is none (see `skip`) */
@@ -26,14 +26,17 @@ export function archiveOfImage(): string {
   return image.archive;
 }
 
-/** Starts a cluster whose containerd has the image of Keyferry. @param images more archives */
+/** Starts a cluster whose containerd has Keyferry's image. @param images - archives of more images */
 export async function startCluster(images: readonly string[] = []): Promise<RealCluster> {
   return startRealCluster([archiveOfImage(), ...images]);
 }
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Installs or upgrades the chart, without waiting for the Pods. @returns what Helm wrote on stderr, such as the warnings of the API server */
+/**
+ * Installs or upgrades the chart without waiting for the Pods.
+ * @returns Helm's stderr, which has the API server's warnings
+ */
 export async function install(cluster: RealCluster, values: Values = {}, namespace = HOME): Promise<string> {
   const args = ['upgrade', '--install', RELEASE, CHART, `--namespace=${namespace}`, '--create-namespace'];
   const all = { 'image.repository': 'keyferry', ...values };
@@ -42,7 +45,7 @@ export async function install(cluster: RealCluster, values: Values = {}, namespa
   return stderr;
 }
 
-/** Waits until all Pods of the last version of the Deployment are ready and no others are left. */
+/** Waits until all Pods of the Deployment's last version are ready, and no others are left. */
 export async function rolledOut(cluster: RealCluster, namespace = HOME): Promise<Json[]> {
   return waitFor(
     async () => {
@@ -71,7 +74,9 @@ export function isReady(pod: Json): boolean {
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
-/** The identity in the Lease: the name of a Pod, and another suffix for each start. `''` if there is none. */
+/**
+ * The holder in the Lease: the name of a Pod, and a suffix that changes with each start. `''` if there is no holder.
+ */
 export async function holderOf(cluster: RealCluster, namespace = HOME): Promise<string> {
   const lease = await cluster.api.find(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${RELEASE}`);
   return lease?.spec?.holderIdentity ?? '';
@@ -88,12 +93,12 @@ export async function leaderOf(cluster: RealCluster, namespace = HOME): Promise<
   );
 }
 
-/** The id of its container, as containerd and the cgroups name it. */
+/** The id of a Pod's container, by which containerd and the cgroups name it. */
 export function containerOf(pod: Json): string {
   return pod.status.containerStatuses[0].containerID.replace('containerd://', '');
 }
 
-/** A Secret whose copy the replicator makes in another namespace. */
+/** A Secret that the replicator copies to another namespace. */
 export function replicated(name: string, namespace: string, to: string, value = 'on'): Json {
   return {
     apiVersion: 'v1',
@@ -103,7 +108,7 @@ export function replicated(name: string, namespace: string, to: string, value = 
   };
 }
 
-/** A test that is a step of a story: it fails at once if an earlier step has failed. */
+/** Returns a function for tests that are steps of a story: each fails at once if an earlier one has failed. */
 export function story(): (name: string, work: (t: TestContext) => Promise<void>) => void {
   let failed: string | undefined;
   return (name, work) =>
@@ -118,7 +123,7 @@ export function story(): (name: string, work: (t: TestContext) => Promise<void>)
     });
 }
 
-/** The uids of objects, in one order. */
+/** The uids of objects, sorted. */
 export function uidsOf(objects: readonly Json[]): string[] {
   const uids: string[] = objects.map(({ metadata }) => metadata.uid);
   return uids.toSorted((a, b) => a.localeCompare(b));

@@ -1,4 +1,4 @@
-/** What happens to copies when the Pod that leads ends. */
+/** Measures how copies go on when the leading Pod ends. */
 import assert from 'node:assert/strict';
 
 import type { RealCluster } from '../../servers/real-cluster/cluster.ts';
@@ -6,19 +6,20 @@ import { waitFor } from '../../support/wait-for.ts';
 import { holderOf, ROLLOUT_TIMEOUT_MS, replicated } from './support.ts';
 
 const SECRETS = 60;
-/** Those that are created before the leader ends. */
+/** The number of Secrets that are created before the leader ends. */
 const BEFORE = 20;
 
 export interface Takeover {
-  /** From the end of the old leader to another holder of the Lease, ms. */
+  /** Time from the end of the old leader until the Lease has another holder, ms. */
   readonly heldAfterMs: number;
-  /** From the end of the old leader to the first copy that the new one made, ms. */
+  /** Time from the end of the old leader until the first copy by the new one, ms. */
   readonly copiedAfterMs: number;
 }
 
 /**
- * Creates Secrets whose copies the replicator makes, and ends the leader while it does so.
- * @param end ends the leader @throws AssertionError if a copy is missing, or was written more than once
+ * Creates Secrets that the replicator copies, and ends the leader meanwhile.
+ * @param end ends the leader
+ * @throws AssertionError if a copy is missing, or was written more than once
  */
 export async function takeover(cluster: RealCluster, name: string, end: () => Promise<unknown>): Promise<Takeover> {
   const { api } = cluster;

@@ -1,4 +1,7 @@
-/** The generator with a real Vault and the real ESO, all as Pods. Both log in to Vault with the token of a ServiceAccount. */
+/**
+ * The generator, a real Vault and the real ESO, all as Pods. Generator and ESO log in to Vault with a ServiceAccount's
+ * token.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -16,7 +19,7 @@ import { externalSecretsObjects, VAULT_PORT, vaultObjects, writeServerImage } fr
 const APPS = 'apps';
 const TOOLS = 'tools';
 const ACCOUNT = 'vault-login';
-/** Of the tokens with which ESO and the generator log in. */
+/** The audience of the tokens with which ESO and the generator log in. */
 const AUDIENCE = 'vault';
 const ROOT_TOKEN = 'root-of-the-test';
 const POLICY = 'path "secret/data/apps/*" { capabilities = ["create", "read", "update"] }';
@@ -35,7 +38,7 @@ describe('the generator in Pods', { skip }, () => {
     await Reaper.shared().removeFolder(folder);
   });
 
-  /** Calls of Vault as root. @throws Error if Vault refuses one */
+  /** Runs `work` with a function that calls Vault as root. @throws Error if Vault refuses a call */
   const inVault = (work: (call: (method: string, path: string, body?: Json) => Promise<Json>) => Promise<Json>) =>
     withPortForward(cluster, TOOLS, 'deploy/vault', VAULT_PORT, async (url) => {
       const http = new HttpClient(url);
@@ -52,7 +55,7 @@ describe('the generator in Pods', { skip }, () => {
       return answer;
     });
 
-  it('the generator in Pods makes the value that an ExternalSecret misses, and ESO makes the Secret', async () => {
+  it('the generator in a Pod makes the value that an ExternalSecret lacks, and ESO makes the Secret', async () => {
     const { api } = cluster;
     await api.createNamespaces([APPS, TOOLS]);
     await installEsoCrds(cluster);

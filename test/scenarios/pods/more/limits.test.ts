@@ -1,4 +1,4 @@
-/** What the cluster does to a container that uses too much memory, and what a NetworkPolicy of the chart selects. */
+/** The cluster kills a container that uses too much memory; and the chart's NetworkPolicy selects the right Pods. */
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 
@@ -20,7 +20,7 @@ import {
 } from '../support.ts';
 
 const SYSTEMS = { 'replicator.enabled': true };
-/** Less than Node takes at its start. */
+/** A memory limit below what Node needs at its start. */
 const TOO_LITTLE = '16Mi';
 
 describe('limits of the chart', { skip }, () => {
@@ -42,7 +42,7 @@ describe('limits of the chart', { skip }, () => {
   const endings = (pods: readonly Json[]): string[] =>
     pods.map(({ status }) => status.containerStatuses?.[0].lastState.terminated?.reason ?? '');
 
-  step('keep the old Pods while the new ones are killed for their memory', async () => {
+  step('the old Pods go on while the new ones are killed for their memory', async () => {
     const old = uidsOf(await podsOf(cluster));
     await install(cluster, {
       ...SYSTEMS,
@@ -57,17 +57,29 @@ describe('limits of the chart', { skip }, () => {
     assert.deepEqual(uidsOf(await rolledOut(cluster)), old);
   });
 
-  step('end a process that takes all memory beside Keyferry, and the copies go on', async () => {
-    const leader = await leaderOf(cluster);
-    // The kernel kills the process with the most memory. With cgroup v2 it kills all of the container, which then starts again.
-    const program = `const held = []; for (;;) held.push(Buffer.alloc(1 << 20, 1));`;
-    const exec = ['exec', `--namespace=${HOME}`, leader.metadata.name, '--', '/usr/local/bin/node', '--eval', program];
-    await assert.rejects(cluster.kubectl(...exec), /exit code 137/);
-    await copies('after-a-process-was-killed');
-    await rolledOut(cluster);
-  });
+  step(
+    "the kernel kills a process that takes all memory of Keyferry's container, and copies are made again afterwards",
+    async () => {
+      const leader = await leaderOf(cluster);
+      // The kernel kills the process with the most memory, and with cgroup v2 the whole container, which is then started
+      // again.
+      const program = `const held = []; for (;;) held.push(Buffer.alloc(1 << 20, 1));`;
+      const exec = [
+        'exec',
+        `--namespace=${HOME}`,
+        leader.metadata.name,
+        '--',
+        '/usr/local/bin/node',
+        '--eval',
+        program,
+      ];
+      await assert.rejects(cluster.kubectl(...exec), /exit code 137/);
+      await copies('after-a-process-was-killed');
+      await rolledOut(cluster);
+    },
+  );
 
-  step('select the Pods and their port in a NetworkPolicy', async () => {
+  step("the chart's NetworkPolicy selects the Pods and their port", async () => {
     const from = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }];
     await install(cluster, { ...SYSTEMS, 'networkPolicy.enabled': true, 'networkPolicy.metricsFrom': from });
     const { spec } = await cluster.api.get(`/apis/networking.k8s.io/v1/namespaces/${HOME}/networkpolicies/${RELEASE}`);

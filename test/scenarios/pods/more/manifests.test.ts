@@ -1,4 +1,7 @@
-/** Keyferry from deploy/keyferry.yaml, from an overlay of kustomize, and with Roles in some namespaces only. */
+/**
+ * Keyferry without Helm: from deploy/keyferry.yaml, from an overlay of kustomize, and with Roles in some namespaces
+ * only.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -46,7 +49,7 @@ describe('Keyferry without Helm', { skip }, () => {
     await waitFor(async () => (await podsOf(cluster)).length === 0, { message: 'the Pods to end' });
   };
 
-  step('runs from deploy/keyferry.yaml', async () => {
+  step('Keyferry runs from deploy/keyferry.yaml', async () => {
     await cluster.kubectl('apply', '--server-side', '-f', CRD);
     await cluster.kubectl('apply', '--server-side', '-f', path.join(DEPLOY, 'keyferry.yaml'));
     await rolledOut(cluster);
@@ -57,8 +60,8 @@ describe('Keyferry without Helm', { skip }, () => {
     assert.ok(await cluster.api.find('/api/v1/namespaces/team-a/secrets/password'));
   });
 
-  step('runs from the overlay of the installation page', async () => {
-    // The manifest has the namespace, whose deletion takes longer than that of the Pods.
+  step('Keyferry runs from the kustomize overlay of docs/install.md', async () => {
+    // deploy/keyferry.yaml has the namespace, too. Its deletion takes longer than that of the Pods.
     await waitFor(async () => (await cluster.api.find(`/api/v1/namespaces/${HOME}`)) === undefined);
     const folder = path.join(cluster.folder, 'overlays');
     await mkdir(path.join(folder, 'mine'), { recursive: true });
@@ -77,7 +80,7 @@ describe('Keyferry without Helm', { skip }, () => {
     await waitFor(async () => (await cluster.api.find(`/api/v1/namespaces/${HOME}`)) === undefined);
   });
 
-  step('serves only the namespaces that it has Roles in', async () => {
+  step('Keyferry with Roles in some namespaces serves only these', async () => {
     const values = {
       namespaces: ['source', 'other'],
       'mirrors.enabled': true,

@@ -1,6 +1,6 @@
 /**
- * The commands of README and docs that need Pods (`sh norun=no-pods`), page by page, with the real kubectl, on a cluster in which the chart is
- * installed. All others: test/scenarios/docs/commands.test.ts.
+ * The commands of README and docs that need Pods (`sh norun=no-pods`). The test runs them page by page with the real
+ * kubectl, on a cluster with the chart installed. test/scenarios/docs/commands.test.ts runs all other commands.
  */
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
@@ -31,7 +31,10 @@ import { Terminal } from './terminal.ts';
 const ROOT = path.join(import.meta.dirname, '../../../..');
 const REASON = 'no-pods';
 const COMMAND_TIMEOUT_MS = 60_000;
-/** The next container of the Pod starts, and takes the Lease when a renewal is missing (2.5 s). Another Pod would wait for 15 s. */
+/**
+ * Limit for a new leader, ms: the next container of the same Pod takes the Lease after a missing renewal (2.5 s),
+ * another Pod after 15 s.
+ */
 const RESTARTED_MS = 8_000;
 
 const PAGES = globSync(['README.md', 'docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT }).toSorted();
@@ -41,7 +44,7 @@ const BLOCKS = PAGES.flatMap((page) =>
     .map((block) => ({ page, block })),
 );
 
-/** What the command must print, so that a command that prints nothing does not count as one that works. */
+/** What a command must print. Without it, a command that prints nothing would count as one that works. */
 const PRINTED: readonly (readonly [RegExp, RegExp])[] = [
   [/ logs .*--previous/, /^\[pod\/keyferry-\S+\] \{.*"level":/m],
   [/ logs [^|]*$/, /^\[pod\/keyferry-\S+\] \{.*"level":/m],
@@ -64,7 +67,7 @@ describe('the pages, with Pods', { skip: skip || (!isInstalled('curl') && 'curl 
   });
   after(async () => await cluster?.stop());
 
-  step('no probe has failed while the Pods started', async () => {
+  step('no probe failed while the Pods started', async () => {
     const events = await cluster.api.list(`/api/v1/namespaces/${HOME}/events`, { fieldSelector: 'reason=Unhealthy' });
     assert.deepEqual(
       events.map(({ message }) => message),
@@ -72,12 +75,12 @@ describe('the pages, with Pods', { skip: skip || (!isInstalled('curl') && 'curl 
     );
   });
 
-  step('helm test passes', async () => {
+  step('helm test of the installed chart passes', async () => {
     const { code, stdout, stderr } = await helm(['test', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
     assert.equal(code, 0, stdout + stderr);
   });
 
-  step('the next container of the Pod takes the Lease of a crashed one at once', async (t) => {
+  step('after a crash, the next container of the same Pod takes the Lease within 8 s', async (t) => {
     using yardstick = new Yardstick();
     const leader = await leaderOf(cluster);
     const holder = await holderOf(cluster);
@@ -98,7 +101,7 @@ describe('the pages, with Pods', { skip: skip || (!isInstalled('curl') && 'curl 
   });
 
   for (const { page, block } of BLOCKS) {
-    step(`${page}: ${block.heading}`, async () => {
+    step(`the commands of ${page}, section "${block.heading}", run`, async () => {
       const [pod] = await podsOf(cluster);
       const terminal = new Terminal(cluster.namespace.pid, cluster.folder, env);
       try {

@@ -1,4 +1,4 @@
-/** The image in another engine than that of the cluster: loaded from its archive, as docs/install.md says, and run with a kubeconfig. */
+/** The image runs in podman, too: loaded from its archive, as docs/install.md says, and started with a kubeconfig. */
 import assert from 'node:assert/strict';
 import { copyFile, chmod } from 'node:fs/promises';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { waitFor } from '../../../support/wait-for.ts';
 import { archiveOfImage, skip, startCluster } from '../support.ts';
 
 const PORT = 8080;
-/** Root may lack CAP_SYS_RESOURCE, and podman raises these limits otherwise. */
+/** Limits that root may set without CAP_SYS_RESOURCE. By default podman sets higher ones. */
 const LIMITS = ['--ulimit=nofile=20000:20000', '--ulimit=nproc=10000:10000'];
 
 describe('the image in podman', { skip: skip || (!isInstalled('podman') && 'podman is not installed') }, () => {
@@ -24,7 +24,7 @@ describe('the image in podman', { skip: skip || (!isInstalled('podman') && 'podm
   });
   after(async () => await cluster?.stop());
 
-  /** In the namespaces of the cluster, so that nothing is left of it. */
+  /** Runs podman in the namespaces of the cluster, so that it ends with the cluster and leaves nothing. */
   const podman = (...args: readonly string[]): Promise<string> => {
     const folder = path.join(cluster.folder, 'podman');
     const places = [`--root=${folder}/root`, `--runroot=${folder}/run`, `--tmpdir=${folder}/tmp`];
@@ -34,11 +34,11 @@ describe('the image in podman', { skip: skip || (!isInstalled('podman') && 'podm
   const run = (...args: readonly string[]): Promise<string> =>
     podman('run', '--network=host', '--read-only', `--cgroup-parent=/${cluster.namespace.cgroup}`, ...LIMITS, ...args);
 
-  it('the image in podman is loaded, and serves a cluster by a kubeconfig', async () => {
+  it('podman loads the image from its archive, and its container serves a cluster by a kubeconfig', async () => {
     await podman('load', `--input=${archiveOfImage()}`);
     assert.match(await run('--rm', IMAGE, 'version'), /^Keyferry \d/);
     await cluster.api.apply(readCrd('secretmirrors'));
-    // For the user of the image.
+    // A copy of the kubeconfig that the image's user can read.
     const kubeconfig = path.join(cluster.folder, 'kubeconfig-of-podman');
     await copyFile(cluster.kubeconfigPath, kubeconfig);
     await chmod(kubeconfig, 0o644);

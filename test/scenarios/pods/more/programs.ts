@@ -1,4 +1,4 @@
-/** Vault and External Secrets Operator as Pods. */
+/** Objects and images to run Vault and External Secrets Operator as Pods. */
 import path from 'node:path';
 
 import { ensureServer } from '../../../servers/ensure.ts';
@@ -9,18 +9,19 @@ export const VAULT_PORT = 8200;
 
 const imageOf = (name: string): string => `localhost/keyferry-test/${name}:1`;
 
-/** Writes the archive of an image with one of the servers. @param folder for the archive */
+/** Writes the archive of an image that has one of the servers. @param folder - for the archive @returns its path */
 export async function writeServerImage(name: 'vault' | 'external-secrets', folder: string): Promise<string> {
   return writeProgramImage(imageOf(name), await ensureServer(name), path.join(folder, name));
 }
 
-/** Vault in development mode, which forgets everything with its Pod, and its Service `vault`. */
+/** A Pod with Vault in development mode, whose data end with the Pod, and its Service `vault`. */
 export function vaultObjects(namespace: string, rootToken: string): Json[] {
   const args = ['server', '-dev', '-dev-no-store-token', `-dev-root-token-id=${rootToken}`];
   const listener = `-dev-listen-address=0.0.0.0:${VAULT_PORT}`;
   const container = {
     args: [...args, listener],
-    // One of its libraries has a built-in certificate with a negative serial number, which newer Go refuses at the start.
+    // A library of this Vault has a certificate with a negative serial number, which newer Go refuses without this
+    // setting.
     env: [{ name: 'GODEBUG', value: 'x509negativeserial=1' }],
     readinessProbe: { httpGet: { path: '/v1/sys/health', port: VAULT_PORT }, periodSeconds: 1 },
   };
@@ -35,7 +36,7 @@ export function vaultObjects(namespace: string, rootToken: string): Json[] {
   ];
 }
 
-/** The operator, with all rights. Its CRDs are not included. */
+/** External Secrets Operator with all rights, without its CRDs. */
 export function externalSecretsObjects(namespace: string): Json[] {
   return programObjects('external-secrets', namespace, 'cluster-admin', {});
 }

@@ -1,4 +1,4 @@
-/** What an operator does with the Deployment: a version that cannot start and the way back, and the drain of a node. */
+/** Rollouts of the Deployment: a version that cannot start, the way back, and the drain of a node. */
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 
@@ -20,7 +20,7 @@ import {
   uidsOf,
 } from '../support.ts';
 
-/** Nothing listens there. */
+/** An image in a registry at which no server listens. */
 const ABSENT = 'localhost:1/keyferry';
 
 describe('the Deployment', { skip }, () => {
@@ -40,29 +40,32 @@ describe('the Deployment', { skip }, () => {
     await waitFor(() => cluster.api.find(`/api/v1/namespaces/to/secrets/${name}`), { message: `the copy of ${name}` });
   };
 
-  step('keeps its Pods and its leader while an image cannot be pulled, and after helm rollback', async () => {
-    const old = uidsOf(await podsOf(cluster));
-    const holder = await holderOf(cluster);
-    await install(cluster, { 'replicator.enabled': true, 'image.repository': ABSENT });
-    await waitFor(
-      async () =>
-        (await podsOf(cluster)).some(({ status }) =>
-          ['ErrImagePull', 'ImagePullBackOff'].includes(status.containerStatuses?.[0].state.waiting?.reason),
-        ),
-      { message: 'a Pod whose image cannot be pulled' },
-    );
-    await copies('while-it-cannot-be-pulled');
-    const ready = (await podsOf(cluster)).filter((pod) => isReady(pod));
-    assert.deepEqual(uidsOf(ready), old);
-    const args = ['rollback', RELEASE, '1', `--namespace=${HOME}`];
-    const { code, stderr } = await helm(args, cluster.kubeconfigPath);
-    assert.equal(code, 0, stderr);
-    assert.deepEqual(uidsOf(await rolledOut(cluster)), old);
-    assert.equal(await holderOf(cluster), holder);
-    await copies('after-the-rollback');
-  });
+  step(
+    'the Deployment keeps its Pods and leader while a new image cannot be pulled, and after helm rollback',
+    async () => {
+      const old = uidsOf(await podsOf(cluster));
+      const holder = await holderOf(cluster);
+      await install(cluster, { 'replicator.enabled': true, 'image.repository': ABSENT });
+      await waitFor(
+        async () =>
+          (await podsOf(cluster)).some(({ status }) =>
+            ['ErrImagePull', 'ImagePullBackOff'].includes(status.containerStatuses?.[0].state.waiting?.reason),
+          ),
+        { message: 'a Pod whose image cannot be pulled' },
+      );
+      await copies('while-it-cannot-be-pulled');
+      const ready = (await podsOf(cluster)).filter((pod) => isReady(pod));
+      assert.deepEqual(uidsOf(ready), old);
+      const args = ['rollback', RELEASE, '1', `--namespace=${HOME}`];
+      const { code, stderr } = await helm(args, cluster.kubeconfigPath);
+      assert.equal(code, 0, stderr);
+      assert.deepEqual(uidsOf(await rolledOut(cluster)), old);
+      assert.equal(await holderOf(cluster), holder);
+      await copies('after-the-rollback');
+    },
+  );
 
-  step('keeps one Pod when the only node is drained', async () => {
+  step('the Deployment keeps one Pod when the only node is drained', async () => {
     const drain = ['drain', 'node1', '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=15s'];
     await assert.rejects(cluster.kubectl(...drain), /disruption budget/);
     await copies('while-it-is-drained');

@@ -4,24 +4,24 @@ import { createInterface, type Interface } from 'node:readline';
 
 import { Reaper } from '../../../servers/reaper.ts';
 
-/** A line with the exit code of the last command. */
+/** The line that the terminal prints after a command, with its exit code. */
 const ENDED = /^ended with code (\d+)$/;
 
 export interface Ended {
   readonly code: number;
-  /** stdout and stderr of the command, and of those in the background. */
+  /** Output to stdout and stderr, of this command and of those that still run in the background. */
   readonly output: string;
 }
 
-/** A bash that gets one command after the other. Its variables and the commands in the background stay until it is closed. */
+/** A bash that runs one command after the other. Its variables and background commands stay until it is closed. */
 export class Terminal {
   readonly #child: ChildProcess;
   readonly #lines: Interface;
   readonly #exit: Promise<unknown>;
 
-  /** @param network process whose network namespace it joins, so that a port of the page is free */
+  /** @param network - pid of a process whose network namespace bash joins, so that the ports in a page are free */
   constructor(network: number, cwd: string, env: NodeJS.ProcessEnv) {
-    // A group of its own, with the commands in the background.
+    // A process group of its own, so that `close` can also end the commands in the background.
     this.#child = spawn('nsenter', [`--net=/proc/${network}/ns/net`, 'bash', '-o', 'pipefail'], {
       cwd,
       env,
@@ -34,7 +34,7 @@ export class Terminal {
     this.#lines = createInterface({ input: this.#child.stdout! });
   }
 
-  /** Runs a command to its end. @throws Error if that takes longer than `timeoutMs` */
+  /** Runs a command until it ends. @throws Error if that takes longer than `timeoutMs` */
   async run(command: string, timeoutMs: number): Promise<Ended> {
     const output: string[] = [];
     return new Promise((resolve, reject) => {
@@ -58,12 +58,12 @@ export class Terminal {
       const onClose = (): void => fail('bash ended');
       const timer = setTimeout(() => fail(`did not end within ${timeoutMs} ms`), timeoutMs);
       this.#lines.on('line', onLine).on('close', onClose);
-      // The next commands are not input of this one.
+      // The command must not read the next commands as its input.
       this.#child.stdin!.write(`{ ${command}\n} </dev/null\nprintf '\\nended with code %d\\n' $?\n`);
     });
   }
 
-  /** Ends bash and all that its commands have left in the background. */
+  /** Ends bash and all commands that still run in the background. */
   async close(): Promise<void> {
     const { pid } = this.#child;
     if (pid === undefined) return;

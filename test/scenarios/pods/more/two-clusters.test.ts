@@ -1,4 +1,7 @@
-/** SyncSecrets between two clusters: CCM and synchronizer as Pods of the tenant's, the manager as Pods of the management cluster. */
+/**
+ * SyncSecrets between two clusters with real Pods: CCM and synchronizer in the tenant's, the manager in the management
+ * cluster.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -22,7 +25,7 @@ describe('SyncSecrets between Pods of two clusters', { skip }, () => {
     await Promise.all([tenant?.stop(), management?.stop()]);
   });
 
-  it('CCM and manager in Pods of two clusters make a Secret in the management cluster of a labelled Secret, and delete it', async () => {
+  it('CCM and manager in Pods of two clusters make a Secret of a labelled Secret in the management cluster, and delete it', async () => {
     await install(management, { 'syncSecret.manager.enabled': true });
     const token = await installTenant(management, TENANT);
     const kubeconfig = kubeconfigYaml({ server: management.url, caPem: management.caPem, token });
