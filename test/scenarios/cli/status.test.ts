@@ -147,7 +147,7 @@ describe('keyferry status', () => {
     assert.deepEqual(statusSchema.parse(parse(stdout)), await report());
   });
 
-  it('status -n NAMESPACE works with rights in that namespace only, and without -n it advises so', async () => {
+  it('status -n NAMESPACE works with rights in that namespace only, and the error without -n names -n', async () => {
     const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'look' };
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },

@@ -101,7 +101,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
 
 describe('a foreign object in the way that is deleted slowly', () => {
   for (const late of [false, true]) {
-    it(`a user's Secret that goes slowly makes room for the copy when it is gone${late ? ', also when its deletion began before the operator started' : ''}`, async () => {
+    it(`a user's Secret whose deletion a finalizer delays makes room for the copy in the end${late ? ', also when the deletion began before the operator started' : ''}`, async () => {
       const name = `slow-${late}`;
       await scene.namespaces(name);
       await scene.secret(name, name, { theirs: 'x' }, { metadata: { finalizers: ['example.com/slow'] } });

@@ -153,7 +153,7 @@ describe('a copy whose source has changed its type', () => {
     assert.ok(sameData(copy.data, old.data));
   });
 
-  it('a copy of an old type is created again when its source goes while a finalizer delays its deletion', async () => {
+  it("a copy of an old type is created again when its source is deleted while a finalizer delays the copy's deletion", async () => {
     const old = await mirrored('sourceless');
     const path = secretPath('sourceless', 'sourceless');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });

@@ -48,7 +48,7 @@ const isTakeover = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
 describe('the takeover of a copy when its mirror is deleted', () => {
-  it("when the server refuses the takeover of a deleted mirror's copy, mirror and copy go, and the next mirror copies once permitted", async () => {
+  it("when the server refuses the takeover of a deleted mirror's copy, both are deleted, and the next mirror copies once permitted", async () => {
     await createTwoClaims('refused');
     {
       await using _ = await refuse(scene.api, 'refused', { when: isTakeover('refused') });

@@ -51,7 +51,7 @@ async function failed(): Promise<string> {
 }
 
 describe('k8s-replicator', () => {
-  it('migrate, status and explain report in the same words the copies whose source went while k8s-replicator was stopped', async () => {
+  it('migrate, status and explain report in the same words the copies whose source was deleted while k8s-replicator was stopped', async () => {
     await scene.secret('team-a/gone', { a: '1' }, copyOf('home/gone'));
     await scene.secret('home/narrowed', { a: '1' }, to('team-a'));
     await scene.secret('team-a/narrowed', { a: '1' }, copyOf('home/narrowed'));

@@ -149,7 +149,7 @@ describe('a source', { concurrency: 4 }, () => {
   };
   for (const [index, [title, mark]] of Object.entries(marks).entries()) {
     for (const placed of [false, true]) {
-      it(`a source that a user marks as a copy of ${title}${placed ? ', with its place,' : ''} is neither changed nor deleted`, async () => {
+      it(`a source that a user marks as a copy of ${title}${placed ? ' with the annotation keyferry.dev/target' : ''} is neither changed nor deleted`, async () => {
         const name = `hand-${index}-${placed}`;
         await settled(name);
         const marked = await scene.api.patch(secretPath(HOME, name), {
@@ -183,7 +183,7 @@ describe('a source', { concurrency: 4 }, () => {
 });
 
 describe('a copy from which another mirror makes copies', { concurrency: 4 }, () => {
-  it('a copy that is the source of another mirror stays when its own mirror is deleted, and goes with the last mirror that needs it', async () => {
+  it('a copy that is the source of another mirror stays when its own mirror is deleted, and is deleted with the last mirror that needs it', async () => {
     await chain('middle');
     await scene.mirror('later', ['middle-none'], { source: { name: 'middle' } }, 'middle-a');
     await scene.ready('later', 'Synced', /^0 copies/, 'middle-a');
@@ -249,7 +249,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
       },
     );
 
-  it('a copy that the original made, without its place, gets its place if its mirror claims it', async () => {
+  it('a copy that the original made gets the annotation keyferry.dev/target if its mirror claims it', async () => {
     await scene.namespaces('adopted-a');
     await original('adopted', 'adopted');
     await scene.secret(HOME, 'adopted', { a: '1' });
@@ -261,7 +261,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
   });
 
-  it('a Secret marked by a mirror that does not claim it, without its place, belongs to no mirror, also when that mirror is deleted', async () => {
+  it('a Secret that the original marked for a mirror that does not claim it stays, also when that mirror is deleted', async () => {
     await settled('unclaimed');
     const left = await original('unclaimed', 'unclaimed').catch(() => undefined);
     assert.equal(left, undefined, 'there is a copy already');
@@ -275,7 +275,7 @@ describe('a copy without its place', { concurrency: 4 }, () => {
     await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
   });
 
-  it('a copy without its place is deleted with the mirror that claims it, also when there is no source', async () => {
+  it('a copy that the original made is deleted with the mirror that claims it, also when there is no source', async () => {
     await scene.namespaces('sourceless-a');
     await original('sourceless', 'sourceless');
     await scene.mirror('sourceless', ['sourceless-a']);

@@ -43,7 +43,7 @@ const removeFinalizer = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
 
 describe('a mirror that is deleted while a finalizer holds its copy', () => {
-  it('a deleted mirror whose copy has a finalizer names the copy, goes after the deletion timeout, and the copy when the finalizer goes', async () => {
+  it('a deleted mirror whose copy has a finalizer names the copy and is gone after the timeout, and the copy after its finalizer', async () => {
     await copied('bounded');
     await addFinalizer('bounded');
     await scene.api.delete(mirrorPath('bounded'));

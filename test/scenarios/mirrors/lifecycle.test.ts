@@ -91,7 +91,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('torn'));
   });
 
-  it('a deleted mirror that is created again at once makes its copies again, and the copies that it does not select go', async () => {
+  it('a deleted mirror that is created again at once makes its copies again, and copies that it does not select are deleted', async () => {
     await settled('phoenix');
     await scene.api.delete(mirrorPath('phoenix'));
     await scene.gone(mirrorPath('phoenix'));
@@ -216,7 +216,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.gone('/api/v1/namespaces/hang-b');
   });
 
-  it("a namespace with a mirror can be deleted, and the mirror's copies in other namespaces go with it", async () => {
+  it("a namespace with a mirror can be deleted, and the mirror's copies in other namespaces are deleted, too", async () => {
     await scene.namespaces('tenant', 'tenant-target');
     await scene.secret('tenant', 'tenant', { a: '1' });
     await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');

@@ -1,6 +1,6 @@
 /**
- * A user who may write SecretMirrors in one namespace cannot stop the operator, not even with hostile ones: its probes
- * answer, its memory stays bounded, and the copies of other users are made at once, also after a restart.
+ * A user who may write SecretMirrors in one namespace cannot stop the operator, not even with hostile mirrors: its
+ * probes answer, its memory stays bounded, and the copies of other users are made at once, also after a restart.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -112,7 +112,7 @@ describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('a Secret with the full marks of a mirror that does not claim it goes to the mirror that does, but stays while it has the retain mark', async () => {
+  it('a Secret with the full marks of a mirror that does not claim it is taken over by the mirror that does, and with the retain mark it stays', async () => {
     // The mark names `bystander`, which exists and does not claim the Secret. So the Secret counts as its orphan.
     await settled('bystander');
     await scene.namespaces('forged');

@@ -67,7 +67,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal(event.type, 'Normal');
   });
 
-  it('copies go when a namespace withdraws its consent, and come back when it gives it again', async () => {
+  it('copies are deleted when a namespace withdraws its consent, and made again when it gives it again', async () => {
     const copy = await scene.find('open', 'db');
     await consent('closed', 'team-b');
     await scene.gone(secretPath('closed', 'db'));

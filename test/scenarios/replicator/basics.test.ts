@@ -15,7 +15,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`replicate-from on a ${kind.kind}`, () => {
-    it(`a ${kind.kind} with replicate-from is filled when its source permits it, and cleared when the permission or the source goes`, async () => {
+    it(`a ${kind.kind} with replicate-from is filled when its source permits it, and cleared when permission or source is removed`, async () => {
       const users = scene.of(kind);
       await users.create('source/pulled', { a: '1' });
       await users.create('team-a/pull', { own: 'mine' }, { 'replicate-from': 'source/pulled' });
@@ -128,7 +128,7 @@ for (const kind of KINDS) {
       assert.ok(await users.find('jx-one/tls'));
     });
 
-    it(`a ${kind.kind} with replicate-to reports an object of a user in the way, and makes its copy when that goes`, async () => {
+    it(`a ${kind.kind} with replicate-to reports an object of a user in the way, and makes its copy when that is deleted`, async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
       await users.create('source/pushes', { a: '1' }, { 'replicate-to': 'team-b/taken' });

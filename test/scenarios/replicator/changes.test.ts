@@ -160,7 +160,7 @@ describe('token Secrets', () => {
 });
 
 describe('the bytes of a ConfigMap', () => {
-  it('binaryData of a pulled ConfigMap is removed when its source loses it, and when the permission goes', async () => {
+  it('binaryData of a pulled ConfigMap is removed when its source loses it, and when the permission is removed', async () => {
     const maps = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };
     await maps.create('source/bytes', { text: 'x' }, ALLOWED, { binaryData });

@@ -109,7 +109,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
     });
 
-    it(`a ${kind.kind} marked as a copy of a source that is gone stays without its place, and is deleted with it`, async () => {
+    it(`a ${kind.kind} marked as a copy of a missing source stays without the annotation keyferry.dev/target, and is deleted with it`, async () => {
       const users = scene.of(kind);
       const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
       await waitForEvents('left');
@@ -118,7 +118,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/left');
     });
 
-    it(`a ${kind.kind} marked by a source that claims it is adopted, also without its place`, async () => {
+    it(`a ${kind.kind} that the original marked for a source that claims it is adopted`, async () => {
       const users = scene.of(kind);
       await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
       await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });

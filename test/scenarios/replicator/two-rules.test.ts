@@ -93,7 +93,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it("a user's object with replicate-from is filled and cleared although a mirror claims its place", async () => {
+  it("a user's object with replicate-from is filled and cleared although a mirror would make a copy with its name", async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/wanted', { a: 'of the mirror' });
     await users.create('source/pulled', { a: '1' }, ALLOWED);
@@ -139,7 +139,7 @@ for (const kind of KINDS) {
       assert.equal(annotation(cleared, 'replicated-by'), undefined);
     });
 
-    it(`a ${kind.kind} with an invalid annotation leaves its copies, which go on pulling from the source that they name`, async () => {
+    it(`a ${kind.kind} with an invalid annotation leaves its copies, which still pull from the source that they name`, async () => {
       await users.create('source/base', { a: '1' }, ALLOWED);
       await users.create('team-a/creator', {}, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       await users.holds('team-a/made', { a: '1' });

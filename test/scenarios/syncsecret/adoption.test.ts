@@ -209,7 +209,7 @@ describe('objects of KubeLB', () => {
     assert.equal(kept.metadata.uid, copy.metadata.uid);
   });
 
-  it('a SyncSecret of KubeLB that is being deleted goes, with its copy and Secret', async () => {
+  it('a SyncSecret of KubeLB that is being deleted is deleted with its copy and Secret', async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'deleted', VALUES);
     const { copy, secret } = await madeByKubelb(tenant, object);

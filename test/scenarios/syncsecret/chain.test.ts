@@ -48,7 +48,7 @@ const STAYING = [
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 describe('a SyncSecret of a tenant', () => {
-  it('a SyncSecret arrives as a Secret, which follows changes and goes with it', async () => {
+  it('a SyncSecret arrives as a Secret, which follows changes and is deleted with it', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('production');
     const object = await scene.create('production', 'app-tls', { a: 'one', b: 'two' });
@@ -188,7 +188,7 @@ describe('a SyncSecret of a tenant', () => {
     await have('');
   });
 
-  it('texts in stringData take precedence over data, and the values of data return when they go', async () => {
+  it('texts in stringData take precedence over data, and the values of data return when stringData is removed', async () => {
     const { tenant } = await scene.running();
     const text = (value: string): string => scene.canary + value;
     const object = await scene.create(
@@ -237,7 +237,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(new Set(labels).size, names.length);
   });
 
-  it('a SyncSecret that is deleted and created again gets a new copy and Secret, and the old ones go', async () => {
+  it('a SyncSecret that is deleted and created again gets a new copy and Secret, and the old ones are deleted', async () => {
     const { tenant } = await scene.running();
     const old = await scene.create('default', 'again', { a: 'old' });
     const before = await scene.arrived(tenant, old, { a: 'old' });

@@ -131,7 +131,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret goes on after a restart of the CCM, and its copy goes later', async () => {
+  it('the deletion of a SyncSecret continues after a restart of the CCM, and its copy is deleted later', async () => {
     const run = await running('restarted');
     await disconnect(run);
     await remove(run.object);
@@ -219,7 +219,7 @@ describe('the deletion of a SyncSecret', () => {
 });
 
 describe('a SyncSecret that is created again', () => {
-  it('a SyncSecret that is created again gets a copy of its own, and the old copy goes', async () => {
+  it('a SyncSecret that is created again gets a copy of its own, and the old copy is deleted', async () => {
     const run = await running('again', SHORT_LIMIT);
     await disconnect(run);
     await remove(run.object);
@@ -248,7 +248,7 @@ describe('a SyncSecret that is created again', () => {
   });
 });
 
-it('a copy that loses its finalizer and is deleted is made again, and its old Secret goes', async () => {
+it('a copy that loses its finalizer and is deleted is made again, and its old Secret is deleted', async () => {
   const { object, chain, tenant, ...run } = await running('stripped');
   await run.manager.suspend();
   try {

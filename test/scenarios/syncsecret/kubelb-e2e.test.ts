@@ -81,7 +81,7 @@ it('syncsecret-crud: a labelled Secret arrives with its origin, follows changes,
   assert.deepEqual(await scene.managementApi.list(syncSecretsPath('tenant-primary')), []);
 });
 
-it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by side, and each goes with its own source', async () => {
+it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by side, and each is deleted with its own source', async () => {
   const tenants = [
     { namespace: 'tenant-primary', api: scene.tenantApi, values: { owner: 'primary' } },
     { namespace: 'tenant-secondary', api: second.api, values: { owner: 'secondary', more: 'x' } },

@@ -178,7 +178,7 @@ for (const [hop, edits] of Object.entries(hops)) {
 describe('a deletion that a foreign finalizer holds', () => {
   const hold = { metadata: { finalizers: [FOREIGN] } };
 
-  it('a deleted Secret that a finalizer keeps is made again when the finalizer goes, and the status names the wait', async () => {
+  it('a deleted Secret that a finalizer keeps is made again when the finalizer is removed, and the status names the wait', async () => {
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.managementApi.patch(pathOf(secret), hold);
@@ -194,7 +194,7 @@ describe('a deletion that a foreign finalizer holds', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a deleted copy that a finalizer keeps is made again when the finalizer goes, with a new Secret', async () => {
+  it('a deleted copy that a finalizer keeps is made again when the finalizer is removed, with a new Secret', async () => {
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const finalizers = [...copy.metadata.finalizers, FOREIGN];

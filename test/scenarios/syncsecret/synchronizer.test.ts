@@ -326,7 +326,7 @@ describe('the finalizer of KubeLB', () => {
     await assertTidy(all);
   });
 
-  it("KubeLB's finalizer goes from a Secret that lost its label or was deleted while it could not be removed", async () => {
+  it("KubeLB's finalizer is removed from a Secret that lost its label or was deleted while removals failed", async () => {
     const { tenant } = await running();
     const { tenantProxy } = scene.clusters;
     const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
@@ -347,7 +347,7 @@ describe('the finalizer of KubeLB', () => {
 });
 
 describe('a SyncSecret that belongs to somebody', () => {
-  it("a user's SyncSecret with the name of a labelled Secret stays, with a Conflict; the Secret gets its own when it goes", async () => {
+  it("a user's SyncSecret with the name of a labelled Secret stays, with a Conflict; when it is deleted, the Secret gets its own", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' }, { metadata: { labels: { app: 'mine' } } });
     await scene.arrived(tenant, mine, { mine: 'x' });
@@ -366,7 +366,7 @@ describe('a SyncSecret that belongs to somebody', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it("a user's SyncSecret stays when the labelled Secret of its name goes, and so does a clone of a SyncSecret", async () => {
+  it("a user's SyncSecret stays when the labelled Secret of its name is deleted, and so does a clone of a SyncSecret", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' });
     const offered = await secret('mine');

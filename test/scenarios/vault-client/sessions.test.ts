@@ -368,7 +368,7 @@ describe('a login that is refused', () => {
     await read(open(appRole(role)));
   });
 
-  it('the pause after a refused login goes on when its only user leaves and returns', async () => {
+  it('the pause after a refused login continues when its only user leaves and returns', async () => {
     const role = await newRole();
     for (let i = 0; i < 10; i++) {
       const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole({ ...role, secretId: 'wrong' }));
