@@ -1,4 +1,6 @@
-/** The calls that the bare client sends: the writes of the rows, into namespaces that no rule matches. */
+/**
+ * The calls of the bare client: the same writes as in the rows of the table, but into namespaces that no rule matches.
+ */
 import type { BareCall } from './bare-client.ts';
 import { bareNamespaces, generationPatch, secretsPath, sourceNames, sourceSecret } from './workload.ts';
 

@@ -1,6 +1,7 @@
 /**
- * The minimum that any program needs for the same calls: plain node:https or node:http, 16 kept connections, in a process of its own,
- * without watches and decisions. The ratio to it makes figures of two machines comparable.
+ * A client that does nothing but send the same calls: the least that any program needs for them. It uses plain
+ * node:https or node:http and 16 kept connections, in a process of its own, without watches and decisions. Ratios to
+ * its times can be compared between machines.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
@@ -9,20 +10,20 @@ export interface BareCall {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: string;
-  /** An answer with status 404 is expected as well. */
+  /** Whether the status 404 is fine, too. */
   readonly maybeAbsent?: boolean;
 }
 
 export interface BareJob {
   readonly url: string;
-  /** Not used for a URL with `http:`. */
+  /** The authority of the server's certificate. Not used for a URL with `http:`. */
   readonly caPem: string;
-  /** Kubernetes and Vault take it as a bearer token. */
+  /** The bearer token, for Kubernetes or for Vault. */
   readonly token: string;
   readonly calls: readonly BareCall[];
 }
 
-/** From the first request to the last response. */
+/** The cost of all calls, from the first request to the last response. */
 export interface BareTime {
   readonly ms: number;
   readonly cpuSeconds: number;
@@ -39,7 +40,7 @@ export class BareClient implements Disposable {
     this.#child = fork(path.join(import.meta.dirname, 'bare-worker.ts'));
   }
 
-  /** Sends all calls. */
+  /** Sends the calls, and waits for all responses. */
   async run(calls: readonly BareCall[]): Promise<BareTime> {
     const result = await new Promise<BareResult>((resolve, reject) => {
       const ended = (code: number | null): void => reject(new Error(`the bare client ended with ${code}`));

@@ -1,4 +1,7 @@
-/** The process of the bare client (bare-client.ts). Sends the given calls over 16 kept connections, and reports how long that took. */
+/**
+ * The process of the bare client (bare-client.ts). It sends calls over 16 kept connections, and reports how long they
+ * took.
+ */
 import http from 'node:http';
 import https from 'node:https';
 

@@ -1,6 +1,6 @@
 /**
- * Budgets for sizes, counts and private memory, never for times, so that they hold on any machine and under any load.
- * If one must be raised, the commit gives the reason.
+ * Budgets for sizes, counts and private memory. There are none for times, so that this test passes on any machine under
+ * any load. A commit that raises a budget gives the reason.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -13,25 +13,27 @@ import { callsIn, writesIn } from './request-log.ts';
 import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
 
 /**
- * KiB. It was 695 without SyncSecret, 755 with its three controllers, a second cluster and a kubeconfig that is followed, 797 with the generator, 826 with the metrics of
- * rules, explain, completion and status -w, 851 with migrate, and 902 with what a SecretMirror can choose, limits, consent, and what the commands say of them.
+ * The most KiB of the bundle. What raised it: 695 without SyncSecret; 755 with its three controllers, a second cluster,
+ * and a kubeconfig that is followed; 797 with the generator; 826 with the metrics of rules, explain, completion and
+ * status -w; 851 with migrate; 902 with the choices of SecretMirrors, limits, consent, and what the commands say about
+ * them.
  */
 const BUNDLE_KIB = 920;
-/** MiB of private memory, on a cluster without a rule, and at its peak while 1,000 copies are made. */
+/** The most private memory on a cluster without a rule, MiB. The next one: at its peak while 1,000 copies are made. */
 const PRIVATE_AT_START_MIB = 26;
 const PRIVATE_PEAK_MIB = 38;
-/** Connections for calls; each watch has one more. */
+/** The most connections for calls. Each watch has one more. */
 const CALL_CONNECTIONS = 16;
 const STEADY_MS = 10_000;
 const TIMEOUT_MS = 60_000;
 
 describe('the bundle', () => {
-  it('is small', async () => {
+  it(`the bundle is at most ${BUNDLE_KIB} KiB`, async () => {
     const bundle = readFileSync(await ensureBundle());
     assert.ok(bundle.length <= BUNDLE_KIB * 1024, `${Math.round(bundle.length / 1024)} KiB`);
   });
 
-  it('is ASCII: a single other character doubles the memory of its text', async () => {
+  it('the bundle is ASCII, because a single other character doubles the memory of its text', async () => {
     const bundle = readFileSync(await ensureBundle());
     const at = bundle.findIndex((byte) => byte > 0x7f);
     assert.equal(at, -1, `near ${JSON.stringify(bundle.toString('utf8', Math.max(0, at - 40), at + 40))}`);
@@ -58,7 +60,7 @@ describe('the operator', () => {
   });
   after(() => environment[Symbol.asyncDispose]());
 
-  it('starts with little memory of its own', async (t) => {
+  it(`an operator without rules uses at most ${PRIVATE_AT_START_MIB} MiB of private memory`, async (t) => {
     const subject = await environment.start();
     await subject.ready(TIMEOUT_MS);
     await environment.settled();
@@ -67,7 +69,7 @@ describe('the operator', () => {
     assert.ok(privateMiB > 1 && privateMiB <= PRIVATE_AT_START_MIB, `${privateMiB.toFixed(1)} MiB`);
   });
 
-  it('makes 1,000 copies with one write each, few connections and little memory', async (t) => {
+  it('an operator makes 1,000 copies with one write each, and keeps its budgets of connections and memory', async (t) => {
     const create = (): Promise<void> => environment.system.createSources(environment.plane.api, '1');
     await environment.tracker.expect(copyKeys(), '1', TIMEOUT_MS, create);
     await environment.settled();
@@ -82,13 +84,13 @@ describe('the operator', () => {
     assert.ok(privateMiB <= PRIVATE_PEAK_MIB, `${privateMiB.toFixed(1)} MiB`);
   });
 
-  it('sends no requests when nothing happens', async () => {
+  it('an operator sends no requests when nothing happens', async () => {
     environment.requests.reset();
     await new Promise((resolve) => setTimeout(resolve, STEADY_MS));
     assert.equal(callsIn(environment.requests.counts()), 0, [...environment.requests.counts()].join(' '));
   });
 
-  it('writes nothing after a restart', async () => {
+  it('an operator writes nothing after a restart', async () => {
     const subject = await environment.start();
     await subject.ready(TIMEOUT_MS);
     await environment.settled();

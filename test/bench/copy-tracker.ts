@@ -1,14 +1,15 @@
 /**
- * Records which copies exist in the cluster, and when they appeared, with an independent watch: of all Secrets, or of what `View` says.
+ * Records with a watch of its own which copies exist, and when each appeared. It watches all Secrets, or what a `View`
+ * says.
  *
- * One expectation runs at a time: a set of copies, the generation that each should have, and a start time. A copy fulfils it with
- * the first event after that time that shows this generation.
+ * It handles one expectation at a time: a set of copies, the generation that each must get, and a start time. For each
+ * copy, the first event after that time with this generation counts.
  */
 import type { Json, TestApi } from '../support/api.ts';
 import type { Watcher } from '../support/watcher.ts';
 import { copyKey, generationOf } from './workload.ts';
 
-/** Times from the start of the change to the event that showed it at one copy, ms; sorted. */
+/** Times from the start of a change until a copy had it, one for each copy, ms, sorted. */
 export class Latencies {
   readonly sorted: readonly number[];
 
@@ -25,21 +26,21 @@ export class Latencies {
   }
 }
 
-/** Some copies did not appear in time. */
+/** Thrown if copies did not appear in time. */
 export class OverdueError extends Error {
   override readonly name = 'OverdueError';
 }
 
 interface Expectation {
   readonly remaining: Set<string>;
-  /** `undefined`: deleted. */
+  /** The generation that each copy must get; `undefined` if it must be deleted. */
   readonly generation: string | undefined;
   readonly since: number;
   readonly arrived: number[];
   readonly done: PromiseWithResolvers<void>;
 }
 
-/** What is watched, and how an object shows which copy it is and which generation it holds. */
+/** Which objects are watched, and how an object shows the key and the generation of its copy. */
 export interface View {
   readonly path: string;
   keyOf(object: Json): string;
@@ -66,8 +67,8 @@ export class CopyTracker implements AsyncDisposable {
   }
 
   /**
-   * Settles when each of `keys` had `generation` (`undefined`: was deleted) at some moment after `since`.
-   * Call it before the change: earlier events are not recorded.
+   * Resolves when each of `keys` had `generation` (`undefined`: was deleted) at some moment after `since`. Call it
+   * before the change: earlier events are not recorded.
    * @throws OverdueError
    */
   async expect(

@@ -1,4 +1,4 @@
-/** The environment of a row: the control plane, the program under measurement, and the instruments. */
+/** What a row of the benchmark needs: the control plane, the program under measurement, and the instruments. */
 import path from 'node:path';
 import { startControlPlane, type ControlPlane } from '../servers/control-plane.ts';
 import { freePort } from '../servers/ports.ts';
@@ -18,11 +18,11 @@ import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
 
 const USER = 'bench-controller';
-/** Settled: no request except watches for this long, ms. */
+/** A program without a request for this long, besides watches, counts as settled, ms. */
 const QUIET_MS = 2500;
 const POLL_MS = 50;
 
-/** A new one for each run, because it may have its own servers. */
+/** Makes the system of each name. Each run gets a new one, because a system may have servers of its own. */
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   generator: generatorSystem,
   mirrors: mirrorsSystem,

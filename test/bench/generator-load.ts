@@ -1,6 +1,7 @@
 /**
- * The objects of the generator's benchmark: 500 ExternalSecrets in 50 namespaces, each of one value in an entry of its own, and as many
- * others that are ready. Each namespace has a store with a token, and one with an AppRole, of its own.
+ * The objects in the benchmark of the generator: 500 ExternalSecrets in 50 namespaces, each with one value in an entry
+ * of its own, and as many that are ready. Each namespace has two stores of its own, one with a token and one with an
+ * AppRole.
  */
 import type { EsoVersion } from '../servers/external-secrets.ts';
 import type { Json } from '../support/api.ts';
@@ -8,7 +9,7 @@ import type { BareCall } from './bare-client.ts';
 import { otherNamespaces, targetNamespaces } from './workload.ts';
 
 export const FAILING = 500;
-/** The store that they use: by the way it logs in. */
+/** How a store logs in, which also names the store. */
 export type Login = 'token' | 'approle';
 
 /** The namespace and name of an ExternalSecret. */
@@ -24,13 +25,13 @@ const numbered = (prefix: string, count: number, namespaces: readonly string[]):
   }));
 
 export const failingPlaces = (prefix: string): Place[] => numbered(prefix, FAILING, targetNamespaces());
-/** Of the bare client: without the annotation, so that no program serves them. */
+/** ExternalSecrets of the bare client. They lack the annotation, so that no program serves them. */
 export const barePlaces = (): Place[] => numbered('bare', FAILING, otherNamespaces());
 export const readyPlaces = (count: number): Place[] =>
   numbered('ready', count, [...targetNamespaces(), ...otherNamespaces()]);
 
 export const keyOf = ({ namespace, name }: Place): string => `${namespace}/${name}`;
-/** Of its value in Vault. */
+/** The entry in Vault with the value of an ExternalSecret. */
 export const entryOf = ({ namespace, name }: Place): string => `bench/${namespace}/${name}`;
 export const pathOf = ({ namespace, name }: Place, version: EsoVersion): string =>
   `/apis/external-secrets.io/${version}/namespaces/${namespace}/externalsecrets/${name}`;
@@ -79,7 +80,7 @@ export function externalSecret(place: Place, login: Login, version: EsoVersion, 
   };
 }
 
-/** What ESO writes when it cannot read the values, or can. */
+/** The status that ESO writes when it cannot read the values, or with `isReady` when it can. */
 export function statusCall(place: Place, isReady: boolean, version: EsoVersion): BareCall {
   const condition = isReady
     ? { type: 'Ready', status: 'True', reason: 'SecretSynced', message: 'secret synced' }
@@ -93,7 +94,10 @@ export function statusCall(place: Place, isReady: boolean, version: EsoVersion):
   return { method: 'PATCH', path: `${pathOf(place, version)}/status`, body: JSON.stringify({ status }) };
 }
 
-/** What any program must send for these: a read and a write to Vault, an event and an annotation to Kubernetes. */
+/**
+ * The calls that any program must send for these: a read and a write to Vault, an event and an annotation to
+ * Kubernetes.
+ */
 export function bareCalls(places: readonly Place[]): { readonly vault: BareCall[]; readonly kube: BareCall[] } {
   const entry = (place: Place): string => `/v1/secret/data/${entryOf(place)}`;
   const value = JSON.stringify({ data: { password: 'x'.repeat(64) }, options: { cas: 0 } });

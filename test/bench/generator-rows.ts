@@ -1,6 +1,7 @@
 /**
- * The rows of the generator, in the order of measurement. Values are timed from the last status that says "failing" to the last write in
- * Vault's audit log; the annotation that makes ESO look again, from the write of its value to the audit log of the API server.
+ * The rows of the generator, in the order of measurement. Values are timed from the last status that says "failing" to
+ * the last write in Vault's audit log. The annotation that makes ESO read again is timed from the write of its value to
+ * the audit log of the API server.
  */
 import { OverdueError } from './copy-tracker.ts';
 import type { Environment } from './environment.ts';
@@ -13,7 +14,7 @@ import { targetNamespaces } from './workload.ts';
 
 const LOOK_MS = 20;
 const KIB_PER_MIB = 1024;
-/** The same ones in all rows about tokens. */
+/** The prefix of the ExternalSecrets that all rows about tokens use. */
 const TOKEN = 'token';
 
 export function generatorRows(work: GeneratorWork): Row[] {
@@ -27,7 +28,7 @@ export function generatorRows(work: GeneratorWork): Row[] {
   ];
 }
 
-/** Private memory after a start beside a tenth of the ready ExternalSecrets, and beside all. */
+/** Private memory after a start with a tenth of the ready ExternalSecrets, and with all. */
 async function ready(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
   const { unrelated } = environment.options;
   const few = Math.floor(unrelated / 10);
@@ -112,7 +113,7 @@ async function generate(work: GeneratorWork, environment: Environment): Promise<
   ];
 }
 
-/** ESO reports that it has read the values. */
+/** Measures the reaction to ESO's report that it could read the values. */
 async function healed(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
   environment.requests.reset();
   work.log.reset();
@@ -175,7 +176,7 @@ async function v1beta1(work: GeneratorWork, environment: Environment): Promise<F
   ];
 }
 
-/** Another 500 in the cluster as it is. */
+/** Measures another 500 ExternalSecrets in the cluster as it is now. */
 async function again(
   work: GeneratorWork,
   environment: Environment,
@@ -190,7 +191,7 @@ async function again(
   return { valuesMs, logins: work.log.logins };
 }
 
-/** No write, and no call to Vault. */
+/** The figures of a time without work: no write, and no call to Vault. */
 function nothing(work: GeneratorWork, environment: Environment, id: string, title: string): Figure[] {
   const counts = environment.requests.counts();
   return [
@@ -200,15 +201,15 @@ function nothing(work: GeneratorWork, environment: Environment, id: string, titl
 }
 
 interface Made {
-  /** From the first to the last status that says "failing", ms. */
+  /** Time from the first to the last status that says "failing", ms. */
   readonly failedMs: number;
-  /** From the last of these to the last write to Vault, ms. */
+  /** Time from the last of these statuses to the last write to Vault, ms. */
   readonly valuesMs: number;
-  /** From the write of a value to the annotation of its ExternalSecret, at most, ms. */
+  /** The longest time from the write of a value to the annotation on its ExternalSecret, ms. */
   readonly touchedMs: number;
 }
 
-/** Lets 500 ExternalSecrets fail, and waits for their values and annotations. @throws OverdueError */
+/** Makes 500 ExternalSecrets fail, and waits for their values and annotations. @throws OverdueError */
 async function made(work: GeneratorWork, environment: Environment, prefix: string): Promise<Made> {
   const places = failingPlaces(prefix);
   const { at, ms: failedMs } = await work.fail(prefix);
@@ -225,7 +226,7 @@ async function made(work: GeneratorWork, environment: Environment, prefix: strin
     if (Date.now() - at > environment.options.timeoutMs) {
       throw new OverdueError(`${missing.length} of ${places.length} ExternalSecrets were not touched`);
     }
-    // Throws the reason if the program has exited.
+    // Reading `subject` throws if the program has exited, with the reason.
     void environment.subject;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }

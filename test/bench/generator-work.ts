@@ -1,4 +1,7 @@
-/** The instruments of the generator's benchmark: a real Vault, the stores, and the stand-in for ESO, which is a user of its own. */
+/**
+ * The instruments of the generator's benchmark: a real Vault, the stores, and a client that plays ESO as a user of its
+ * own.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -24,20 +27,20 @@ import type { Ground } from './system.ts';
 import { VaultLog } from './vault-log.ts';
 import { targetNamespaces } from './workload.ts';
 
-/** All tokens have it: the log counts their calls. */
+/** The policy of all tokens of the generator. Calls with it are counted. */
 const POLICY = 'bench-generator';
 const RULES = 'path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }';
-/** Requests of the test at once. */
+/** The number of requests that the test sends at once. */
 const PARALLEL = 32;
-/** Writes of the script, one after another. */
+/** The number of writes of the shell script, one after another. */
 export const BY_SCRIPT = 50;
 
 interface Started {
   readonly ground: Ground;
   readonly vault: VaultServer;
-  /** Of all tokens of the generator. */
+  /** The calls of the generator to Vault. */
   readonly log: VaultLog;
-  /** Plays ESO. */
+  /** The client that plays ESO. */
   readonly eso: BareClient;
 }
 
@@ -46,7 +49,7 @@ export class GeneratorWork implements AsyncDisposable {
   #started: Started | undefined;
   #version: EsoVersion = 'v1';
 
-  /** Starts Vault, and makes the stores and their identities. */
+  /** Starts Vault, and creates the stores and the tokens and AppRoles for them. */
   async start(ground: Ground): Promise<void> {
     const { plane, onProgress } = ground;
     onProgress('starting Vault');
@@ -65,7 +68,7 @@ export class GeneratorWork implements AsyncDisposable {
     return this.#running.log;
   }
 
-  /** Ready ExternalSecrets that ask for values, from one index to another. */
+  /** Creates ready ExternalSecrets that ask for values, with the indices from `from` to before `to`. */
   async createReady(from: number, to: number): Promise<void> {
     const { ground, eso } = this.#running;
     const places = readyPlaces(to).slice(from);
@@ -74,7 +77,7 @@ export class GeneratorWork implements AsyncDisposable {
     await eso.run(places.map((place) => statusCall(place, true, this.#version)));
   }
 
-  /** Makes the ExternalSecrets that will fail. */
+  /** Creates the ExternalSecrets that fail later. */
   async createFailing(prefix: string, login: Login = 'token'): Promise<void> {
     await this.#create(failingPlaces(prefix), login);
   }
@@ -84,24 +87,27 @@ export class GeneratorWork implements AsyncDisposable {
     await Promise.all(failingPlaces(prefix).map(async (place) => await api.delete(pathOf(place, this.#version))));
   }
 
-  /** ESO cannot read the values of all these. @returns the wall clock after the last status, and how long all took, ms */
+  /**
+   * Writes as ESO that it cannot read the values of all these.
+   * @returns the wall clock after the last status, and the time of all, ms
+   */
   async fail(prefix: string): Promise<{ readonly at: number; readonly ms: number }> {
     const { ms } = await this.#status(prefix, false);
     return { at: Date.now(), ms };
   }
 
-  /** ESO has read the values. */
+  /** Writes as ESO that it has read the values of all these. */
   async heal(prefix: string): Promise<void> {
     await this.#status(prefix, true);
   }
 
-  /** From now on the cluster has ExternalSecrets of version v1beta1 alone, whose CRD allows the condition `Created`. */
+  /** Replaces the CRDs: from here on ExternalSecrets have v1beta1 alone, which allows the condition `Created`. */
   async useV1beta1(): Promise<void> {
     await installEsoCrds(this.#running.ground.plane, onlyV1beta1, 'v1beta1');
     this.#version = 'v1beta1';
   }
 
-  /** The same calls by the bare client to both servers at once, ms. No program may run. */
+  /** The time of the same calls by the bare client, to both servers at once, ms. No program may run. */
   async bareMs(): Promise<number> {
     const { ground, vault, eso } = this.#running;
     const places = barePlaces();
@@ -113,7 +119,7 @@ export class GeneratorWork implements AsyncDisposable {
     return Math.max(...times.map(({ ms }) => ms));
   }
 
-  /** `vault kv put`, one after another, as a script does, ms. */
+  /** The time of `vault kv put` for BY_SCRIPT values, one after another, as a script does it, ms. */
   async scriptMs(): Promise<number> {
     const { vault } = this.#running;
     const command = await ensureServer('vault');

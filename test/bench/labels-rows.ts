@@ -1,4 +1,6 @@
-/** The rows with SecretMirrors that select namespaces by labels. They begin without the copies of the other rows. */
+/**
+ * Rows with SecretMirrors that select namespaces by labels. They begin when the copies of the other rows are deleted.
+ */
 import type { Json } from '../support/api.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { bareCreateInto } from './bare-calls.ts';
@@ -21,12 +23,15 @@ import {
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const HOME = 'bench-sources-labels';
 const KEY = 'bench';
-/** Namespaces that get the label one after the other. */
+/** The number of namespaces that get the label one after the other. */
 const SINGLE = 5;
-/** Mirrors that select by a key of their own each, which no namespace has. */
+/** The number of mirrors that match nothing: each selects by a key of its own, which no namespace has. */
 const IDLE = 480;
 const BYSTANDER = 'bench-bystander';
-/** Connections that label 10,000 namespaces. One of the client's 16 is left for the bystander. */
+/**
+ * The number of connections that label 10,000 namespaces. The client has 16, so one is left for the mirror that must
+ * not wait.
+ */
 const LABELLERS = 15;
 
 export const LABELS_ROW: Row = { id: 'labels', onlyIfNamed: true, measure: labels };
@@ -43,7 +48,10 @@ function mirror(name: string, destination: Json, source = name): Json {
 
 const selecting = (key: string): Json => ({ namespaceSelector: { matchLabels: { [key]: 'yes' } } });
 
-/** The namespaces, the sources, and a mirror for each that selects by the label `KEY`. Nothing has the label yet. */
+/**
+ * Creates namespaces, sources, and for each source a mirror that selects by the label `KEY`. No namespace has the label
+ * yet.
+ */
 async function prepare(
   environment: Environment,
   before: readonly Figure[],
@@ -59,7 +67,7 @@ async function prepare(
   await api.createMany(sourceNames().map((name) => mirror(name, selecting(KEY))));
 }
 
-/** Starts the program, and waits until the status of all mirrors says that they are evaluated. */
+/** Starts the program, and waits until the status of each mirror shows that it was evaluated. */
 async function started(environment: Environment): Promise<void> {
   const { options, plane } = environment;
   const { timeoutMs } = options;
@@ -80,7 +88,7 @@ async function labels(environment: Environment, before: readonly Figure[]): Prom
   await prepare(environment, before, [...namespaces, ...wideBareNamespaces().map(bareName)]);
   const bareOne = await bare.run(bareCreateInto([bareName(wideBareNamespaces()[0] ?? '')], sourceNames()));
   const creates = bareCreateInto(wideBareNamespaces().map(bareName), wideBareNames().map(bareName));
-  // The same calls: those who label send some of them, and Keyferry the others.
+  // All calls that Keyferry and the labelling client send together.
   const patches = namespaces.map((name): BareCall => {
     return { method: 'PATCH', path: namespacePath(name), body: JSON.stringify(labelPatch('no')) };
   });
@@ -121,13 +129,16 @@ async function labels(environment: Environment, before: readonly Figure[]): Prom
 
 const bareName = (name: string): string => `${name}-labels`;
 
-/** The calls of both lists, spread evenly. */
+/** One list with the calls of both lists, in which the shorter one is spread evenly. */
 function mixed(few: readonly BareCall[], many: readonly BareCall[]): BareCall[] {
   const each = Math.ceil(many.length / few.length);
   return few.flatMap((call, index) => [call, ...many.slice(index * each, (index + 1) * each)]);
 }
 
-/** A label changes that 20 mirrors select by, with another value: no copy comes of it. 480 more mirrors select by other labels. */
+/**
+ * Measures a label with a value that no mirror selects, on 10,000 namespaces at once. 20 mirrors select by its key, and
+ * 480 by other keys, so no copy is made.
+ */
 async function manyLabels(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
   const { tracker, options, plane } = environment;
   const { api } = plane;

@@ -5,18 +5,18 @@ import type { SystemName } from './system.ts';
 
 export interface BenchOptions {
   readonly system: SystemName;
-  /** Unrelated Secrets in the cluster. */
+  /** The number of unrelated Secrets in the cluster. */
   readonly unrelated: number;
-  /** Command line of another controller, with `{kubeconfig}` in it. */
+  /** The command line of another controller to measure, with `{kubeconfig}` in it. */
   readonly controller: string | undefined;
-  /** Ids of the rows to measure; `undefined`: all. */
+  /** The ids of the rows to measure; `undefined` for all rows. */
   readonly rows: ReadonlySet<string> | undefined;
   readonly jsonFile: string | undefined;
-  /** Time limit of one row, ms. */
+  /** The time limit of a row, ms. */
   readonly timeoutMs: number;
-  /** SyncSecrets of the row `sync-wide`. */
+  /** The number of SyncSecrets in the row `sync-wide`. */
   readonly syncSecrets: number;
-  /** Node flags for Keyferry, for profiling: `--cpu-prof` and others. */
+  /** Flags of Node for Keyferry, for profiles: `--cpu-prof` and others. */
   readonly nodeOptions: string | undefined;
 }
 

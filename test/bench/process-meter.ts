@@ -1,9 +1,9 @@
 /**
- * CPU time and memory of a process and its descendants, from /proc (Linux). The CPU time of an exited process counts for its
- * parent, if the parent waited for it.
+ * Measures the CPU time and memory of a process and its descendants, from /proc of Linux. The CPU time of a process
+ * that has exited counts for its parent, if the parent waited for it.
  *
- * Private memory (RssAnon) is what the program itself allocates; RSS also counts pages of its binary, which all processes of
- * that binary share. The peak of RssAnon is sampled; the kernel keeps the peak of RSS (VmHWM).
+ * Private memory (RssAnon) is what the program itself allocates. RSS also has pages of the binary, which all its
+ * processes share. The peak of RSS comes from the kernel (VmHWM), that of RssAnon from samples.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -32,7 +32,8 @@ export class ProcessMeter implements Disposable {
   cpuSeconds(): number {
     let ticks = 0;
     for (const pid of this.#tree()) {
-      // After the command name, which is in brackets and can contain any character: state is the 3rd field, utime the 14th.
+      // The name of the command is in brackets and may have any character. In the text after it, state comes first: the
+      // 3rd field. utime is the 14th.
       const fields = read(`/proc/${pid}/stat`)
         .replace(/^.*\) /su, '')
         .split(' ');
@@ -49,7 +50,7 @@ export class ProcessMeter implements Disposable {
     };
   }
 
-  /** The highest so far. */
+  /** The highest memory so far. */
   peak(): Memory {
     this.#sample();
     return { rssMiB: this.#peakRssKiB / 1024, privateMiB: this.#peakPrivateKiB / 1024 };
@@ -85,7 +86,7 @@ function kibOf(status: string, field: string): number {
   return Number(found?.[1] ?? 0);
 }
 
-/** Empty for a process that has exited meanwhile. */
+/** The text of a file in /proc; empty if the process has exited meanwhile. */
 function read(file: string): string {
   return ifThere(() => readFileSync(file, 'utf8'), '');
 }

@@ -1,27 +1,27 @@
 /**
- * The figures of the originals for the same work, measured once on a real control plane (2 cores, 20 sources × 50
- * namespaces), and the limits for Keyferry.
+ * Figures of the originals for the same work, and limits for Keyferry. The figures were measured once, on a real
+ * control plane with 2 cores and 20 sources × 50 namespaces.
  */
 import type { BenchOptions } from './options.ts';
 import type { Figure } from './rows.ts';
 
-/** By the minimum number of unrelated Secrets; the largest that applies counts. */
+/** Values by the least number of unrelated Secrets. The value of the largest number that is reached counts. */
 type Steps<T> = Readonly<Record<number, T>>;
 
 interface Recorded {
-  /** The maximum. */
+  /** The largest value that is permitted. */
   readonly must?: Steps<number>;
-  /** The maximum, as a multiple of the bare client's time. */
+  /** The largest value that is permitted, as a multiple of the bare client's time. */
   readonly mustOfBare?: number;
   readonly mirrors?: string | Steps<string>;
   readonly replicator?: string | Steps<string>;
   readonly mittwald?: string | Steps<string>;
 }
 
-/** Figures that grow with unrelated Secrets. They were measured among 10,000 only. */
+/** A figure that grows with unrelated Secrets, and was measured with 10,000 of them only. */
 const among10k = (figure: string): Steps<string> => ({ 0: figure, 100_000: '' });
 
-/** By `Figure.id`. */
+/** The figures and limits, by `Figure.id`. */
 const RECORDED: Readonly<Record<string, Recorded>> = {
   'nothing.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '199 s', mittwald: '199 s' },
   'nothing.cpu': { must: { 0: 1 }, mirrors: '1.3 s', replicator: '1.8 s', mittwald: '1.5 s' },
@@ -59,7 +59,8 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'wide.restart.read': { must: { 0: 5 } },
   'labels.one': { must: { 0: 0.1 } },
   'labels.time': { mustOfBare: 1.5 },
-  // Of the mirror that is made meanwhile: its finalizer, its fields given up, its source read, its copy, an event and one or two statuses.
+  // All are requests for the one new mirror: finalizer, ownership of fields, source, copy, event, and one or two
+  // statuses.
   'labels-many.requests': { must: { 0: 7 } },
   'sync.time': { mustOfBare: 2.5 },
   'sync.phases': { must: { 0: 2 } },
@@ -91,7 +92,7 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'removed.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '202 s', mittwald: '206 s' },
 };
 
-/** The limit depends on the system: the server cannot select the replicator's sources. */
+/** Limits that depend on the system: the API server cannot select the sources of the replicator, so it reads more. */
 const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<string, Steps<number>>>>> = {
   generator: {
     'generate.values': { 0: 5 },

@@ -1,11 +1,11 @@
 /** The requests of one user to the API server, from its audit log. */
 import { GrownLines } from '../support/grown-lines.ts';
 
-/** Requests by `verb resource[/subresource]`. */
+/** The number of requests, by `verb resource[/subresource]`. */
 export type RequestCounts = ReadonlyMap<string, number>;
 
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
-/** Leader elections and their renewals: not counted as writes. */
+/** Requests for Leases do not count as writes: leader election repeats them all the time. */
 const LEASES = 'leases';
 
 interface AuditEvent {
@@ -26,17 +26,17 @@ export class RequestLog {
   readonly #lines: GrownLines;
   readonly #user: string;
   #counts = new Map<string, number>();
-  /** By `verb resource[/subresource]`, then by object. */
+  /** The times of the requests, by `verb resource[/subresource]`, and then by object. */
   #times = new Map<string, Map<string, number>>();
   #lastCallAt = 0;
 
-  /** @param user whose requests count */
+  /** @param user - the user whose requests count */
   constructor(file: string, user: string) {
     this.#lines = new GrownLines(file);
     this.#user = user;
   }
 
-  /** Starts to count. */
+  /** Sets all counts to zero. */
   reset(): void {
     this.#read();
     this.#counts = new Map();
@@ -48,13 +48,13 @@ export class RequestLog {
     return this.#counts;
   }
 
-  /** The time of the last such request about each object: wall clock, ms, by `namespace/name`. */
+  /** The time of the last request of this kind about each object, by `namespace/name`: wall clock, ms. */
   timesOf(what: string): ReadonlyMap<string, number> {
     this.#read();
     return this.#times.get(what) ?? new Map();
   }
 
-  /** `performance.now()` of the last request that is not a watch. */
+  /** The time of the last request that is not a watch, by `performance.now()`. */
   lastCallAt(): number {
     this.#read();
     return this.#lastCallAt;
@@ -65,11 +65,11 @@ export class RequestLog {
   }
 
   #take(line: string): void {
-    // Most lines belong to other users. This test is cheaper than parsing them.
+    // Most lines are of other users. Searching the text is cheaper than parsing them all.
     if (!line.includes(`"username":"${this.#user}"`)) return;
     const { stage, verb, user, objectRef, requestURI, stageTimestamp } = JSON.parse(line) as AuditEvent;
     if (user?.username !== this.#user) return;
-    // A watch is counted when it opens, because it may never end.
+    // A watch counts when it begins, because it may never end.
     if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return;
     const { resource, subresource, namespace, name } = objectRef ?? {};
     const what =
@@ -84,12 +84,12 @@ export class RequestLog {
   }
 }
 
-/** Requests that change something, without Leases. */
+/** The number of requests that change something, without those for Leases. */
 export function writesIn(counts: RequestCounts): number {
   return sum(counts, (verb, what) => WRITES.has(verb) && what !== LEASES);
 }
 
-/** Requests that are not watches, without Leases. */
+/** The number of requests that are not watches, without those for Leases. */
 export function callsIn(counts: RequestCounts): number {
   return sum(counts, (verb, what) => verb !== 'watch' && what !== LEASES);
 }

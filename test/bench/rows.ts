@@ -1,6 +1,6 @@
 /**
- * The rows of the table, in the order of measurement. Each row starts with the cluster as the previous one left it, with
- * 1,000 copies and the program running.
+ * The rows of the table, in the order of measurement. Each row finds the cluster as the row before left it, with 1,000
+ * copies and the program running.
  */
 import type { TestApi } from '../support/api.ts';
 import { bareCreate, bareCreateInto, bareRemove, bareUpdate } from './bare-calls.ts';
@@ -21,29 +21,29 @@ import {
 
 export type Unit = 's' | 'ms' | 'MiB' | 'MB' | 'kB' | '';
 
-/** One figure of a row. */
+/** A measured value. */
 export interface Figure {
-  /** Its name in recorded.ts and in the JSON: `nothing.time`. */
+  /** Its name in recorded.ts and in the JSON output: `nothing.time`. */
   readonly id: string;
   readonly title: string;
   readonly value: number;
   readonly unit: Unit;
-  /** The same work by the bare client in this run. */
+  /** The value of the bare client for the same work in this run. */
   readonly bare?: number;
   readonly note?: string;
 }
 
 export interface Row {
   readonly id: string;
-  /** Leaves the cluster in a state that later rows need: runs even if it is not selected. */
+  /** Whether the row also runs if it is not selected, because later rows need its result. */
   readonly always?: boolean;
-  /** Takes long: measured only if it is selected. */
+  /** Whether the row runs only if it is selected by name, because it takes long. */
   readonly onlyIfNamed?: boolean;
-  /** @param before figures of the rows before it */
+  /** @param before - the figures of the rows before it */
   measure(environment: Environment, before: readonly Figure[]): Promise<readonly Figure[]>;
 }
 
-/** How often the short rows are repeated. */
+/** The number of repetitions of short rows. */
 const ROUNDS = 5;
 const BY_HAND = 20;
 const IDLE_MS = 20_000;
@@ -192,7 +192,7 @@ async function newNamespace(environment: Environment): Promise<Figure[]> {
   ];
 }
 
-/** Gives all sources the same generation. Rows that were left out may not have done that. */
+/** Gives all sources the same generation, because the rows before may have changed only some of them. */
 async function alignGenerations(environment: Environment, generations: ReadonlyMap<string, string>): Promise<string> {
   const [first = ''] = generations.values();
   if ([...generations.values()].every((generation) => generation === first)) return first;
@@ -295,7 +295,7 @@ export async function removed(environment: Environment): Promise<Figure[]> {
   ];
 }
 
-/** The same updates by the bare client, on its own copies. */
+/** The time of the same updates by the bare client on copies of its own, ms. */
 async function bareUpdateMs(environment: Environment, names: readonly string[]): Promise<number> {
   await environment.bare.run(bareCreate(names));
   const { ms } = await environment.bare.run(bareUpdate(names));

@@ -1,8 +1,8 @@
 /**
- * The program under measurement: the bundle of Keyferry, or any other command. Its log goes to a file, its connections
+ * The program under measurement: Keyferry's bundle, or any other command. Its log goes to a file, its connections
  * through a proxy that counts bytes, and it has a user name of its own.
  *
- * States: running → stopped. A new start is a new Subject.
+ * States: running → stopped. Each start makes a new Subject.
  */
 import path from 'node:path';
 import { HttpClient } from '../support/http.ts';
@@ -13,7 +13,7 @@ const LAUNCHER = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
 const READY_POLL_MS = 10;
 
 export interface SubjectOptions {
-  /** Arguments of Keyferry, or the command line of another program that contains `{kubeconfig}`. */
+  /** The arguments of Keyferry, or the command line of another program, with `{kubeconfig}` in it. */
   readonly command: readonly string[] | string;
   readonly kubeconfigPath: string;
   readonly statusPort: number;
@@ -49,7 +49,10 @@ export class Subject implements AsyncDisposable {
     return this.#process.running;
   }
 
-  /** Ms from the start until /readyz answered 200; `undefined` for a program whose probe address is not known. */
+  /**
+   * Waits until /readyz answers 200.
+   * @returns the time since the start, ms; `undefined` if the program's probe address is not known
+   */
   async ready(timeoutMs: number): Promise<number | undefined> {
     if (this.#statusPort === undefined) return undefined;
     const client = new HttpClient(`http://127.0.0.1:${this.#statusPort}`);
@@ -66,7 +69,7 @@ export class Subject implements AsyncDisposable {
     }
   }
 
-  /** The end of its log, for errors. */
+  /** The last lines of its log, for the messages of errors. */
   logTail(): string {
     return this.#process.logTail();
   }

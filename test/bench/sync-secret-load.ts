@@ -1,6 +1,6 @@
 /**
- * The work of the benchmark of SyncSecret: 500 SyncSecrets of 3 kB in 50 namespaces of the tenant's cluster, and the same writes by the
- * bare client in namespaces of its own.
+ * The work in the benchmark of SyncSecret: 500 SyncSecrets of 3 kB in 50 namespaces of the tenant's cluster. The bare
+ * client sends the same writes, into namespaces of its own.
  */
 import type { Json } from '../support/api.ts';
 import type { BareCall } from './bare-client.ts';
@@ -16,7 +16,7 @@ import {
 
 export const TENANT = 'bench';
 export const MANAGEMENT_NAMESPACE = `tenant-${TENANT}`;
-/** Of the bare client, in both clusters: no program runs while it has objects there. */
+/** The namespace of the bare client in both clusters. No program runs while it has objects there. */
 const [BARE_NAMESPACE = ''] = otherNamespaces();
 export const SYNC_SECRETS = 500;
 const BYTES = 3000;
@@ -26,7 +26,7 @@ const API_VERSION = 'kubelb.k8c.io/v1alpha1';
 export const syncSecretsPath = (namespace: string): string =>
   `/apis/${API_VERSION}/namespaces/${namespace}/syncsecrets`;
 
-/** The namespace and name of the SyncSecret of this index. */
+/** The namespace and name of a SyncSecret, by its index. */
 export interface Place {
   readonly namespace: string;
   readonly name: string;
@@ -43,13 +43,13 @@ export function places(count: number, from = 0): Place[] {
 export const keyOf = ({ namespace, name }: Place): string => copyKey(namespace, name);
 export const pathOf = ({ namespace, name }: Place): string => `${syncSecretsPath(namespace)}/${name}`;
 
-/** The key of the tenant's SyncSecret that an object in the management cluster comes from; empty for any other object. */
+/** The key of the tenant's SyncSecret from which an object in the management cluster comes; empty for other objects. */
 export function originOf({ metadata: { labels = {} } }: Json): string {
   const name: string | undefined = labels['kubelb.k8c.io/origin-name'];
   return name === undefined ? '' : copyKey(labels['kubelb.k8c.io/origin-ns'], name);
 }
 
-/** The generation in the data of a SyncSecret if its status reports that this content is in the Secret; otherwise empty. */
+/** The generation in the data of a SyncSecret if its status says that the Secret has this content; otherwise empty. */
 export function reportedGenerationOf(object: Json): string {
   const { metadata, status = {} } = object;
   const isReported = status.phase === 'Synced' && status.observedGeneration === metadata.generation;
@@ -73,11 +73,11 @@ function withKind(kind: 'SyncSecret' | 'Secret', metadata: Json, payloads: Paylo
 
 /** The calls of the bare client in one cluster. */
 export interface BareCalls {
-  /** Before the measurement: the tenant's own SyncSecrets. */
+  /** Calls before the measurement, which create the tenant's SyncSecrets. */
   readonly prepare: readonly BareCall[];
-  /** What the programs write for new SyncSecrets. */
+  /** The writes of the programs for new SyncSecrets. */
   readonly create: readonly BareCall[];
-  /** What the user and the programs write when they are deleted. */
+  /** The writes of the user and the programs when the SyncSecrets are deleted. */
   readonly remove: readonly BareCall[];
 }
 
@@ -110,7 +110,7 @@ const setStatus = (name: string, phase = 'Synced'): BareCall =>
     },
   });
 
-/** Each object has the finalizer and the status written once. */
+/** The calls in the tenant's cluster: the finalizer and the status of each object are written once. */
 export function bareTenantCalls(): BareCalls {
   const payloads = new Payloads();
   const all = bareNames();
@@ -122,7 +122,10 @@ export function bareTenantCalls(): BareCalls {
   };
 }
 
-/** As in the tenant's cluster; in addition the copy and the Secret are created and deleted, and the copy reports that it is terminating. */
+/**
+ * The calls in the management cluster: finalizer, status, creation and deletion of copy and Secret, and a copy's status
+ * while it is deleted.
+ */
 export function bareManagementCalls(): BareCalls {
   const payloads = new Payloads();
   const all = bareNames();
@@ -145,7 +148,7 @@ export function bareManagementCalls(): BareCalls {
   };
 }
 
-/** As the CCM writes them. No row expects objects of this origin. */
+/** Labels as the CCM writes them. No row expects objects with this origin. */
 function originLabels(name: string): Json {
   return {
     'kubelb.k8c.io/origin-name': name,

@@ -1,6 +1,6 @@
 /**
- * The rows for SyncSecret, in the order of measurement. Each starts with both clusters as the previous one left them: 500 SyncSecrets,
- * and both programs running. The bare client goes first, while no program runs.
+ * The rows of SyncSecret, in the order of measurement. Each row finds both clusters as the row before left them, with
+ * 500 SyncSecrets and both programs running. The bare client runs first, while no program runs.
  */
 import type { Json } from '../support/api.ts';
 import { Latencies } from './copy-tracker.ts';
@@ -24,7 +24,7 @@ const BY_HAND = 20;
 const IDLE_MS = 20_000;
 const UNRELATED_CHANGES = 500;
 const KIB_PER_MIB = 1024;
-/** The generation of all SyncSecrets at the beginning. */
+/** The generation that all SyncSecrets have at first. */
 const FIRST = '1';
 
 const keysOf = (where: readonly Place[]): string[] => where.map(keyOf);
@@ -50,7 +50,7 @@ export function syncSecretRows(work: SyncSecretWork): Row[] {
   ];
 }
 
-/** Starts both programs, and waits for the Secrets and the tenant's phases. */
+/** Starts both programs, and waits for the Secrets and for the tenant's phases. */
 async function startAndSync(
   work: SyncSecretWork,
   { tracker, options }: Environment,
@@ -152,11 +152,11 @@ async function change(work: SyncSecretWork, { tracker, options }: Environment): 
   ];
 }
 
-/** What a user does to an object of the management cluster. */
+/** A change of a user to objects of the management cluster, which the programs must undo. */
 interface Damage {
   readonly id: string;
   readonly title: string;
-  /** Its repair shows in the copy. */
+  /** Whether the copy shows the repair; else the Secret shows it. */
   readonly isCopy: boolean;
   readonly harm: (path: string) => Promise<unknown>;
 }
@@ -283,7 +283,7 @@ async function removed(
   ];
 }
 
-/** Many SyncSecrets, with both programs started anew. @param bare the times of the bare client for 500 */
+/** Measures many SyncSecrets with new processes of both programs. @param bare - the times of the bare client for 500 */
 async function wide(
   work: SyncSecretWork,
   environment: Environment,
@@ -351,7 +351,10 @@ async function wide(
   ];
 }
 
-/** Reads of single objects, but for the namespace kube-system, whose uid identifies the cluster. */
+/**
+ * The number of reads of single objects. Those of the namespace kube-system do not count: its uid identifies the
+ * cluster.
+ */
 function getsIn(counts: RequestCounts): number {
   return ['secrets', 'syncsecrets'].reduce((sum, what) => sum + (counts.get(`get ${what}`) ?? 0), 0);
 }

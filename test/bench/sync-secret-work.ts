@@ -1,6 +1,6 @@
 /**
- * The second cluster of the benchmark of SyncSecret, the two programs, and the instruments for both. The management cluster is the one of
- * the environment.
+ * The tenant's cluster in the benchmark of SyncSecret, the two programs, and the instruments for both clusters. The
+ * management cluster is that of the environment.
  */
 import path from 'node:path';
 
@@ -40,17 +40,17 @@ import type { BareCalls, Place } from './sync-secret-load.ts';
 import type { Ground } from './system.ts';
 import { generationOf, generationPatch, seed } from './workload.ts';
 
-/** Settled: no request except watches for this long, ms. */
+/** Programs without a request for this long, besides watches, count as settled, ms. */
 const QUIET_MS = 2500;
 const POLL_MS = 50;
-/** Requests of the test at once. */
+/** The number of requests that the test sends at once. */
 const PARALLEL = 32;
 const SYNC_SECRETS_PATH = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 
-/** Secrets in the management cluster, by the tenant's SyncSecret. */
+/** Watches the Secrets in the management cluster, by the tenant's SyncSecret. */
 export const SECRETS_BY_ORIGIN: View = { path: '/api/v1/secrets', keyOf: originOf, generationOf };
 const COPIES_BY_ORIGIN: View = { path: SYNC_SECRETS_PATH, keyOf: originOf, generationOf };
-/** A tenant's SyncSecret has a generation when its status reports it. */
+/** Watches the tenant's SyncSecrets. One has a generation when its status says so. */
 const REPORTED: View = {
   path: SYNC_SECRETS_PATH,
   keyOf: ({ metadata }) => keyOf(metadata),
@@ -60,13 +60,13 @@ const REPORTED: View = {
 export const PROGRAMS = ['ccm', 'manager'] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** What the same writes cost the bare client: the time until the slower cluster is done, and the CPU time of both. */
+/** The cost of the same writes for the bare client: the time of the slower cluster, and the CPU time for both. */
 export interface BareTimes {
   readonly create: BareTime;
   readonly remove: BareTime;
 }
 
-/** Before `start`: nothing. After it: both clusters stand, and the programs are started and stopped by the rows. */
+/** State: before `start` there is nothing. After it both clusters run, and the rows start and stop the programs. */
 export class SyncSecretWork implements AsyncDisposable {
   readonly #resources = new AsyncDisposableStack();
   readonly #logs: RequestLog[] = [];
@@ -115,17 +115,17 @@ export class SyncSecretWork implements AsyncDisposable {
     return this.#started.clusters.management.api;
   }
 
-  /** Copies in the management cluster, by the tenant's SyncSecret. */
+  /** The tracker of the copies in the management cluster, by the tenant's SyncSecret. */
   get copies(): CopyTracker {
     return this.#started.trackers.copies;
   }
 
-  /** The tenant's SyncSecrets, by the generation that their status reports. */
+  /** The tracker of the tenant's SyncSecrets, by the generation in their status. */
   get phases(): CopyTracker {
     return this.#started.trackers.phases;
   }
 
-  /** A running program. @throws Error if it does not run, or has exited */
+  /** A program that runs. @throws Error if it does not run, or has exited */
   program(name: Program): Subject {
     const program = this.#programs?.[name];
     if (program?.running !== true) throw new Error(`${name} does not run\n${program?.logTail() ?? ''}`);
@@ -158,7 +158,7 @@ export class SyncSecretWork implements AsyncDisposable {
     for (const proxy of this.#proxies) proxy.reset();
   }
 
-  /** The requests of both programs to both clusters, since the last reset. */
+  /** The requests of both programs to both clusters since the last reset. */
   requests(): RequestCounts {
     const sums = new Map<string, number>();
     for (const log of this.#logs) {
@@ -167,12 +167,12 @@ export class SyncSecretWork implements AsyncDisposable {
     return sums;
   }
 
-  /** Bytes that both programs have read since the last reset. */
+  /** The bytes that both programs have read since the last reset. */
   bytesRead(): number {
     return this.#proxies.reduce((sum, { counters }) => sum + counters.bytesIn, 0);
   }
 
-  /** CPU time of both programs since their start, s. */
+  /** The CPU time of both programs since their start, s. */
   cpuSeconds(): number {
     return PROGRAMS.reduce((sum, name) => sum + this.program(name).meter.cpuSeconds(), 0);
   }
@@ -197,7 +197,7 @@ export class SyncSecretWork implements AsyncDisposable {
     await this.tenantApi.patch(pathOf(place), generationPatch(generation));
   }
 
-  /** Deletes SyncSecrets of the tenant, as a user does. */
+  /** Deletes SyncSecrets of the tenant as a user does. */
   async remove(where: readonly Place[]): Promise<void> {
     await Promise.all(where.map((place) => this.tenantApi.delete(pathOf(place))));
   }
@@ -234,7 +234,7 @@ export class SyncSecretWork implements AsyncDisposable {
 
   async #bareClient({ url, caPem, adminToken }: ControlPlane): Promise<BareClient> {
     const client = new BareClient({ url, caPem, token: adminToken });
-    // Its process has started.
+    // Waits until the process of the bare client has started.
     await client.run([]);
     return client;
   }

@@ -1,4 +1,4 @@
-/** A system for the benchmark: how users request copies, how the controller is started, and which rows are measured. */
+/** A system that is measured: how users ask for copies, how its controller is started, and which rows it has. */
 import type { ControlPlane } from '../servers/control-plane.ts';
 import type { TestApi } from '../support/api.ts';
 import type { View } from './copy-tracker.ts';
@@ -8,7 +8,7 @@ import type { Fleet } from './workload.ts';
 
 export type SystemName = 'generator' | 'mirrors' | 'replicator' | 'syncsecret' | 'vault';
 
-/** What a system is installed on. */
+/** The cluster and the tools with which a system is installed. */
 export interface Ground {
   readonly plane: ControlPlane;
   readonly crds: string;
@@ -18,16 +18,16 @@ export interface Ground {
 
 export interface BenchSystem extends Partial<AsyncDisposable> {
   readonly name: SystemName;
-  /** In the order of measurement. */
+  /** Its rows, in the order of measurement. */
   readonly rows: readonly Row[];
-  /** How its copies are recognized. Default: by namespace and name. */
+  /** How its copies are recognized. Default: Secrets by namespace and name. */
   readonly view?: View;
-  /** Arguments of `keyferry`, besides the kubeconfig and the status address. */
+  /** The arguments of `keyferry` besides the kubeconfig and the status address. */
   readonly args: readonly string[];
-  /** Creates the APIs and servers that it needs. */
+  /** Installs the APIs and starts the servers that the system needs. */
   install(ground: Ground): Promise<void>;
-  /** Creates the sources of this generation, and the rules that copy them. */
+  /** Creates the sources with this generation, and the rules that copy them. */
   createSources(api: TestApi, generation: string, fleet?: Fleet): Promise<void>;
-  /** Deletes the owners of the copies. */
+  /** Deletes the rules, and with them the copies. */
   removeOwners(api: TestApi): Promise<void>;
 }

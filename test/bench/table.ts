@@ -1,4 +1,4 @@
-/** The figures as a table for people. */
+/** Prints the figures as a table. */
 import type { BenchOptions } from './options.ts';
 import { mustOf, recordedOf } from './recorded.ts';
 import type { Figure } from './rows.ts';
@@ -38,7 +38,7 @@ function amount(value: number, unit: Figure['unit']): string {
   return `${value.toFixed(digits)}${unit === '' ? '' : ` ${unit}`}`;
 }
 
-/** Titles to the left, figures to the right. */
+/** Fills up a cell: titles are aligned to the left, figures to the right. */
 function pad(text: string, width: number, column: number): string {
   return column === 0 ? text.padEnd(width) : text.padStart(width);
 }

@@ -1,14 +1,14 @@
 /**
- * The calls of one identity to Vault, from the audit log: each call at the time of its response. The log has paths in clear text, and values only
- * as HMACs.
+ * The calls of one identity to Vault, by its audit log, each with the time of its response. The log has paths in clear
+ * text, and values only as HMACs.
  */
 import { GrownLines } from '../support/grown-lines.ts';
 
 export interface VaultCall {
-  /** Wall clock, ms. */
+  /** The time of the response: wall clock, ms. */
   readonly at: number;
   readonly operation: string;
-  /** `secret/data/app` */
+  /** The path of the call: `secret/data/app`. */
   readonly path: string;
 }
 
@@ -28,13 +28,13 @@ export class VaultLog {
   readonly #policy: string;
   #calls: VaultCall[] = [];
 
-  /** @param policy of the identity whose calls count; all logins count */
+  /** @param policy - calls with a token of this policy count, and all logins */
   constructor(file: string, policy: string) {
     this.#lines = new GrownLines(file);
     this.#policy = policy;
   }
 
-  /** Starts to count. */
+  /** Sets all counts to zero. */
   reset(): void {
     this.#read();
     this.#calls = [];
@@ -44,7 +44,7 @@ export class VaultLog {
     return this.#matching(({ path }) => LOGIN.test(path)).length;
   }
 
-  /** Of values of KV version 2. */
+  /** The reads of values in KV version 2. */
   get valueReads(): readonly VaultCall[] {
     return this.#matching(({ operation, path }) => operation === 'read' && path.includes(VALUE));
   }
@@ -53,12 +53,12 @@ export class VaultLog {
     return this.#matching(({ operation, path }) => operation === 'read' && path.includes(METADATA));
   }
 
-  /** All calls except logins and token calls. */
+  /** All calls that are not reads, without logins and calls about tokens. */
   get writes(): readonly VaultCall[] {
     return this.#matching(({ operation, path }) => operation !== 'read' && !path.startsWith('auth/'));
   }
 
-  /** Of all calls. */
+  /** The number of all calls. */
   get count(): number {
     return this.#matching(() => true).length;
   }
@@ -94,7 +94,7 @@ export class VaultLog {
   }
 }
 
-/** The largest number of calls for one path; within any `windowMs` if given. */
+/** The most calls for one path; with `windowMs`, the most within so many ms. */
 export function mostOfOnePath(calls: readonly VaultCall[], windowMs = Number.POSITIVE_INFINITY): number {
   let most = 0;
   for (const ofPath of Map.groupBy(calls, ({ path }) => path).values()) {

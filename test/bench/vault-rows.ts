@@ -1,4 +1,6 @@
-/** The rows for SecretMirrors with Vault, in the order of measurement. The figures about Vault are from its audit log. */
+/**
+ * The rows of SecretMirrors with Vault, in the order of measurement. The figures about Vault come from its audit log.
+ */
 import { bareCreate, bareRemove } from './bare-calls.ts';
 import { OverdueError } from './copy-tracker.ts';
 import type { Environment } from './environment.ts';
@@ -8,19 +10,19 @@ import { writesIn } from './request-log.ts';
 import { mostOfOnePath } from './vault-log.ts';
 import { mirroredKeys, outNames, POLL_SECONDS, type VaultWork } from './vault-work.ts';
 
-/** Long enough for some polls. */
+/** Long enough for some polls, ms. */
 const QUIET_MS = 3 * POLL_SECONDS * 1000;
-/** Polls come up to a tenth early, so that they are spread. */
+/** The shortest time between two polls, ms: they come up to a tenth early, so that they are spread. */
 const SHORTEST_POLL_MS = 0.88 * POLL_SECONDS * 1000;
 const LOOK_MS = 20;
 
 interface WithoutVault extends Memory {
   readonly seconds: number;
-  /** Of the bare client, for a quarter of the copies: the speed of the cluster. */
+  /** The time of the bare client for a quarter of the copies, s: it shows the speed of the cluster. */
   readonly bareSeconds: number;
 }
 
-/** The first row measures the same work without Vault; the others report its memory. */
+/** The rows. The first one measures the same work without Vault, and the others report their memory beside that. */
 export function vaultRows(work: VaultWork): Row[] {
   let plain: WithoutVault | undefined;
   return [
@@ -230,7 +232,7 @@ async function secretsChange(work: VaultWork, environment: Environment): Promise
   ];
 }
 
-/** Ms from `since` (wall clock) until each of the 500 entries was written. @throws OverdueError */
+/** The time from `since` (wall clock) until each of the 500 entries was written, ms. @throws OverdueError */
 async function lastWritten({ log }: VaultWork, environment: Environment, since: number): Promise<number> {
   const wanted = outNames().length;
   for (;;) {
@@ -240,7 +242,7 @@ async function lastWritten({ log }: VaultWork, environment: Environment, since: 
     if (Date.now() - since > environment.options.timeoutMs) {
       throw new OverdueError(`${wanted - first.size} of ${wanted} entries were not written`);
     }
-    // Throws the reason if the program has exited.
+    // Reading `subject` throws if the program has exited, with the reason.
     void environment.subject;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }

@@ -1,6 +1,6 @@
 /**
- * SecretMirrors from and to a real Vault: 50 entries, which 200 mirrors copy into 20 namespaces each (four mirrors for each entry); and 500
- * Secrets, each with a mirror into an entry of its own. One AppRole for all.
+ * SecretMirrors from and to a real Vault. 200 mirrors copy 50 entries into 20 namespaces each, four mirrors for each
+ * entry. 500 Secrets have a mirror each, into an entry of its own. All mirrors log in with one AppRole.
  */
 import { startVault, type VaultServer } from '../servers/vault.ts';
 import type { TestApi } from '../support/api.ts';
@@ -17,7 +17,7 @@ const IDENTITY = 'bench-keyferry';
 const POLICY = `
 path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }
 path "secret/metadata/bench/*" { capabilities = ["read"] }`;
-/** Short, so that a run includes some polls. */
+/** The poll period of the mirrors: short, so that a run has some polls. */
 export const POLL_SECONDS = 10;
 
 const numbered = (prefix: string, count: number): string[] =>
@@ -27,7 +27,7 @@ export const mirrorNames = (): string[] => numbered('bench-vault-', MIRRORS);
 export const entryNames = (): string[] => numbered('bench-entry-', ENTRIES);
 export const outNames = (): string[] => numbered('bench-out-', OUT);
 
-/** The copies of all mirrors. */
+/** The keys of the copies of all mirrors. */
 export function mirroredKeys(): string[] {
   return mirrorNames().flatMap((name, index) =>
     numbered('bench-target-', 10 * groupOf(index) + NAMESPACES_EACH)
@@ -36,7 +36,7 @@ export function mirroredKeys(): string[] {
   );
 }
 
-/** The four mirrors of an entry: each has other namespaces. */
+/** The number of a mirror among the four of its entry. Each of the four has other namespaces. */
 function groupOf(index: number): number {
   return Math.floor(index / ENTRIES);
 }
@@ -46,7 +46,7 @@ function namespacesOf(index: number): string[] {
   return [`bench-target-0[${group}${group + 1}].`];
 }
 
-/** The values of an entry, and of a Secret that is written to an entry: text. */
+/** The values of an entry, or of a Secret that is copied into an entry, as text. */
 function textData(name: string, generation: string): Record<string, string> {
   return { ...sourceData(name, generation), generation };
 }
@@ -60,7 +60,7 @@ export class VaultWork implements AsyncDisposable {
     return this.#log;
   }
 
-  /** Vault, with the AppRole that all mirrors use. */
+  /** Starts Vault, with the AppRole that all mirrors use. */
   async start(api: TestApi, onProgress: (line: string) => void): Promise<void> {
     onProgress('starting Vault');
     const vault = await startVault({ auditLog: true, onProgress });
@@ -93,7 +93,7 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(mirrorNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
   }
 
-  /** The same mirrors with Secrets as sources. */
+  /** Creates Secrets as sources, and the same mirrors for them. */
   async createPlainSources(api: TestApi, generation: string): Promise<void> {
     await api.createMany(mirrorNames().map((name) => secret(name, generation)));
     await api.createMany(
@@ -105,7 +105,7 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(mirrorNames().map(async (name) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));
   }
 
-  /** A new version of each entry. */
+  /** Writes a new version of each entry. */
   async writeEntries(generation: string): Promise<void> {
     await Promise.all(
       entryNames().map(async (name) => {
@@ -115,7 +115,7 @@ export class VaultWork implements AsyncDisposable {
     );
   }
 
-  /** 500 Secrets, each with a mirror into Vault. */
+  /** Creates 500 Secrets, each with a mirror into Vault. */
   async createOut(api: TestApi, generation: string): Promise<void> {
     await api.createMany(outNames().map((name) => secret(name, generation)));
     await api.createMany(outNames().map((name) => mirror(name, { name }, { type: 'vault', vault: this.#block(name) })));
@@ -130,7 +130,7 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(Array.from({ length: 16 }, worker));
   }
 
-  /** The highest version of the 500 entries, and the number of entries whose values have that generation. */
+  /** The highest version among the 500 entries, and the number of entries with values of this generation. */
   async outState(generation: string): Promise<{ readonly highest: number; readonly right: number }> {
     let highest = 0;
     let right = 0;

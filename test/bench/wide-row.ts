@@ -1,4 +1,7 @@
-/** The row with 20,000 copies: 20 sources into 1,000 namespaces. It starts and ends without the copies of the other rows. */
+/**
+ * The row with 20,000 copies: 20 sources into 1,000 namespaces. The copies of the other rows are deleted before it, and
+ * its own after it.
+ */
 import { bareCreateInto, bareUpdate } from './bare-calls.ts';
 import type { BareTime } from './bare-client.ts';
 import type { Environment } from './environment.ts';
@@ -17,7 +20,7 @@ import {
 } from './workload.ts';
 
 const KIB_PER_MIB = 1024;
-/** Copies of the row `nothing`, whose peak memory is subtracted. */
+/** The number of copies in the row `nothing`, whose peak memory is subtracted here. */
 const COPIES_BEFORE = 1000;
 
 export const WIDE_ROW: Row = { id: 'wide', onlyIfNamed: true, measure: wide };
@@ -64,7 +67,7 @@ async function wide(environment: Environment, before: readonly Figure[]): Promis
   ];
 }
 
-/** The same writes by the bare client, in its own namespaces. */
+/** The times of the same writes by the bare client, in namespaces of its own. */
 async function bareTimes({
   bare,
   plane,

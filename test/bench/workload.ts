@@ -1,9 +1,10 @@
 /**
- * The content of the cluster: unrelated Secrets in 200 namespaces, and 20 sources to be copied into 50 of these. The rows
- * `wide` and `labels` add 1,000 namespaces each, and 20 sources to be copied into all of them. The row `labels-many` adds 10,000.
+ * The objects in the benchmark's cluster: unrelated Secrets in 200 namespaces, and 20 sources, which are copied into 50
+ * of these. The rows `wide` and `labels` each add 1,000 namespaces, and 20 sources that are copied into all of them.
+ * The row `labels-many` adds 10,000 namespaces.
  *
- * Random numbers have a fixed seed, so that two runs measure the same. A source has its generation as a data key,
- * which shows a watch the version of the content in a copy, for any controller.
+ * Random numbers have a fixed seed, so that two runs measure the same. A source has its generation as a data key, which
+ * shows in a copy which version of the content it has, whatever controller made it.
  */
 import type { Json, TestApi } from '../support/api.ts';
 import { Random } from '../support/random.ts';
@@ -36,7 +37,7 @@ export interface Fleet {
 export const FLEET: Fleet = { sourceNamespace: SOURCE_NAMESPACE, pattern: TARGET_PATTERN };
 export const WIDE_FLEET: Fleet = { sourceNamespace: 'bench-sources-wide', pattern: 'bench-wide-.*' };
 
-/** The namespaces in which the bare client writes as many Secrets as `wide` has copies: 400 in each. */
+/** The namespaces of the bare client for the row `wide`: 400 Secrets in each make as many as the row has copies. */
 export const wideBareNamespaces = (): string[] => numbered('bench-bare-', TARGET_NAMESPACES);
 export const wideBareNames = (): string[] => numbered('bench-source-', (SOURCES * WIDE_NAMESPACES) / TARGET_NAMESPACES);
 
@@ -46,7 +47,7 @@ export const bareNamespaces = (): string[] => otherNamespaces().slice(0, TARGET_
 export const secretsPath = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
 export const copyKey = (namespace: string, name: string): string => `${namespace}/${name}`;
 
-/** All expected copies. */
+/** The keys of all copies that are expected. */
 export function copyKeys(
   namespaces: readonly string[] = targetNamespaces(),
   names: readonly string[] = sourceNames(),
@@ -64,13 +65,13 @@ export class Payloads {
       this.#noise.writeUInt32LE((this.#random.next() * 2 ** 32) >>> 0, at);
   }
 
-  /** Base64 of this many bytes that do not compress. */
+  /** Random bytes, which do not compress, as base64. */
   base64(bytes: number): string {
     const start = Math.floor(this.#random.next() * (this.#noise.length - bytes));
     return this.#noise.subarray(start, start + bytes).toString('base64');
   }
 
-  /** Bytes of data of the unrelated Secret of this index: 0.9 to 4 kB, every 20th 24 kB, every 500th 400 kB. */
+  /** The size of the data of an unrelated Secret, by its index: 0.9 to 4 kB, every 20th 24 kB, every 500th 400 kB. */
   sizeOf(index: number): number {
     if (index % 500 === 499) return 400_000;
     if (index % 20 === 7) return 24_000;
@@ -78,7 +79,10 @@ export class Payloads {
   }
 }
 
-/** Without labels, as in the recorded measurements: each label is sent twice in the metadata. */
+/**
+ * The unrelated Secrets. They have no labels, as in the recorded measurements: each label is sent twice in the
+ * metadata.
+ */
 export function* unrelatedSecrets(count: number): Generator<Json> {
   const payloads = new Payloads();
   const namespaces = [...targetNamespaces(), ...otherNamespaces()];
@@ -100,7 +104,7 @@ export function namespaceObject(name: string): Json {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
 }
 
-/** Data of a source: about 1.5 kB, and its generation. */
+/** The data of a source: about 1.5 kB, and its generation. */
 export function sourceData(name: string, generation: string): Record<string, string> {
   const seed = Number(name.slice(-3));
   const random = new Random(seed);
@@ -114,7 +118,7 @@ export function generationPatch(generation: string): Json {
   return { data: { [GENERATION_KEY]: encode(generation) } };
 }
 
-/** The generation of the source that a Secret holds. */
+/** The generation in the data of a source or copy. */
 export function generationOf(secret: Json): string {
   return Buffer.from(secret.data?.[GENERATION_KEY] ?? '', 'base64').toString();
 }
@@ -138,7 +142,7 @@ export function sourceSecret(
   };
 }
 
-/** Namespaces and unrelated Secrets. */
+/** Creates the namespaces and the unrelated Secrets. */
 export async function seed(api: TestApi, unrelated: number, onProgress: (line: string) => void): Promise<void> {
   const namespaces = [SOURCE_NAMESPACE, ...targetNamespaces(), ...otherNamespaces()];
   await api.createMany(namespaces.map(namespaceObject));

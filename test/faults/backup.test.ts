@@ -1,4 +1,4 @@
-/** A restore of etcd from a backup: the operator must not act on state that is newer than the cluster. */
+/** etcd is restored from a backup: the operator must not act on a state that the cluster has lost. */
 import assert from 'node:assert/strict';
 import { cp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Changes the files of etcd while etcd is stopped. */
+/** Stops etcd, changes its files, and starts it again. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { plane } = scene;
   await plane.servers.stopApiServer();
@@ -27,7 +27,7 @@ async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   await plane.servers.startApiServer();
 }
 
-test('the operator exits with the reason after an etcd restore, and its copies are up to date after a restart', async () => {
+test('after an etcd restore the operator exits with the reason, and makes its copies right after a restart', async () => {
   const { plane } = scene;
   const backup = path.join(plane.folder, 'backup');
   await scene.namespaces('target');
@@ -36,7 +36,8 @@ test('the operator exits with the reason after an etcd restore, and its copies a
   const first = await scene.operator({ args: ['--watch-idle-timeout=2s'] });
   await scene.copied('target', 'source', { key: 'old' });
   await offline((folder) => cp(folder, backup, { recursive: true }));
-  // The versions after the backup must be far above those of the restored server, because an API server also writes at its start.
+  // These writes make the lost versions far higher than any that the restored API server gives, which also writes at
+  // its start.
   await scene.namespaces(...Array.from({ length: LATER_WRITES }, (_, n) => `later-${n}`));
   await scene.change('default', 'source', { key: 'new' });
   await scene.copied('target', 'source', { key: 'new' });

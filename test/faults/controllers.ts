@@ -1,4 +1,7 @@
-/** The controllers in the fault tests: each has five rules that copy `default/source-<n>` into every `team-<number>`. */
+/**
+ * The controllers in the fault tests. Each has five rules, which copy `default/source-<n>` into every namespace
+ * `team-<number>`.
+ */
 import type { FaultScene } from './scene.ts';
 
 /** The number of rules. */
@@ -6,17 +9,17 @@ export const RULES = 5;
 
 export interface FaultController {
   readonly name: string;
-  /** Key of a label that every copy has. */
+  /** The key of a label that every copy has. */
   readonly copyLabel: string;
-  /** Key of the annotation that names the owner of a copy. */
+  /** The key of the annotation that names the owner of a copy. */
   readonly mark: string;
-  /** The number of open watches of a settled operator. */
+  /** The number of watches that an operator has open once it is settled. */
   readonly watches: number;
-  /** Creates the source and the rule. */
+  /** Creates source and rule number `n`. */
   make(scene: FaultScene, n: number): Promise<void>;
-  /** Removes the rule or its annotation; the source stays. */
+  /** Removes rule number `n`, or its annotation. The source stays. */
   drop(scene: FaultScene, n: number): Promise<void>;
-  /** Undoes `drop`. */
+  /** Adds again what `drop` removed. */
   restore(scene: FaultScene, n: number): Promise<void>;
 }
 
@@ -30,7 +33,7 @@ export const MIRRORING: FaultController = {
   name: 'mirrors',
   copyLabel: 'keyferry.dev/copy',
   mark: 'mirrors.kts.studio/owned-by',
-  // Mirrors, namespaces, copies, and each source.
+  // Watches of mirrors, namespaces and copies, and one of each source.
   watches: 3 + RULES,
   make: async (scene, n) => {
     await scene.source(n);
@@ -48,7 +51,7 @@ export const REPLICATING: FaultController = {
   name: 'replicator',
   copyLabel: 'app.kubernetes.io/managed-by',
   mark: 'k8s-replicator/replicated-by',
-  // Namespaces, Secrets, ConfigMaps.
+  // Watches of namespaces, Secrets and ConfigMaps.
   watches: 3,
   make: async (scene, n) => {
     await scene.source(n, { [PUSH]: PATTERN });

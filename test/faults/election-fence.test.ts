@@ -1,4 +1,7 @@
-/** The end of leadership: no write after the Lease has expired, and the Lease is released after the last write. */
+/**
+ * A leader stops to lead: it writes nothing after its Lease has expired, and releases the Lease only after its last
+ * write.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
@@ -11,11 +14,11 @@ import { currentStretch } from '../support/yardstick.ts';
 import { FaultScene } from './scene.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** Times for an idle machine: on a busy one, even undisturbed renewals take longer. */
+/** Factor for all durations on a busy machine, where also undisturbed renewals take longer. */
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const LEASE_S = 3 * slower;
 const RENEW_DEADLINE_S = 2 * slower;
-/** Longer than the renew deadline, and shorter than the deadline plus the 3 s that writes in flight have to end. */
+/** A Retry-After that is longer than the renew deadline, and shorter than that plus the 3 s for writes under way. */
 const HOLD_S = RENEW_DEADLINE_S + 1;
 
 let scene: FaultScene;
@@ -39,14 +42,14 @@ const isCopyWrite = ({ method, path = '' }: { method: string; path?: string }): 
 const copyWrites = (from: number): RequestRecord[] =>
   scene.proxy.requests.filter((one) => one.at >= from && isCopyWrite({ ...one, path: one.url }));
 
-test('a write that waits longer than the Lease lasts is not sent', async () => {
+test('a leader that lost its Lease does not send writes that were waiting', async () => {
   const leader = await leads();
   const { promise, resolve } = Promise.withResolvers<void>();
   const rule = scene.proxy.rule({ match: isCopyWrite, fault: { ...kubernetesFault(429, HOLD_S), until: promise } });
   await scene.changeSources();
   await waitFor(() => rule.hits > 0, { message: 'the leader to write' });
   await stopRenewals(scene.proxy);
-  // The hold begins with the time of the leader.
+  // From here on the server accepts writes again, and the Retry-After of the first one ends after the renew deadline.
   resolve();
   const from = performance.now();
   const ending = await leader.ended();
@@ -60,7 +63,7 @@ for (const [title, fault] of [
   ['has ended', { kind: 'delay', ms: 1500 }],
   ['was given up', { kind: 'stall' }],
 ] as const satisfies readonly (readonly [string, Fault])[]) {
-  test(`a leader that is stopped releases its Lease only when the write in flight ${title}`, async () => {
+  test(`a leader that stops releases its Lease only when the write under way ${title}`, async () => {
     const leader = await leads();
     const from = performance.now();
     const held = scene.proxy.rule({ match: isCopyWrite, fault, times: 1 });

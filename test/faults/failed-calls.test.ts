@@ -1,4 +1,4 @@
-/** Requests that are refused, delayed, answered with errors, or carried out without an answer. */
+/** Requests that the server refuses, answers late or with an error, or carries out without an answer. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -11,11 +11,14 @@ import { COPIES, FaultScene, namespaceNames } from './scene.ts';
 const WRITES = new Set(['POST', 'PATCH', 'PUT', 'DELETE']);
 const isWrite = ({ method, path }: ProxyRequest): boolean => WRITES.has(method) && /\/secrets(\/|$)/.test(path);
 
-/** Failures of each write. */
+/** The number of times that each write fails. */
 const TRIES = 6;
-/** The pauses start at 50 to 100 ms and double each time; less a tolerance for early timers. */
+/**
+ * The least pause before the last try, ms: the first pause is 50 to 100 ms, and each one doubles. 5 ms are for early
+ * timers.
+ */
 const LAST_PAUSE_MS = 50 * 2 ** (TRIES - 2) - 5;
-/** Shorter than the sum of the pauses after other failures. */
+/** Shorter than the pauses after other failures than conflicts are together, ms. */
 const AT_ONCE_MS = 3000;
 
 let scene: FaultScene;
@@ -31,13 +34,13 @@ after(async () => {
   await scene.close();
 });
 
-/** All requests of a kind, or every n-th of them. */
+/** Matches every n-th request of this kind. */
 function every(nth: number, wanted: (request: ProxyRequest) => boolean): (request: ProxyRequest) => boolean {
   let count = 0;
   return (request) => wanted(request) && (count += 1) % nth === 0;
 }
 
-/** The times since `from` of the writes that got this answer, by the path of the copy. */
+/** The times of the writes since `from` that got this answer, by the path of the copy. */
 function failedTries(from: number, code: number): ReadonlyMap<string, readonly number[]> {
   const tries = new Map<string, number[]>();
   for (const { at, status, url } of scene.proxy.requests) {
@@ -52,7 +55,7 @@ const removeCopies = async (): Promise<void> => {
   for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
 };
 
-test('the operator honours 429 with Retry-After on every second request for 20 s, and loses nothing', async (t) => {
+test('while every second request gets 429 for 20 s, the operator waits as Retry-After says, and then makes every copy', async (t) => {
   const from = performance.now();
   const storm = scene.proxy.rule({ match: every(2, () => true), fault: kubernetesFault(429, 1) });
   let rounds = 0;
@@ -73,7 +76,7 @@ test('the operator honours 429 with Retry-After on every second request for 20 s
 });
 
 for (const status of [500, 503] as const) {
-  test(`writes that fail ${TRIES} times with ${status} are retried with growing pauses and carried out once`, async (t) => {
+  test(`writes that fail ${TRIES} times with ${status} are tried again after growing pauses, and carried out once`, async (t) => {
     const from = performance.now();
     const rule = scene.proxy.rule({ match: isWrite, fault: kubernetesFault(status) });
     await scene.changeSources();
@@ -92,7 +95,7 @@ for (const status of [500, 503] as const) {
   });
 }
 
-test('all copies are up to date at once although every third write fails with 409', async (t) => {
+test('copies are up to date without a pause although every third write fails with 409', async (t) => {
   const from = performance.now();
   const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
   await scene.changeSources();
@@ -102,7 +105,7 @@ test('all copies are up to date at once although every third write fails with 40
   await scene.assertWrites(from, 1);
 });
 
-test('a copy whose creation was carried out but not answered is recognized and created once', async (t) => {
+test("a copy whose creation got no answer is recognized as Keyferry's own, and created once", async (t) => {
   await removeCopies();
   await scene.converged();
   const from = await scene.caughtUp();
@@ -123,7 +126,7 @@ test('a copy whose creation was carried out but not answered is recognized and c
   });
 });
 
-test('updates that were carried out but not answered are not repeated', async (t) => {
+test('updates of copies that got no answer are not repeated', async (t) => {
   const from = performance.now();
   const updates = scene.proxy.rule({
     match: ({ method, path }) => method === 'PATCH' && /\/secrets\//.test(path),
@@ -136,7 +139,7 @@ test('updates that were carried out but not answered are not repeated', async (t
   await scene.assertWrites(from, 1);
 });
 
-test('each copy is written once although answers come late and connections break before the server gets the write', async (t) => {
+test('each copy is written once although answers come late, and connections break before the server gets a write', async (t) => {
   const from = performance.now();
   scene.proxy.rule({ match: every(2, isWrite), fault: { kind: 'delay', ms: 1500 }, times: 20 });
   scene.proxy.rule({ match: isWrite, fault: { kind: 'cut' }, times: 20 });
@@ -145,7 +148,7 @@ test('each copy is written once although answers come late and connections break
   await scene.assertWrites(from, 1);
 });
 
-test('a Secret that a user puts in the place of a copy between plan and write is not changed', async () => {
+test("a Secret that a user puts in the place of a copy between the operator's decision and its write is not changed", async () => {
   const path = '/api/v1/namespaces/team-4/secrets/source-2';
   const { promise, resolve } = Promise.withResolvers<void>();
   const rule = scene.proxy.rule({
@@ -174,7 +177,7 @@ test('a Secret that a user puts in the place of a copy between plan and write is
   await scene.converged();
 });
 
-test('namespaces created while every connection is refused for 5 s get their copies', async (t) => {
+test('namespaces that are created while all connections are refused for 5 s get their copies', async (t) => {
   const from = performance.now();
   const names = ['team-50', 'team-51', 'team-52'];
   await scene.proxy.refuse();
@@ -184,7 +187,7 @@ test('namespaces created while every connection is refused for 5 s get their cop
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
   await scene.proxy.accept();
   t.diagnostic(`right after ${Math.round(await scene.converged(10_000, [...namespaceNames(), ...names]))} ms`);
-  // The namespaces may be observed before the sources. Then their copies have the sources' first content, and are updated.
+  // A copy may be written twice: if its namespace is seen before the source, it first gets the source's old content.
   const writes = await scene.writesSince(from);
   writes.forEach((n, key) =>
     assert.ok(n === 1 || (n === 2 && names.includes(key.split('/')[0] ?? '')), `${key}: ${n}`),

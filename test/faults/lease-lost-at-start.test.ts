@@ -1,4 +1,4 @@
-/** The Lease is lost during the first reconcile: the process exits, as it does later. */
+/** A leader loses its Lease during its first reconcile: the process must exit, as it does later. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -9,7 +9,10 @@ import { waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** Longer than detecting the loss and exiting take; shorter than the time limit of the held call. */
+/**
+ * Limit for the exit, ms: longer than noticing the loss takes, and shorter than the time limit of the call that is
+ * held.
+ */
 const LIMIT_MS = 20_000;
 
 let scene: MirrorScene;

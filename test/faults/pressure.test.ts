@@ -1,4 +1,7 @@
-/** A busy server, watches that break at random, and a killed process: no copy is lost or left behind, for every controller. */
+/**
+ * A busy server, watches that break at random, and a killed process: no copy is missing or left over, for every
+ * controller.
+ */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
@@ -13,7 +16,7 @@ import { mirrorPath, RULES, CONTROLLERS } from './controllers.ts';
 const WATCHING = { isWatch: true };
 const THROTTLED_MS = 8000;
 const RETRY_AFTER_S = 1;
-/** Difference between the clocks and timers of two processes. */
+/** The clocks and timers of two processes may differ by this much, ms. */
 const TOLERANCE_MS = 50;
 
 for (const controller of CONTROLLERS) {
@@ -30,7 +33,7 @@ for (const controller of CONTROLLERS) {
     after(() => scene.close());
 
     for (const k of [0, 1, COPIES / 2, COPIES - 1]) {
-      test(`an operator killed after ${k} of ${COPIES} deletions deletes the rest after its next start`, async () => {
+      test(`${controller.name}: an operator killed after ${k} of ${COPIES} deletions deletes the rest after its next start`, async () => {
         let deletions = 0;
         const isBeyond = ({ method, path }: ProxyRequest): boolean =>
           method === 'DELETE' && path.includes('/secrets/') && (deletions += 1) > k;
@@ -60,7 +63,7 @@ for (const controller of CONTROLLERS) {
       });
     }
 
-    test('the operator honours 429 with Retry-After on half of all requests while watches break, and loses nothing', async (t) => {
+    test(`${controller.name}: while half of all requests get 429 and watches break, the operator waits as told, and then makes every copy`, async (t) => {
       const from = performance.now();
       let count = 0;
       const isSecond = (): boolean => (count += 1) % 2 === 0;
@@ -85,7 +88,7 @@ for (const controller of CONTROLLERS) {
       }
     });
 
-    test('80 namespaces created while watches break at random get each copy once', async (t) => {
+    test(`${controller.name}: 80 namespaces that appear while watches break at random get each copy once`, async (t) => {
       const from = performance.now();
       const names = Array.from({ length: 80 }, (_, n) => `team-${1000 + n}`);
       const stop = new AbortController();
@@ -111,7 +114,7 @@ for (const controller of CONTROLLERS) {
   });
 }
 
-/** The identity of a watch: its URL without resourceVersion and timeout. */
+/** The URL of a watch without resourceVersion and timeout, by which it is recognized when it is opened again. */
 function nameOf(url: string): string {
   const { pathname, searchParams } = new URL(url, 'http://server');
   return `${pathname} ${searchParams.get('labelSelector') ?? ''}${searchParams.get('fieldSelector') ?? ''}`;

@@ -1,22 +1,22 @@
-/** The answers of a running operator to its probes, five times a second. State: running → stopped. */
+/** Records the answers of an operator to its probes, five times a second. States: running → stopped. */
 import assert from 'node:assert/strict';
 
 import type { Keyferry } from '../support/keyferry.ts';
 import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { assertWithin, Yardstick } from '../support/yardstick.ts';
 
-/** Time limit of /healthz. The kubelet's default is a second; here the processes of a whole cluster share the machine. */
+/** Time limit for /healthz, ms. The kubelet's default is a second, but here a whole cluster shares one machine. */
 const ALIVE_MS = 2000;
 
-/** Between two probes. An answer that takes longer is measured anyway. */
+/** Pause between two probes, ms. An answer that takes longer is measured, too. */
 const PAUSE_MS = 200;
 
 interface Look {
-  /** `performance.now()`, ms. */
+  /** The time of the probes by `performance.now()`, ms. */
   readonly at: number;
-  /** When both probes had answered. */
+  /** The time until both probes had answered, ms. */
   readonly ms: number;
-  /** 0: no answer. */
+  /** HTTP status of /readyz; 0 without an answer. */
   readonly ready: number;
   readonly live: number;
 }
@@ -26,7 +26,7 @@ export class ProbeLog {
   readonly #looks: Look[] = [];
   readonly #yardstick = new Yardstick();
   #timer: NodeJS.Timeout | undefined;
-  /** The test stopped or paused the operator, so failing probes are expected. */
+  /** Whether failing probes are expected, because the test stopped or paused the operator. */
   excused = false;
 
   constructor(keyferry: Keyferry) {
@@ -45,7 +45,7 @@ export class ProbeLog {
     return this.#looks.some((look) => look.at >= at && look.ready === 503);
   }
 
-  /** Waits until /readyz answers with this status. @returns ms that it took */
+  /** Waits until /readyz answers with this status. @returns the time that it took, ms */
   async ready(status: 200 | 503, timeoutMs = PATIENCE_MS): Promise<number> {
     const from = performance.now();
     await waitFor(() => this.#looks.some((look) => look.at >= from && look.ready === status), {
@@ -55,7 +55,7 @@ export class ProbeLog {
     return performance.now() - from;
   }
 
-  /** @throws AssertionError if /healthz ever failed or took too long, or the process has exited */
+  /** @throws AssertionError if /healthz ever failed or took too long, or if the process has exited */
   assertAlive(): void {
     if (this.excused) return;
     assert.deepEqual(
@@ -81,7 +81,7 @@ export class ProbeLog {
     try {
       return (await this.#keyferry.probe(path)).status;
     } catch {
-      // Status 0 stands for it.
+      // No answer.
       return 0;
     }
   }

@@ -1,4 +1,7 @@
-/** Another client writes between a read and a write of the operator: its object stays unchanged. For every controller. */
+/**
+ * Another client writes between the operator's read and its write: the object of that client stays unchanged, for every
+ * controller.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -10,7 +13,7 @@ import { within } from '../support/yardstick.ts';
 import { FaultScene, namespaceNames } from './scene.ts';
 import { mirrorPath, CONTROLLERS } from './controllers.ts';
 
-/** Shorter than the sum of the pauses after failures other than conflicts. */
+/** Shorter than the pauses after other failures than conflicts are together, ms. */
 const SOON_MS = 8000;
 const SETTLE_MS = 1000;
 
@@ -37,7 +40,7 @@ for (const controller of CONTROLLERS) {
         JSON.stringify(await scene.api.get(secretPath(object.metadata.namespace, n))) === JSON.stringify(object);
       await staysTrue(same, SETTLE_MS, 'the object of the user');
     };
-    /** Holds the operator's first request of this kind until it is released. */
+    /** Holds the operator's first request of this kind. @returns functions to wait for it, and to let it go on */
     const holdFirst = (method: string, path: string): { arrives: () => Promise<unknown>; release: () => void } => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const rule = scene.proxy.rule({
@@ -48,7 +51,7 @@ for (const controller of CONTROLLERS) {
       const arrives = (): Promise<unknown> => waitFor(() => rule.hits === 1, { message: `our ${method} of ${path}` });
       return { arrives, release: resolve };
     };
-    /** Waits until the copies of a rule are deleted, and the rule itself if it is a mirror. */
+    /** Waits until the copies of a rule are deleted, and the mirror, too. */
     const dropRule = async (n: number): Promise<void> => {
       const none = async (): Promise<boolean> => {
         const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel });
@@ -60,7 +63,7 @@ for (const controller of CONTROLLERS) {
       }
     };
 
-    test('an object that a user puts in the place of a copy before its deletion is not deleted', async () => {
+    test(`${controller.name}: an object that a user puts in the place of a copy just before the copy is deleted stays`, async () => {
       const rule = holdFirst('DELETE', secretPath('team-4', 0));
       await controller.drop(scene, 0);
       await rule.arrives();
@@ -71,7 +74,7 @@ for (const controller of CONTROLLERS) {
       await assertUnchanged(users, 0);
     });
 
-    test('a copy whose mark a user removes before its deletion is not deleted', async () => {
+    test(`${controller.name}: a copy whose mark a user removes just before it is deleted stays`, async () => {
       const rule = holdFirst('DELETE', secretPath('team-4', 1));
       await controller.drop(scene, 1);
       await rule.arrives();
@@ -82,7 +85,7 @@ for (const controller of CONTROLLERS) {
       await assertUnchanged(users, 1);
     });
 
-    test('a user’s object in a new namespace is not overwritten, and the copy is made when the name is free', async () => {
+    test(`${controller.name}: a user's object in a new namespace is not overwritten, and the copy is made when it is deleted`, async () => {
       const rule = holdFirst('POST', '/api/v1/namespaces/team-60/secrets');
       await scene.namespaces('team-60');
       await rule.arrives();
@@ -107,7 +110,7 @@ for (const controller of CONTROLLERS) {
       );
     });
 
-    test('deletions that were carried out but not answered find nothing the second time, and later changes are copied', async () => {
+    test(`${controller.name}: deletions that get no answer are tried again without harm, and later changes are copied`, async () => {
       const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
       await controller.drop(scene, 2);
       await dropRule(2);
@@ -118,7 +121,7 @@ for (const controller of CONTROLLERS) {
       await waitFor(follows, { message: 'the copies of the others to follow' });
     });
 
-    test('new namespaces, changes and deletions are handled soon although every third write fails with 409', async (t) => {
+    test(`${controller.name}: namespaces, changes and deletions are handled soon although every third write fails with 409`, async (t) => {
       let count = 0;
       const isThird = ({ method }: ProxyRequest): boolean => method !== 'GET' && (count += 1) % 3 === 0;
       const refusals = scene.proxy.rule({ match: isThird, fault: kubernetesFault(409) });

@@ -1,4 +1,4 @@
-/** A permission that is missing: the operator reports it, keeps running, and recovers as soon as it is granted. */
+/** The operator lacks a permission: it reports that, keeps running, and works as soon as the permission is granted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -14,7 +14,7 @@ const OTHERS = [
   { apiGroups: ['mirrors.kts.studio'], resources: ['*'], verbs: ['*'] },
 ];
 
-test('without permission to list Secrets the operator is not ready and gives the reason; once granted, all is copied', async (t) => {
+test('an operator without secrets list is not ready and gives the reason; once it is granted, all is copied', async (t) => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, OTHERS);
   const keyferry = await scene.operator();
@@ -31,13 +31,13 @@ test('without permission to list Secrets the operator is not ready and gives the
   await probes.ready(200);
 });
 
-test('without permission to write events all is copied, and the log mentions the missing events once', async () => {
+test('an operator without events create copies all, and logs once that events are missing', async () => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, [...OTHERS.filter(({ resources }) => !resources.includes('events')), SECRETS]);
   const keyferry = await scene.start();
   const warnings = (): { level: string; reason: string; error: { message: string } }[] =>
     keyferry.logs().filter(({ msg }) => msg === 'cannot write an event');
-  // Five mirrors become Active.
+  // The events that five mirrors became Active.
   await waitFor(async () => /keyferry_events_dropped_total\{reason="Active"\} 5\n/.test(await metrics(keyferry)));
   const [first, ...more] = warnings();
   assert.deepEqual([first?.level, first?.reason, more], ['warn', 'Active', []]);

@@ -1,4 +1,7 @@
-/** The replicator's watches of whole kinds: broken, silent, expired, without a server. And two replicas. */
+/**
+ * The replicator's watches of whole kinds break, fall silent, expire, or lose their server. And two replicas of the
+ * replicator.
+ */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
@@ -14,7 +17,10 @@ const SECRETS_WATCH = { isWatch: true, path: '/api/v1/secrets' };
 const COPY = '/api/v1/namespaces/team-3/secrets/source-1';
 const IDLE_MS = 4000;
 
-/** Each copy is written once. The one deleted by hand is deleted, created again, and perhaps written before that. */
+/**
+ * Checks that each copy is written once. The copy that the test deletes may have three writes: an update, the deletion,
+ * a creation.
+ */
 async function assertNothingTwice(scene: FaultScene, from: number): Promise<void> {
   const writes = await scene.writesSince(from);
   writes.forEach((n, key) => assert.ok(n === 1 || (key === 'team-3/source-1' && n <= 3), `${key}: ${n}`));
@@ -31,7 +37,7 @@ describe('one replicator', () => {
   });
   after(() => scene.close());
 
-  test('the replicator copies every change while one watch, and then all watches, are broken', async (t) => {
+  test('the replicator copies every change, and restores a deleted copy, while one or all of its watches are broken', async (t) => {
     for (const match of [SECRETS_WATCH, WATCHING]) {
       await scene.watchesOpen();
       const from = performance.now();
@@ -43,7 +49,7 @@ describe('one replicator', () => {
     }
   });
 
-  test('a half-open watch is detected by its silence, and nothing is written twice', async (t) => {
+  test('the replicator notices a half-open watch by its silence, and writes each copy once', async (t) => {
     ({ probes } = await scene.restart(`--watch-idle-timeout=${IDLE_MS}ms`));
     const from = performance.now();
     assert.ok(scene.proxy.stallAll(WATCHING) > 0);
@@ -54,7 +60,7 @@ describe('one replicator', () => {
     await probes.ready(200);
   });
 
-  test('after 410 the replicator lists again and notices a copy and a rule deleted in the gap', async (t) => {
+  test('after a 410 the replicator lists again, and notices that a copy and a rule were deleted meanwhile', async (t) => {
     const from = performance.now();
     const gone = scene.proxy.rule({
       match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -85,7 +91,7 @@ describe('one replicator', () => {
     await probes.ready(200);
   });
 
-  test('the replicator recovers after the API server was killed for 5 s', async (t) => {
+  test('the replicator copies again after the API server was killed for 5 s', async (t) => {
     const from = performance.now();
     await scene.plane.servers.killApiServer();
     t.diagnostic(`unready after ${Math.round(await probes.ready(503))} ms`);
@@ -101,7 +107,7 @@ describe('one replicator', () => {
   });
 });
 
-test('of two replicators one works, and after kill -9 the other continues and repeats no write', async (t) => {
+test('of two replicators one works; after its kill -9 the other goes on, and repeats no write', async (t) => {
   await using scene = await FaultScene.open({ controller: REPLICATING, keyferryArgs: ['--leader-elect'] });
   const isLeading = async (one: Keyferry): Promise<boolean> => (await one.metric('keyferry_leader')) === 1;
   const leader = await scene.operator();

@@ -1,4 +1,7 @@
-/** Unrelated objects cause no requests, and copies only their writes, for every controller. Every request is counted. */
+/**
+ * Objects that no rule concerns cause no requests, and copies no other than their writes, for every controller. All
+ * requests are counted.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -11,10 +14,10 @@ import { RULES, CONTROLLERS } from './controllers.ts';
 const QUIET_MS = 2000;
 const CHURN_PARALLEL = 4;
 const CHURN_ROUNDS = 40;
-/** Of the process, for each change. */
+/** The most CPU time of the operator for each change, ms. */
 const CPU_MS_A_CHANGE = 1.5;
 const STUCK_MS = 4000;
-/** Of 50 KiB each. */
+/** The number of unrelated Secrets, of 50 KiB each. */
 const UNRELATED = 200;
 
 interface Call {
@@ -44,7 +47,7 @@ for (const controller of CONTROLLERS) {
 
     const calls = (): Call[] =>
       scene.proxy.requests.filter(({ isWatch }) => !isWatch).map(({ method, url }) => ({ method, url }));
-    /** Waits until no more requests arrive, and drops the records of earlier ones. */
+    /** Waits until no more requests arrive, and forgets the earlier ones. */
     async function waitUntilQuiet(): Promise<void> {
       let count = -1;
       let since = performance.now();
@@ -57,7 +60,7 @@ for (const controller of CONTROLLERS) {
       scene.proxy.reset();
     }
 
-    test('Secrets that no rule copies cause no request and hardly any processor time', async (t) => {
+    test(`${controller.name}: Secrets that no rule copies cause no request and hardly any CPU time`, async (t) => {
       using yardstick = new Yardstick();
       const cpu = await keyferry.cpuSeconds();
       const before = await keyferry.memory();
@@ -67,7 +70,7 @@ for (const controller of CONTROLLERS) {
           const path = `/api/v1/namespaces/unrelated/secrets/r-${worker}-${n}`;
           await scene.api.create(bigSecret(`r-${worker}-${n}`));
           await scene.api.patch(path, { metadata: { labels: { status: 'superseded' } } });
-          // Half of them stay.
+          // Every second Secret stays.
           if (n % 2 === 0) await scene.api.delete(path);
           changes += n % 2 === 0 ? 3 : 2;
         }
@@ -82,7 +85,7 @@ for (const controller of CONTROLLERS) {
       await waitUntilQuiet();
     });
 
-    test('a start among 10 MB of unrelated Secrets reads none of their values', async (t) => {
+    test(`${controller.name}: a start in a cluster with 10 MB of unrelated Secrets reads none of their values`, async (t) => {
       const names = Array.from({ length: UNRELATED }, (_, n) => `big-${n}`);
       await scene.api.createMany(names.map((name) => bigSecret(name)));
       scene.proxy.reset();
@@ -96,12 +99,12 @@ for (const controller of CONTROLLERS) {
       await waitUntilQuiet();
     });
 
-    test('100 namespaces that no rule selects cause no request', async () => {
+    test(`${controller.name}: 100 namespaces that no rule selects cause no request`, async () => {
       await scene.namespaces(...Array.from({ length: 100 }, (_, n) => `other-${n}`));
-      // Events come in order: when this namespace has its copies, the others have been evaluated.
+      // Events come in order: once this last namespace has its copies, the earlier ones were evaluated, too.
       await scene.namespaces('team-499');
       await scene.converged(RECOVERY_MS, [...namespaceNames(), 'team-499']);
-      // The status of a mirror has the number of its copies.
+      // The status of a mirror is written, because it has the number of its copies.
       const expected =
         /\/namespaces\/team-499\/secrets|\/namespaces\/default\/secrets\/source-\d$|\/secretmirrors\/mirror-\d\/status/;
       assert.deepEqual(
@@ -111,7 +114,7 @@ for (const controller of CONTROLLERS) {
       await waitUntilQuiet();
     });
 
-    test('60 namespaces that match cause one creation for each copy, and no list', async () => {
+    test(`${controller.name}: 60 matching namespaces cause one creation for each copy, and no list`, async () => {
       const names = Array.from({ length: 60 }, (_, n) => `team-${500 + n}`);
       await scene.namespaces(...names);
       await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]);
@@ -120,14 +123,14 @@ for (const controller of CONTROLLERS) {
         ({ method, url }) => method === 'POST' && /\/namespaces\/team-\d+\/secrets/.test(url),
       );
       assert.equal(creations.length, names.length * RULES);
-      // Content that the cache has dropped is read once more.
+      // Only sources are read, once each, if the cache has dropped their content.
       const reads = asked.filter(({ method }) => method === 'GET');
       assert.ok(reads.length <= RULES, reads.map(({ url }) => url).join(' '));
       assert.ok(reads.every(({ url }) => /\/namespaces\/default\/secrets\/source-\d$/.test(url)));
       await waitUntilQuiet();
     });
 
-    test('a namespace that never finishes terminating gets no request', async () => {
+    test(`${controller.name}: a namespace that stays in Terminating gets no request`, async () => {
       const inside = (): Call[] => calls().filter(({ url }) => url.includes('/namespaces/team-3/'));
       await scene.api.delete('/api/v1/namespaces/team-3');
       assert.equal((await scene.api.get('/api/v1/namespaces/team-3')).status.phase, 'Terminating');
@@ -157,7 +160,7 @@ describe('a start with 60 copies of 5 mirrors', () => {
   });
   after(() => scene.close());
 
-  /** Starts Keyferry and waits for all copies. @returns the requests for copies, by method */
+  /** Starts Keyferry and waits for all copies. @returns the number of requests for copies, by method */
   async function start(): Promise<Readonly<Record<string, number>>> {
     scene.proxy.reset();
     const keyferry = await scene.operator();
@@ -171,11 +174,11 @@ describe('a start with 60 copies of 5 mirrors', () => {
     return counts;
   }
 
-  test('a start with 60 copies of 5 mirrors creates all of them and reads none', async () => {
+  test('a start with 60 missing copies of 5 mirrors creates them and reads none', async () => {
     assert.deepEqual(await start(), { POST: copies.length });
   });
 
-  test('a start takes over 60 copies of the original program in place, and at most one creation fails because the copy exists', async () => {
+  test('a start with 60 copies of the original takes them over in place, and at most one creation fails with 409', async () => {
     for (const { namespace, name } of copies) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets/${name}`);
     const originals = copies.map(({ namespace, name, mirror }) => ({
       apiVersion: 'v1',
@@ -202,7 +205,7 @@ describe('a start with 60 copies of 5 mirrors', () => {
   });
 });
 
-test('a start with 40 mirrors that select namespaces by a label of their own lists the namespaces twice at most', async () => {
+test('a start with 40 mirrors that each select by a label key of their own lists the namespaces twice at most', async () => {
   const scene = await FaultScene.open();
   try {
     const mirrors = Array.from({ length: 40 }, (_, n) => ({

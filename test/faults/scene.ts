@@ -1,7 +1,7 @@
 /**
- * Shared by the fault tests: a control plane, a proxy before it that injects faults, five rules that copy five sources into ten
- * namespaces, and Keyferry as a process behind the proxy. Users and observers bypass the proxy. The observers are a watch that
- * records the real events of every copy, and a request to the probes five times a second.
+ * Shared by the fault tests: a control plane, a proxy before it that makes faults, and Keyferry as a process behind the
+ * proxy. Five rules copy five sources into ten namespaces. Users and observers do not use the proxy. The observers are
+ * a watch, which records every event of a copy, and requests to the probes five times a second.
  */
 import assert from 'node:assert/strict';
 
@@ -20,17 +20,17 @@ import { type FaultController, MIRRORING, RULES } from './controllers.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
-/** The limit in every test: from the end of the fault until all copies are up to date, ms on an idle machine. */
+/** Limit in every test from the end of a fault until all copies are up to date, ms on an idle machine. */
 export const RECOVERY_MS = 10_000;
 
 const EVENTS = '/api/v1/events';
 const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 
 export interface SceneOptions extends ControlPlaneOptions {
-  /** Default: `mirrors`. */
+  /** The controller under test. Default: `mirrors`. */
   readonly controller?: FaultController;
   readonly keyferryArgs?: readonly string[];
-  /** The user of the operator. Default `admin`. */
+  /** The user of the operator. Default: `admin`. */
   readonly user?: string;
 }
 
@@ -39,7 +39,7 @@ export class FaultScene implements AsyncDisposable {
   readonly proxy: FaultProxy;
   readonly kubeconfig: string;
   readonly canary = makeCanary('source');
-  /** Every watch event of a copy. */
+  /** All watch events of copies. */
   readonly events: WatchEvent[] = [];
   readonly #options: SceneOptions;
   readonly #controller: FaultController;
@@ -57,7 +57,7 @@ export class FaultScene implements AsyncDisposable {
     this.#controller = options.controller ?? MIRRORING;
   }
 
-  /** The control plane with namespaces, sources and mirrors. Nothing runs yet. */
+  /** Starts a control plane with namespaces, sources and rules. No operator runs yet. */
   static async open(options: SceneOptions = {}): Promise<FaultScene> {
     const plane = await startControlPlane({ controllerManager: false, ...options });
     const { proxy, kubeconfig } = await proxied(plane, options.user);
@@ -84,7 +84,10 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Stops the operators and starts another, without faults. @throws AssertionError if one has exited before */
+  /**
+   * Stops the operators, ends all faults, and starts a new operator.
+   * @throws AssertionError if an operator has exited by itself
+   */
   async restart(...args: readonly string[]): Promise<{ keyferry: Keyferry; probes: ProbeLog }> {
     for (const probes of this.#probes.splice(0)) {
       probes.stop();
@@ -101,7 +104,7 @@ export class FaultScene implements AsyncDisposable {
     return { keyferry, probes: this.watchProbes(keyferry) };
   }
 
-  /** Waits until all watches are open. */
+  /** Waits until the operator has all its watches open. */
   async watchesOpen(): Promise<void> {
     const { watches } = this.#controller;
     await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === watches, {
@@ -119,7 +122,7 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Starts to observe the probes. */
+  /** Begins to record the answers of the probes. */
   watchProbes(keyferry: Keyferry): ProbeLog {
     const log = new ProbeLog(keyferry);
     this.#probes.push(log);
@@ -144,12 +147,12 @@ export class FaultScene implements AsyncDisposable {
     });
   }
 
-  /** The current value of every source. */
+  /** The value that every source has now. */
   value(): string {
     return Buffer.from(`${this.canary} ${this.#round}`).toString('base64');
   }
 
-  /** Changes the value of every source. */
+  /** Gives every source a new value. */
   async changeSources(): Promise<void> {
     this.#round += 1;
     for (let n = 0; n < RULES; n += 1) {
@@ -157,7 +160,7 @@ export class FaultScene implements AsyncDisposable {
     }
   }
 
-  /** Copies that are missing or do not have the value of their source. */
+  /** The copies that are missing or have another value than their source. */
   async missing(namespaces: readonly string[] = namespaceNames()): Promise<string[]> {
     const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#controller.copyLabel });
     const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
@@ -167,7 +170,7 @@ export class FaultScene implements AsyncDisposable {
     return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
   }
 
-  /** Waits until every copy is up to date, within a limit. @returns ms that it took */
+  /** Waits until every copy is up to date. @throws AssertionError after the limit @returns the time that it took, ms */
   async converged(limitMs = RECOVERY_MS, namespaces?: readonly string[]): Promise<number> {
     const from = performance.now();
     let missing: string[] = [];
@@ -178,8 +181,8 @@ export class FaultScene implements AsyncDisposable {
   }
 
   /**
-   * How often each copy was written since `at`, deletions included. Waits until the observer has received all events. If there were writes
-   * before, `at` must be of `caughtUp`.
+   * Counts the writes of each copy since `at`, also deletions. First waits until the observer has all events. If there
+   * were writes before, `at` must come from `caughtUp`.
    */
   async writesSince(at: number): Promise<ReadonlyMap<string, number>> {
     await this.caughtUp();
@@ -192,7 +195,7 @@ export class FaultScene implements AsyncDisposable {
     return counts;
   }
 
-  /** Checks that each of `count` copies was written exactly `times`, and no other. */
+  /** Checks that each of `count` copies was written exactly `times` since `at`, and no other copy. */
   async assertWrites(at: number, times: number, count = COPIES): Promise<void> {
     const writes = await this.writesSince(at);
     const others = [...writes].filter(([, n]) => n !== times);
@@ -200,7 +203,7 @@ export class FaultScene implements AsyncDisposable {
     assert.equal(writes.size, times === 0 ? 0 : count);
   }
 
-  /** The largest number of requests in one second that arrived at the proxy since `at`. */
+  /** The most requests that arrived at the proxy in one second since `at`. */
   busiestSecond(at: number, filter: (request: { isWatch: boolean; method: string }) => boolean = () => true): number {
     const times = this.proxy.requests.filter((request) => request.at >= at && filter(request)).map(({ at }) => at);
     let most = 0;
@@ -256,8 +259,8 @@ export class FaultScene implements AsyncDisposable {
   }
 
   /**
-   * Waits until the observer has received the events of all earlier writes: on a busy machine they arrive after the copies are seen in
-   * a list. Creates a labeled marker object for this; its event arrives after all earlier ones.
+   * Waits until the observer has the events of all earlier writes: on a busy machine they come later than a list shows
+   * the copies. To know that, it creates an object with the copies' label, whose event comes last.
    * @returns the time after these events, for `writesSince`
    */
   async caughtUp(): Promise<number> {

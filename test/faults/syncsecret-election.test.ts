@@ -1,4 +1,7 @@
-/** SyncSecret: two replicas of each program. Only one of them works, in both clusters, and never while another may hold the Lease. */
+/**
+ * SyncSecret with two replicas of each program: only one of them works, in both clusters, and never while another may
+ * hold the Lease.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, it } from 'node:test';
 
@@ -25,7 +28,7 @@ before(async () => {
   scene = await SyncSecretScene.open({ controllerManager: false });
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
-  // Times for an idle machine: on a busy one, even undisturbed renewals take longer.
+  // Factor for all durations on a busy machine, where also undisturbed renewals take longer.
   const slower = Math.min(4, Math.ceil(await currentStretch()));
   args = [
     '--leader-elect',
@@ -60,7 +63,7 @@ async function arrives(values: Record<string, string>): Promise<void> {
 
 const isWork = (entry: AuditEntry): boolean => isWrite(entry) && entry.resource !== 'leases';
 
-it('after kill -9 of both leaders the other replicas take over, and write once what is new', async () => {
+it('after a kill -9 of the leading CCM and manager, their other replicas lead, and write each new object once', async () => {
   for (const one of standbys) assert.equal((await one.metric('keyferry_writes_total')) ?? 0, 0);
   const later = scene.requests(tenant).fromNow();
   await Promise.all(leaders.map((one) => one.kill9()));
@@ -75,11 +78,11 @@ it('after kill -9 of both leaders the other replicas take over, and write once w
   assert.deepEqual(writes.map(lineOf).toSorted(), expected.toSorted());
 });
 
-it('leaders that were suspended with waiting writes until others took over write nothing in any cluster', async () => {
+it('a CCM and a manager that were suspended with waiting writes until others lead write nothing when they resume', async () => {
   const { link, tenantProxy, managerProxy } = scene.clusters;
   const direct = await scene.create(tenant.namespace, 'direct', { a: 'first' }, {}, scene.managementApi);
   await scene.made(direct, { a: 'first' });
-  // The finalizer in the tenant's cluster, the copy and the Secret in the management cluster wait for the end of the Retry-After.
+  // Three writes wait for the end of the Retry-After: the finalizer in the tenant's cluster, the copy, and the Secret.
   const isThrottled = ({ method, path }: { method: string; path: string }): boolean =>
     method !== 'GET' && (path.includes('/syncsecrets') || path.includes('/secrets'));
   const rules = [link, tenantProxy, managerProxy].map((proxy) =>
@@ -95,12 +98,12 @@ it('leaders that were suspended with waiting writes until others took over write
   await scene.arrived(tenant, made, { a: 'new' });
   await arrives({ a: 'second' });
   await scene.made(direct, { a: 'second' });
-  // A version that the suspended leaders do not have shows any write of theirs.
+  // The suspended leaders have an older version, so this test would see any write by them.
   await scene.change(scene.tenantApi, object, { a: 'third' });
   await scene.change(scene.managementApi, direct, { a: 'third' });
   await arrives({ a: 'third' });
   await scene.made(direct, { a: 'third' });
-  // The last writes of those that lead now.
+  // Waits for the last writes of the new leaders.
   await scene.phase(made, 'Synced');
   await scene.phase(direct, 'Synced', { api: scene.managementApi });
 

@@ -1,4 +1,7 @@
-/** SyncSecret: the management cluster is down while SyncSecrets are made, changed and deleted, or comes back with an older state. */
+/**
+ * SyncSecret: the management cluster is down while SyncSecrets are created, changed and deleted, or comes back with an
+ * older state.
+ */
 import assert from 'node:assert/strict';
 import { cp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,14 +15,17 @@ import { waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 
 const NAMESPACE = 'outage';
-/** Made, changed and deleted in the outage: 500 together. */
+/** The number of SyncSecrets that are created during the outage. With those changed and deleted, they are 500. */
 const MADE = 200;
 const CHANGED = 150;
 const DELETED = 150;
-/** From the end of the outage until everything is right, ms on an idle machine. */
+/** Limit from the end of the outage until everything is right, ms on an idle machine. */
 const RECOVERY_MS = 10_000;
 const PARALLEL = 16;
-/** Objects that are made after the backup: an API server also writes at its start, and the versions must be far above those. */
+/**
+ * The number of objects created after the backup. The restored API server also writes at its start, and must stay far
+ * below their versions.
+ */
 const LATER_WRITES = 300;
 
 let scene: SyncSecretScene;
@@ -68,7 +74,7 @@ async function right(tenant: Tenant, wanted: ReadonlyMap<string, string>): Promi
   });
 }
 
-/** Changes the files of etcd in the management cluster while it is stopped. */
+/** Stops etcd in the management cluster, changes its files, and starts it again. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { managementPlane } = scene.clusters;
   await managementPlane.servers.killApiServer();
@@ -78,7 +84,7 @@ async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   await managementPlane.servers.startApiServer();
 }
 
-it('both programs exit with the reason after an etcd restore, and all is right after a restart', async () => {
+it('after an etcd restore in the management cluster, CCM and manager exit with the reason, and all is right after a restart', async () => {
   const backup = path.join(scene.clusters.managementPlane.folder, 'backup');
   const tenant = await scene.tenant();
   const args = ['--watch-idle-timeout=2s'];
@@ -117,7 +123,7 @@ it('both programs exit with the reason after an etcd restore, and all is right a
     await scene.arrived(tenant, one, { a: value });
     await scene.phase(one, 'Synced');
   }
-  // The backup has the copy of the deleted one.
+  // The restored cluster has the copy and the Secret of the deleted SyncSecret again.
   for (const collection of [syncSecretsPath(tenant.namespace), `/api/v1/namespaces/${tenant.namespace}/secrets`]) {
     await waitFor(async () => (await scene.managementApi.list(collection)).length === 2, {
       message: () => `no orphan in ${collection}\n${scene.tail()}`,
@@ -125,7 +131,7 @@ it('both programs exit with the reason after an etcd restore, and all is right a
   }
 });
 
-it('500 SyncSecrets that are made, changed and deleted in an outage are right soon after it, and each is written once', async (t) => {
+it('500 SyncSecrets created, changed and deleted in an outage are right soon after it, with one write for each object', async (t) => {
   const { managementPlane } = scene.clusters;
   const { tenant, ccm, manager } = await scene.running();
   const [made, changed, deleted] = [named('made', MADE), named('changed', CHANGED), named('deleted', DELETED)];

@@ -1,4 +1,7 @@
-/** SyncSecret: the CCM starts while the management cluster lacks something and goes on when that comes, and it follows its kubeconfig. */
+/**
+ * SyncSecret: the CCM starts while the management cluster lacks something, and works when that is added. And its
+ * kubeconfig changes.
+ */
 import assert from 'node:assert/strict';
 import { rename, writeFile } from 'node:fs/promises';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -14,10 +17,10 @@ import { waitFor } from '../support/wait-for.ts';
 const NAMESPACE = 'early';
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
-/** From the coming of what was missing until the Secret is right, ms on an idle machine. */
+/** Limit from the moment when the missing object is added until the Secret is right, ms on an idle machine. */
 const RECOVERY_MS = 10_000;
 
-/** Something that the management cluster lacks: how it goes and comes, and the status of a tenant's SyncSecret without it. */
+/** Something that the management cluster lacks: how to remove and add it, and the status of a SyncSecret without it. */
 interface Lack {
   readonly phase: 'Pending' | 'Failed';
   readonly reason: string;
@@ -67,7 +70,7 @@ const LACKS: Readonly<Record<string, Lack>> = {
   },
 };
 
-/** A tenant without a namespace in the management cluster, with permissions for all of them. */
+/** Makes a tenant without a namespace in the management cluster. Its permissions are for all namespaces. */
 async function homelessTenant(): Promise<Tenant> {
   const { link, managementPlane } = scene.clusters;
   const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
@@ -76,10 +79,10 @@ async function homelessTenant(): Promise<Tenant> {
 
 describe('without something in the management cluster at the start', () => {
   for (const [what, { phase, reason, take, give }] of Object.entries(LACKS)) {
-    it(`a CCM that starts while the management cluster lacks its ${what} is ready, says so in the status, and is right soon after that comes`, async () => {
+    it(`a CCM that starts while the management cluster lacks its ${what} is ready and reports that, and copies soon after it is added`, async () => {
       const tenant = what === 'namespace' ? await homelessTenant() : await scene.tenant();
       await take(tenant);
-      // Without the CRD the manager is not ready.
+      // Started by hand, because `running` waits until the manager is ready, and without the CRD it is not.
       await using manager = await scene.clusters.manager();
       const ccm = await scene.ccm(tenant);
       const object = await scene.create(NAMESPACE, 'one', { a: 'first' });
@@ -95,7 +98,7 @@ describe('without something in the management cluster at the start', () => {
   }
 });
 
-it('another server, authority and client certificate in the kubeconfig are used for the whole chain', async () => {
+it('the CCM uses a new server, authority and client certificate in its kubeconfig', async () => {
   const { link, managementPlane } = scene.clusters;
   const { tenant } = await scene.running();
   const object = await scene.create(NAMESPACE, 'moved', { a: 'first' });
@@ -109,7 +112,7 @@ it('another server, authority and client certificate in the kubeconfig are used 
   const content = kubeconfigYaml({ server, caPem, clientCertPem: certPem, clientKeyPem: keyPem });
   await writeFile(`${tenant.kubeconfig}.new`, content);
   await rename(`${tenant.kubeconfig}.new`, tenant.kubeconfig);
-  // A refused token makes the CCM read the file at once. The server itself accepts a deleted account's token for 10 s more.
+  // The 401 makes the CCM read the file at once. A real server accepts the token of a deleted account for 10 s more.
   link.rule({ fault: { kind: 'respond', status: 401 } });
   link.cutAll();
   await scene.change(scene.tenantApi, object, { a: 'second' });

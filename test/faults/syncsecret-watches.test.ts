@@ -1,4 +1,4 @@
-/** SyncSecret: watches that break, expire or fall silent, and servers that throttle, on every connection of both programs. */
+/** SyncSecret: watches break, expire or fall silent, and servers throttle, on every connection of both programs. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, it } from 'node:test';
 
@@ -14,7 +14,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const WATCHES = { isWatch: true };
 const NAMESPACE = 'watched';
-/** The idle timeout of watches in this test. The default is 90 s, because servers send a bookmark each minute. */
+/** The idle timeout of watches in this test. The default is 90 s, because servers send a bookmark every minute. */
 const IDLE = '--watch-idle-timeout=2s';
 
 let scene: SyncSecretScene;
@@ -41,7 +41,10 @@ beforeEach(async () => {
 afterEach(() => scene.clear());
 after(() => scene.close());
 
-/** Changes, makes and deletes one each while `fault` is in force, and checks the result after `end`. */
+/**
+ * Changes a SyncSecret, creates another and deletes a Secret during `fault`. Calls `end`, and then checks that all is
+ * right and written once.
+ */
 async function survives(fault: () => void, end: () => Promise<unknown>): Promise<void> {
   const later = scene.requests(tenant).fromNow();
   fault();
@@ -81,7 +84,7 @@ function everywhere(rule: FaultRule): () => Promise<void> {
   };
 }
 
-it('after 410 both programs list again and notice all that happened in the gap', async () => {
+it('after a 410 CCM and manager list again, and notice all that happened meanwhile', async () => {
   let end: (() => Promise<void>) | undefined;
   await survives(
     () => {
@@ -93,7 +96,7 @@ it('after 410 both programs list again and notice all that happened in the gap',
   );
 });
 
-it('after 429 both programs wait as long as the server says, and do everything then', async () => {
+it('after a 429 CCM and manager wait as long as Retry-After says, and then do all their work', async () => {
   let end: (() => Promise<void>) | undefined;
   await survives(
     () => {

@@ -1,6 +1,7 @@
 /**
- * SyncSecret: a connection breaks, or a program is killed, at every write of the chain. In each case a SyncSecret is made, changed and
- * deleted, and in each of these stages a write of each program meets a fault: before the server receives it, or after it was carried out.
+ * SyncSecret: a connection breaks, or a program is killed, at every write of the chain. In each case a SyncSecret is
+ * created, changed and deleted. In each of these stages one write of each program fails: before the server gets it, or
+ * after it was carried out.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -18,7 +19,7 @@ type Program = 'ccm' | 'manager';
 type Stage = 'made' | 'changed' | 'deleted';
 type Moment = 'before' | 'after';
 
-/** A write of a program: the proxy that it passes, its method, and a part of its path and query. */
+/** A write of a program: the proxy through which it goes, its method, and a part of its path and query. */
 interface Step {
   readonly proxy: 'link' | 'tenantProxy' | 'managerProxy';
   readonly method: string;
@@ -32,7 +33,7 @@ const STATUS = /\/syncsecrets\/[^/?]+\/status/;
 const SECRETS = /\/secrets\?/;
 const SECRET = /\/secrets\/[^/?]+(\?|$)/;
 
-/** Every write, in order. */
+/** All writes of each stage, in their order. */
 const STEPS: Readonly<Record<Stage, Readonly<Record<Program, readonly Step[]>>>> = {
   made: {
     ccm: [
@@ -70,7 +71,7 @@ const STEPS: Readonly<Record<Stage, Readonly<Record<Program, readonly Step[]>>>>
 const CASES = [0, 1, 2];
 const MOMENTS: readonly Moment[] = ['before', 'after'];
 const NAMESPACE = 'written';
-/** Seen in the status on the way, on a slow machine or after a fault. */
+/** Phases that the status may have for a while, on a slow machine or after a fault. */
 const INTERMEDIATE = new Set(['Pending', 'Terminating']);
 
 let scene: SyncSecretScene;
@@ -82,7 +83,7 @@ before(async () => {
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
 });
-// Only a test that kills a program needs another one.
+// The programs go on from test to test, unless a test killed them.
 afterEach(() => scene.clear(programs.ccm, programs.manager));
 after(() => scene.close());
 
@@ -105,7 +106,10 @@ function cut(step: Step, moment: Moment): () => Promise<void> {
   };
 }
 
-/** Stops all writes of a program at the next write of this kind. @returns a function that waits for it, kills the program, and starts it again */
+/**
+ * Stalls a program at its next write of this kind.
+ * @returns a function that waits for that, kills the program, and starts it again
+ */
 function kill(program: Program, step: Step, moment: Moment): () => Promise<void> {
   const proxies = PROXIES[program].map((name) => scene.clusters[name]);
   const from = performance.now();
@@ -130,7 +134,7 @@ function kill(program: Program, step: Step, moment: Moment): () => Promise<void>
   };
 }
 
-/** How often each object may be written in a stage, status writes aside. */
+/** The writes that each object needs in a stage, without those of its status. */
 function neededWrites(stage: Stage, copy: Json, secret: Json): Record<string, number> {
   const origin = `syncsecrets ${NAMESPACE}/one`;
   const there = `syncsecrets ${tenant.namespace}/${copy.metadata.name}`;
@@ -142,7 +146,10 @@ function neededWrites(stage: Stage, copy: Json, secret: Json): Record<string, nu
   }[stage];
 }
 
-/** Runs the stages of one SyncSecret. @param arm prepares a fault and returns a function that waits until it is over */
+/**
+ * Takes a SyncSecret through the three stages.
+ * @param arm prepares a fault, and returns a function that waits until it is over
+ */
 async function live(index: number, arm: (program: Program, step: Step) => () => Promise<void>): Promise<void> {
   const path = syncSecretPath(NAMESPACE, 'one');
   const phases: string[] = [];
@@ -199,12 +206,12 @@ for (const moment of MOMENTS) {
   const when = moment === 'before' ? 'before it is sent' : 'after it was carried out';
   describe(`at a write, ${when},`, () => {
     for (const index of CASES) {
-      it(`at a write, ${when}, the connection breaks: case ${index + 1}`, async () => {
+      it(`a SyncSecret is created, changed and deleted although the connection of a write breaks ${when} (case ${index + 1})`, async () => {
         await Promise.all([run('ccm'), run('manager')]);
         await live(index, (_program, step) => cut(step, moment));
       });
 
-      it(`at a write, ${when}, the program is killed: case ${index + 1}`, async () => {
+      it(`a SyncSecret is created, changed and deleted although its program is killed at a write, ${when} (case ${index + 1})`, async () => {
         await Promise.all([run('ccm'), run('manager')]);
         await live(index, (program, step) => kill(program, step, moment));
       });

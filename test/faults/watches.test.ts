@@ -1,4 +1,4 @@
-/** Watches that break, fall silent, are refused or send invalid data. */
+/** Watches that break, fall silent, are refused, or send invalid data. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
@@ -10,11 +10,11 @@ import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
 
 const WATCHING = { isWatch: true };
-/** Copies in the namespaces that the second test creates. */
+/** The number of copies in the namespaces that the second test creates. */
 const MORE = 100;
 const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
 
-/** Keyferry becomes unready when a watch is broken for longer. On a busy machine that can happen. */
+/** Keyferry is unready when a watch is broken for longer than this, ms. On a busy machine that can happen here. */
 const SHORT_GAP_MS = 3000;
 
 let scene: FaultScene;
@@ -31,7 +31,7 @@ after(async () => {
   await scene.close();
 });
 
-/** The number of watches after it has settled. */
+/** Waits until all watches are open. @returns their number */
 async function watchesOpen(): Promise<number> {
   const expected = 3 + 5;
   await waitFor(() => scene.proxy.live(WATCHING).filter(({ status }) => status === 200).length === expected, {
@@ -62,7 +62,7 @@ test('the operator copies every change while one watch, and then all watches, ar
   assert.ok(!probes.wasUnready(0) || longestMs > SHORT_GAP_MS, 'a short gap does not make the operator unready');
 });
 
-test('copies are up to date after watches broke every 100 ms for 5 s while namespaces appeared and sources changed', async (t) => {
+test('after watches broke every 100 ms for 5 s while namespaces appeared and sources changed, all copies are up to date', async (t) => {
   const from = performance.now();
   const names = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
   const cutter = setInterval(() => scene.proxy.cutAll(WATCHING), 100);
@@ -87,7 +87,7 @@ test('copies are up to date after watches broke every 100 ms for 5 s while names
   await probes.ready(200);
 });
 
-test('after 410 the operator lists again and notices deletions in the gap', async (t) => {
+test('after a 410 the operator lists again, and notices what was deleted meanwhile', async (t) => {
   const from = performance.now();
   const gone = scene.proxy.rule({
     match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -105,7 +105,7 @@ test('after 410 the operator lists again and notices deletions in the gap', asyn
   await probes.ready(200);
 });
 
-test('the operator recovers from a truncated list and truncated watch lines', async (t) => {
+test('after a truncated list and truncated watch lines, the operator makes all copies right', async (t) => {
   const from = performance.now();
   scene.proxy.rule({
     match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -126,7 +126,7 @@ test('the operator recovers from a truncated list and truncated watch lines', as
   await probes.ready(200);
 });
 
-test('memory and file descriptors are as before after 40 broken watches', async (t) => {
+test('memory and file descriptors are the same after 40 broken watches', async (t) => {
   const descriptors = async (): Promise<number> => (await readdir(`/proc/${keyferry.pid}/fd`)).length;
   const before = { ...(await keyferry.memory()), descriptors: await descriptors() };
   const cuts = { done: 0 };
@@ -147,7 +147,7 @@ test('memory and file descriptors are as before after 40 broken watches', async 
   assert.ok(afterwards.descriptors <= before.descriptors + 2);
 });
 
-test('a settled operator sends no requests but its watches', async () => {
+test('an operator with all copies up to date sends no requests besides its watches', async () => {
   const last = () => scene.proxy.requests.findLast(({ isWatch }) => !isWatch);
   await waitFor(() => performance.now() - (last()?.at ?? 0) > 3000, {
     message: () => `three quiet seconds; the last request was ${last()?.method} ${last()?.url}`,

@@ -1,4 +1,4 @@
-/** Files, folders, headings, reasons and metrics that the documentation names exist. */
+/** The documentation names only files, folders, headings, reasons and metrics that exist. */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { anchors, prose } from '../support/markdown.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
-/** Paths in the text start with one of these. */
+/** Folders in which a path on a page may begin. */
 const BASES = ['.', 'src'];
 const ARCHITECTURE = 'docs/architecture.md';
 const SOURCE_FILE = /^[\w./-]+\.ts$/;
@@ -16,7 +16,7 @@ const FOLDER = /^\w[\w./-]*\/$/;
 
 const read = (page: string): string => readFileSync(path.join(ROOT, page), 'utf8');
 
-/** Code spans of a page that are paths of this project. */
+/** The paths of this project on a page: texts in backticks that look like one. */
 function pathsIn(page: string): string[] {
   const spans = [...prose(read(page)).matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
   return spans.filter(
@@ -36,7 +36,7 @@ function isBroken(page: string, link: string): boolean {
   return anchor !== undefined && !anchors(read(target)).has(anchor);
 }
 
-/** `Class.member` on the page that no source of the class has. */
+/** Texts in backticks like `Class.member` on a page, of which no source has the class with this member. */
 function missingMembers(page: string): string[] {
   const sources = globSync('src/**/*.ts', { cwd: ROOT }).map(read);
   return [...prose(read(page)).matchAll(/`([A-Z]\w+)\.(\w+)`/g)]
@@ -48,7 +48,10 @@ function missingMembers(page: string): string[] {
     .map(([span]) => span);
 }
 
-/** Reasons of conditions, and metrics: what a reader looks for. `NoConfigMap` is made from a kind. */
+/**
+ * Reasons of conditions and metrics on a page that no source has. `NoConfigMap` counts as `ConfigMap`: the code joins
+ * it.
+ */
 function missingWords(page: string, sources: string): string[] {
   const spans = [...prose(read(page)).matchAll(/`((?:[A-Z][a-z]+){2,}|keyferry_[a-z_]+)[`{]/g)].map(
     ([, word = '']) => word,
@@ -56,7 +59,7 @@ function missingWords(page: string, sources: string): string[] {
   return spans.filter((word) => !new RegExp(`\\b(${word}|${word.replace(/^No/, '')})\\b`).test(sources));
 }
 
-/** Reasons that cause no event of the replicator: states without a problem, waits, other clusters, entries of Vault, and other rules than annotations. */
+/** Reasons that need no row in the table, because they cause no event on an annotated object. */
 const NO_EVENTS: ReadonlySet<string> = new Set(
   (
     'Pending Synced Released SourceInUse NamespaceNotFound NamespaceTerminating SourceEmpty Terminating ' +
@@ -64,7 +67,7 @@ const NO_EVENTS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Reasons in the code that reaches annotated objects. */
+/** Reasons in the code that handles annotated objects. */
 function replicatorReasons(): string[] {
   const files = globSync(
     [
@@ -85,12 +88,12 @@ function replicatorReasons(): string[] {
 }
 
 describe('the documentation', () => {
-  it('on the replicator has every reason of its events in the table, and no other', () => {
+  it("docs/replicator.md has all reasons of the replicator's events in its table, and no other", () => {
     const [, section = ''] = /^## Events$(.*?)^## /ms.exec(read('docs/replicator.md')) ?? [];
     const listed = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`(\w+)`/g)].map(([, reason = '']) => reason),
     );
-    // The API server's reasons are not in this code.
+    // `Invalid` is a reason of the API server, so it is not in this code.
     assert.deepEqual(listed.filter((reason) => reason !== 'Invalid').toSorted(), replicatorReasons().toSorted());
   });
 
@@ -102,7 +105,7 @@ describe('the documentation', () => {
     });
   }
 
-  it('pages on problems name only reasons and metrics that exist', () => {
+  it('the pages on problems name only reasons and metrics that exist', () => {
     const sources = globSync(['src/**/*.ts', 'deploy/helm/keyferry/**/*.yaml'], { cwd: ROOT }).map(read).join('\n');
     const pages = globSync(['docs/{troubleshooting,scaling,security-model}.md', 'docs/runbook/*.md'], { cwd: ROOT });
     assert.deepEqual(
@@ -112,11 +115,11 @@ describe('the documentation', () => {
     assert.ok(pages.length > 10);
   });
 
-  it('the page on the architecture names files', () => {
+  it('the search for paths finds them in docs/architecture.md', () => {
     assert.ok(pathsIn(ARCHITECTURE).length > 20);
   });
 
-  it('and only methods and fields that exist', () => {
+  it('docs/architecture.md names only methods and fields that exist', () => {
     assert.deepEqual(missingMembers(ARCHITECTURE), []);
   });
 });

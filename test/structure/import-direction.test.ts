@@ -7,7 +7,7 @@ import { importsOf, readSources, violations } from './imports.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 
 describe('imports point one way', () => {
-  it('in all sources', () => {
+  it('imports between the folders of src/ follow the rule in docs/architecture.md', () => {
     const sources = readSources(ROOT);
     assert.ok(sources.length > 20, `only ${sources.length} sources were found`);
     assert.deepEqual(violations(sources), []);
@@ -69,14 +69,14 @@ describe('imports point one way', () => {
       'the folder src/new has no place in the rule (test/structure/imports.ts)',
     ],
   ] as const) {
-    it(`refuses ${text.replaceAll('\n', ' ')} in ${file}`, () => {
+    it(`the rule for imports refuses ${text.replaceAll('\n', ' ')} in ${file}`, () => {
       const [found, ...more] = violations([{ file, text }]);
       assert.deepEqual(more, []);
       assert.ok(found?.startsWith(`${file} imports `) === true && found.endsWith(`: ${why}`), found);
     });
   }
 
-  it('and leaves alone what the rule allows', () => {
+  it("the rule for imports permits types, the own folder, lower folders, Node's modules, and imports in comments", () => {
     const text = [
       `import type { V1Secret } from '@kubernetes/client-node';`,
       `import { A } from './own.ts';`,
@@ -93,7 +93,7 @@ describe('imports point one way', () => {
 });
 
 describe('keys', () => {
-  it('are made in one module: no other gives its type to a text', () => {
+  it('only copy/model/keys.ts casts a text to the type of a key', () => {
     const casts = readSources(ROOT).filter(({ file, text }) => {
       const isCast = /\bas (?:unknown as )?(?:Rule|Object|Entry|Resource|Login)Key\b/.test(text);
       return isCast && file.startsWith('src/') && !file.endsWith('.test.ts') && file !== 'src/copy/model/keys.ts';

@@ -3,18 +3,18 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface SourceFile {
-  /** From the project's root, with forward slashes: `src/kube/http.ts`. */
+  /** The path from the project's root, with forward slashes: `src/kube/http.ts`. */
   readonly file: string;
   readonly text: string;
 }
 
 interface Import {
   readonly specifier: string;
-  /** `import type …`: absent at run time. */
+  /** Whether it is an `import type …`, which does not exist at run time. */
   readonly isType: boolean;
 }
 
-/** What each folder of src/ may import besides itself, and what only as types. */
+/** The folders that a folder of src/ may import besides itself. `types`: folders of which it may import only types. */
 interface Layer {
   readonly imports: readonly string[];
   readonly types?: readonly string[];
@@ -34,13 +34,13 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   cli: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy', 'controllers', 'config', 'operator', 'commands'] },
 };
 
-/** The imports that a part of a folder must not have; tests are exempt. */
+/** Imports that a part of a folder must not have. Unit tests are exempt. */
 interface Seam {
   readonly of: RegExp;
   readonly forbidden: RegExp;
-  /** Exceptions that may be imported. */
+  /** Files that it may import nevertheless. */
   readonly but?: RegExp;
-  /** Exceptions that may be imported as types. */
+  /** Files of which it may import types nevertheless. */
   readonly types?: RegExp;
   readonly why: string;
 }
@@ -62,7 +62,7 @@ const SEAMS: readonly Seam[] = [
   {
     of: /^copy\/vault\//,
     forbidden: /^copy\/cluster\//,
-    // Credentials, and the copies of dynamic ones, are Secrets.
+    // Vault's credentials, and copies of dynamic credentials, are Secrets in this store.
     types: /^copy\/cluster\/objects\/store\.ts$/,
     why: 'Vault uses the store of Secrets, and nothing else of a cluster',
   },
@@ -85,7 +85,7 @@ const SEAMS: readonly Seam[] = [
   },
 ];
 
-/** Not part of the program: types, and oracles in tests. */
+/** Packages that the program must not import: types, and programs that tests compare with. */
 const DEVELOPMENT_ONLY = ['@kubernetes/client-node', 'zod'];
 
 export function readSources(root: string): SourceFile[] {
@@ -105,7 +105,7 @@ export function violations(sources: readonly SourceFile[]): string[] {
   );
 }
 
-/** Static, re-exporting, side-effect and dynamic imports. */
+/** All imports in a text: static, dynamic, of side effects, and with `export … from`. */
 export function importsOf(text: string): Import[] {
   const code = text.replaceAll(/\/\*[^]*?\*\//g, '');
   const from = [...code.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[^;'"]*?\s+from\s+)?['"]([^'"]+)['"]/gm)];
@@ -118,12 +118,12 @@ export function importsOf(text: string): Import[] {
 
 function judgeOwn(file: string, { specifier, isType }: Import): string | undefined {
   const target = path.posix.join(path.posix.dirname(file), specifier);
-  // Unit tests may import the shared helpers of tests, and the CRDs; the program may not.
+  // Unit tests may import helpers of tests and the CRDs. The program may not.
   if (/^(test|scripts)\//.test(target) && file.endsWith('.test.ts')) return undefined;
   if (target.startsWith('test/')) return 'src never imports test/';
-  // The reports of the commands are described once: their JSON Schemas and their types come from there.
+  // The reports of commands are described in this file alone, so the program takes their types from there.
   if (isType && target === 'scripts/reports/schemas.ts') return undefined;
-  // package.json is not code, and neither are the build scripts at run time.
+  // package.json is not code, and the build scripts are not there at run time.
   if (!target.startsWith('src/')) return 'outside src/';
   const [from, to] = [folderOf(file), folderOf(target)];
   const layer = LAYERS[from];
@@ -146,7 +146,7 @@ function isForbidden({ forbidden, but, types }: Seam, target: string, isType: bo
   return !(isType && types?.test(target) === true);
 }
 
-/** `controllers/a/…` imports `controllers/b/…`. All may import `controllers/common/…`. */
+/** Whether a controller imports another one. All may import `controllers/common/`. */
 function isOtherController(file: string, target: string): boolean {
   const [from, to] = [controllerOf(file), controllerOf(target)];
   return from !== undefined && to !== undefined && to !== 'common' && from !== to;

@@ -1,4 +1,7 @@
-/** `status`, `plan`, `explain` and `migrate` run on every system with Node 24, so the package must install there. */
+/**
+ * The commands `status`, `plan`, `explain` and `migrate` run on every system with Node 24, so the package must install
+ * there.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,13 +22,13 @@ const read = (file: string): unknown => JSON.parse(readFileSync(path.join(ROOT, 
 describe('the npm package on macOS and Windows', () => {
   const manifest = read('package.json') as Package;
 
-  it('names no system and no processor, which npm would then insist on', () => {
+  it('package.json limits the npm package to no operating system and no processor', () => {
     assert.equal(manifest.os, undefined);
     assert.equal(manifest.cpu, undefined);
     assert.equal(manifest.dependencies, undefined);
   });
 
-  it('needs no package that exists for one system only', () => {
+  it('the npm package needs no package that exists for one operating system only', () => {
     const { packages } = read('package-lock.json') as { readonly packages: Readonly<Record<string, Package>> };
     const bound = Object.entries(packages).filter(([, { os, cpu }]) => os !== undefined || cpu !== undefined);
     assert.ok(bound.length > 2, 'the lock file says which packages are bound to a system');
@@ -35,7 +38,7 @@ describe('the npm package on macOS and Windows', () => {
     );
   });
 
-  it('builds with Node alone: npm on Windows runs scripts in a shell that has no `exec`', () => {
+  it('the npm package can be built on Windows: its scripts run Node, and need no shell', () => {
     for (const name of ['build', 'dependencies', 'prepack']) {
       assert.match(manifest.scripts?.[name] ?? '', /^(node scripts\/\w+\.ts|npm run build)$/, name);
     }

@@ -1,4 +1,7 @@
-/** ExternalSecrets whose values Vault does not have, with rows of their own. A stand-in plays External Secrets Operator (ESO). */
+/**
+ * The generator: ExternalSecrets whose values Vault lacks. A client plays External Secrets Operator (ESO). It has rows
+ * of its own.
+ */
 import { generatorRows } from '../generator-rows.ts';
 import { GeneratorWork } from '../generator-work.ts';
 import type { BenchSystem } from '../system.ts';

@@ -1,4 +1,4 @@
-/** Annotated sources: each names the namespaces of its copies. */
+/** The replicator: the annotations of each source name the namespaces of its copies. */
 import { FLEET, secretsPath, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
@@ -9,7 +9,7 @@ export const replicatorSystem = (): BenchSystem => ({
   rows: [...ROWS, WIDE_ROW],
   args: ['run', '--controllers', 'replicator'],
   install: async () => {
-    // Only Secrets: the replicator has no API of its own.
+    // Installs nothing: the replicator has no API of its own.
   },
   createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
     const annotations = { 'k8s-replicator/replicate-to-namespaces': pattern };

@@ -1,4 +1,7 @@
-/** SyncSecrets from a tenant's cluster, which is started in addition, to the management cluster; CCM and manager are two processes. */
+/**
+ * SyncSecrets from a tenant's cluster, which is started for this, to the management cluster. CCM and manager are two
+ * processes.
+ */
 import { places, SYNC_SECRETS } from '../sync-secret-load.ts';
 import { syncSecretRows } from '../sync-secret-rows.ts';
 import { SECRETS_BY_ORIGIN, SyncSecretWork } from '../sync-secret-work.ts';
@@ -8,7 +11,7 @@ export function syncSecretSystem(): BenchSystem {
   const work = new SyncSecretWork();
   return {
     name: 'syncsecret',
-    // The rows start two programs of their own.
+    // None: the rows start the two programs themselves.
     args: [],
     rows: syncSecretRows(work),
     view: SECRETS_BY_ORIGIN,
