@@ -14,7 +14,7 @@ const OTHERS = [
   { apiGroups: ['mirrors.kts.studio'], resources: ['*'], verbs: ['*'] },
 ];
 
-test('an operator without secrets list is not ready and gives the reason; once it is granted, all is copied', async (t) => {
+test('an operator without the permission to list secrets is not ready and gives the reason; once it is granted, all is copied', async (t) => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, OTHERS);
   const keyferry = await scene.operator();
@@ -31,7 +31,7 @@ test('an operator without secrets list is not ready and gives the reason; once i
   await probes.ready(200);
 });
 
-test('an operator without events create copies all, and logs once that events are missing', async () => {
+test('an operator without the permission to create events copies all, and logs once that events are missing', async () => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, [...OTHERS.filter(({ resources }) => !resources.includes('events')), SECRETS]);
   const keyferry = await scene.start();

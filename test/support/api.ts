@@ -1,6 +1,6 @@
 /**
- * A small Kubernetes client for tests. It uses plain node:https and imports nothing of the program, so that
- * an error in one does not hide an error in the other.
+ * A small Kubernetes client for tests. It uses plain node:https and imports nothing of the program, so that an error in
+ * one of them does not hide an error in the other.
  */
 import { parseAllDocuments } from 'yaml';
 
@@ -11,18 +11,18 @@ import { Watcher } from './watcher.ts';
 import type { WatchHandler } from './watcher.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A parsed JSON object; tests read arbitrary fields. */
+/** A parsed JSON object, of which tests read any field. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields of arbitrary kinds
 export type Json = any;
 
 export interface TestApiOptions {
-  /** `https://127.0.0.1:6443` */
+  /** The address of the API server: `https://127.0.0.1:6443`. */
   readonly url: string;
   readonly caPem: string;
   readonly token?: string;
   readonly clientCertPem?: string;
   readonly clientKeyPem?: string;
-  /** Concurrent connections. Default 16. */
+  /** The most connections at the same time. Default: 16. */
   readonly maxSockets?: number;
 }
 
@@ -35,7 +35,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** An answer outside 200–299. */
+/** An answer of the server with a status outside of 200–299. */
 export class TestApiError extends Error {
   override readonly name = 'TestApiError';
   readonly status: number;
@@ -68,7 +68,7 @@ export class TestApi {
     this.#resources = new ResourceMap((path) => this.get(path));
   }
 
-  /** Closes idle connections; watches are stopped by their own `stop`. */
+  /** Closes idle connections. A watch is stopped by its own `stop`. */
   close(): void {
     this.#http.close();
   }
@@ -77,7 +77,7 @@ export class TestApi {
     this.close();
   }
 
-  /** One request with any status. `body` is parsed JSON if the answer is JSON, else text. */
+  /** Sends one request, and accepts any status. `body` is parsed if it is JSON, and a text otherwise. */
   async raw(
     method: string,
     path: string,
@@ -102,7 +102,7 @@ export class TestApi {
     return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(answer.text) : answer.text };
   }
 
-  /** One call. @throws TestApiError for any status outside 200–299. */
+  /** Sends one request. @throws TestApiError for a status outside of 200–299 */
   async call(method: string, path: string, options: CallOptions = {}): Promise<Json> {
     const { status, body } = await this.raw(method, path, options);
     if (status < 200 || status > 299) throw new TestApiError(method, path, status, body);
@@ -113,7 +113,7 @@ export class TestApi {
     return this.call('GET', path, options);
   }
 
-  /** As `get`, but `undefined` if the object does not exist (404). @throws TestApiError for any other refusal. */
+  /** Reads an object. @returns `undefined` for a 404 @throws TestApiError for another refusal */
   async find(path: string): Promise<Json> {
     const { status, body } = await this.raw('GET', path);
     if (status === 404) return undefined;
@@ -121,7 +121,7 @@ export class TestApi {
     return body;
   }
 
-  /** The items of a collection, in pages of 500. */
+  /** Reads all objects of a collection, in pages of 500. */
   async list(path: string, query: Readonly<Record<string, string>> = {}): Promise<Json[]> {
     const items: Json[] = [];
     let token = '';
@@ -133,7 +133,7 @@ export class TestApi {
     return items;
   }
 
-  /** Creates at the collection of the object's kind and namespace. */
+  /** Creates an object in the collection of its kind and namespace. */
   async create(object: Json): Promise<Json> {
     const collection = await this.#resources.collection(object);
     return this.call('POST', collection, { body: object });
@@ -143,7 +143,10 @@ export class TestApi {
     await this.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
   }
 
-  /** Creates many objects, at most `parallelism` at once (default 16). @throws the first failure, after all running calls have ended. */
+  /**
+   * Creates many objects, at most `parallelism` at the same time.
+   * @throws the first error, after all running calls have ended
+   */
   async createMany(objects: Iterable<Json>, parallelism = 16): Promise<void> {
     const source = objects[Symbol.iterator]();
     let failed = false;
@@ -179,8 +182,9 @@ export class TestApi {
   }
 
   /**
-   * Applies manifests (YAML text, or objects) as `kubectl apply --server-side` does, one after another; waits until a
-   * CustomResourceDefinition is established. An object without a namespace is created in `default` if its kind is namespaced.
+   * Applies manifests, as text or objects, like `kubectl apply --server-side`, one after another. Waits until a
+   * CustomResourceDefinition is established. An object without a namespace is created in `default` if its kind is
+   * namespaced.
    */
   async apply(manifests: Json, fieldManager = 'test'): Promise<Json[]> {
     const applied: Json[] = [];
@@ -203,8 +207,8 @@ export class TestApi {
   }
 
   /**
-   * Watches a collection from now on (or from `resourceVersion`), reconnecting until stopped. Resolves when the watch is
-   * open. Every event has the time at which its line arrived (`performance.now()`, ms).
+   * Watches a collection from now on, or from `resourceVersion`, and connects again until it is stopped. Resolves when
+   * the watch is open. Each event has the time when its line arrived, by `performance.now()`, ms.
    */
   watch(path: string, onEvent: WatchHandler, query: Readonly<Record<string, string>> = {}): Promise<Watcher> {
     return Watcher.open(this.#http, this.#auth, path, query, onEvent);

@@ -5,15 +5,15 @@ import { GrownLines } from './grown-lines.ts';
 export interface AuditEntry {
   readonly user: string;
   readonly verb: string;
-  /** With its subresource: `syncsecrets/status`. Empty for other paths, such as discovery. */
+  /** The resource, with its subresource: `syncsecrets/status`. Empty for other paths, such as discovery. */
   readonly resource: string;
-  /** Empty for requests across namespaces. */
+  /** The namespace; empty for a request across namespaces. */
   readonly namespace: string;
-  /** Empty for collections. */
+  /** The name of the object; empty for a collection. */
   readonly name: string;
-  /** Status of the answer. */
+  /** The status of the answer. */
   readonly code: number;
-  /** Path and query. */
+  /** The path with its query. */
   readonly uri: string;
 }
 
@@ -48,7 +48,7 @@ class UserRequests {
   }
 
   #take(line: string): void {
-    // Most lines belong to other users. This test is cheaper than parsing them.
+    // Most lines are of other users. Searching the text is cheaper than parsing them all.
     if (!line.includes(`"username":"${this.#user}"`)) return;
     const { auditID, verb, objectRef = {}, responseStatus, requestURI, ...parsed } = JSON.parse(line) as Line;
     if (parsed.user?.username !== this.#user) return;
@@ -64,12 +64,15 @@ class UserRequests {
   }
 }
 
-/** A test that waits reads the log many times, and the log has megabytes: each read goes on where the last one ended. */
+/**
+ * What was read of each log. A test that waits reads a log of megabytes many times, so each read begins where the last
+ * one ended.
+ */
 const requestsOf = new WeakMap<ControlPlane, Map<string, UserRequests>>();
 
 /**
- * All requests of this user, in the order of their beginning; a watch counts once. The server writes a request down before it sends the
- * answer.
+ * All requests of a user, in the order in which they began; a watch counts once. The server writes a request into the
+ * log before it sends the answer.
  */
 export function readAuditLog(plane: ControlPlane, user: string): AuditEntry[] {
   const users = requestsOf.get(plane) ?? new Map<string, UserRequests>();

@@ -1,4 +1,4 @@
-/** The bundle for scenario tests, built again when it is older than its sources. */
+/** The bundle for scenario tests. It is built again when it is older than its sources. */
 import { execFile } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -12,7 +12,10 @@ const BUNDLE = path.join(ROOT, 'dist', 'keyferry.cjs');
 
 let bundle: Promise<string> | undefined;
 
-/** The path of an up-to-date bundle. Parallel test files build it once, and each looks at the sources once. */
+/**
+ * The path of an up-to-date bundle. Test files that run in parallel build it once, and each compares it with the
+ * sources once.
+ */
 export function ensureBundle(): Promise<string> {
   return (bundle ??= build());
 }

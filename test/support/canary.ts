@@ -1,30 +1,30 @@
 /**
- * Canary values: secrets that a test invents, uses like real ones, and searches for afterwards in all output that
- * unauthorized people may read (logs, events, metrics, statuses, errors).
+ * Canaries: secret values that a test invents and uses like real ones. Afterwards it searches for them in all output
+ * that other people may read: logs, events, metrics, statuses, errors.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 
-/** A form in which a value may leak. */
+/** An encoding in which a value may leak. */
 type Form = 'raw' | 'JSON' | 'URL' | 'hex' | 'base64' | 'base64url';
 
 export interface CanaryFinding {
-  /** The searched text: a file, or the given name. */
+  /** The name of the text in which it was found. */
   readonly where: string;
   readonly form: Form;
-  /** The name of the canary; its value is not repeated. */
+  /** The name of the canary. Its value is not repeated here. */
   readonly canary: string;
 }
 
 /**
- * A value that does not occur by chance, with a quote, a backslash and a letter outside ASCII, so that JSON, URLs and
- * base64 each encode it in a different form.
+ * A value that does not occur by chance. It has a quote, a backslash and a letter outside of ASCII, so that each
+ * encoding gives it another form.
  */
 export function makeCanary(name: string): string {
   return `canary"${name}\\ü${randomBytes(12).toString('hex')}`;
 }
 
-/** The forms in which a value may appear in a text. @throws Error for a value so short that it could occur by chance. */
+/** A value in each encoding. @throws Error for a value so short that it could occur by chance */
 export function canaryForms(value: string): readonly (readonly [Form, string])[] {
   if (Buffer.byteLength(value) < 8)
     throw new Error(`a canary needs 8 bytes at least, this has ${Buffer.byteLength(value)}`);
@@ -40,7 +40,7 @@ export function canaryForms(value: string): readonly (readonly [Form, string])[]
   return forms.filter(([, text], n) => forms.findIndex(([, other]) => other === text) === n);
 }
 
-/** The occurrences of the values (by name) in the text. */
+/** Finds the values, given by name, in a text. */
 export function findCanaries(where: string, text: string, values: Readonly<Record<string, string>>): CanaryFinding[] {
   return Object.entries(values).flatMap(([canary, value]) =>
     canaryForms(value)
@@ -49,7 +49,10 @@ export function findCanaries(where: string, text: string, values: Readonly<Recor
   );
 }
 
-/** @throws AssertionError naming place and form, never the value. `texts` is by a name for the message. */
+/**
+ * @param texts by a name for the message
+ * @throws AssertionError that names text and form of a canary, and not its value
+ */
 export function assertNoCanaries(
   texts: Readonly<Record<string, string>>,
   values: Readonly<Record<string, string>>,
@@ -59,8 +62,8 @@ export function assertNoCanaries(
 }
 
 /**
- * The part of the value's base64 that does not depend on the text around it: in a longer text it starts at one of three
- * positions within a group of three bytes, and shares its first and last characters with the text around it.
+ * The parts of the value's base64 that do not depend on the text around it. In a longer text the value begins at one of
+ * three positions in a group of three bytes, and shares its first and last characters with the text around it.
  */
 function base64Cores(value: string): string[] {
   return [0, 1, 2].map((offset) => {

@@ -1,6 +1,6 @@
 /**
- * Two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver and kube-controller-manager, RBAC, and an audit
- * log. Before each API server is a fault proxy for the programs; tests use the servers directly.
+ * Two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver and kube-controller-manager,
+ * RBAC, and an audit log. The programs use a fault proxy before each API server; tests use the servers directly.
  */
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../servers/control-plane.ts';
@@ -8,9 +8,15 @@ import { startFaultProxy } from '../servers/fault-proxy.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 
 export interface PairOptions {
-  /** Manifests for both clusters, such as CRDs. The garbage collector needs half a minute for a kind that is added after its start. */
+  /**
+   * Manifests for both clusters, such as CRDs. A kind that is added later is unknown to the garbage collector for half
+   * a minute.
+   */
   readonly manifests?: string;
-  /** Default `true`: without it nothing collects garbage, and namespaces are never deleted. */
+  /**
+   * Whether a controller manager runs; true by default. Without it, no garbage is collected, and no namespace is
+   * deleted.
+   */
   readonly controllerManager?: boolean;
   readonly tenant?: ControlPlaneOptions;
   readonly management?: ControlPlaneOptions;
@@ -26,7 +32,7 @@ export class ClusterPair implements AsyncDisposable {
     this.management = management;
   }
 
-  /** Both clusters, started in parallel. */
+  /** Starts both clusters at the same time. */
   static async start(options: PairOptions = {}): Promise<ClusterPair> {
     const starts = [options.tenant, options.management].map((one) => startPlane(options, one));
     const results = await Promise.allSettled(starts);
@@ -37,7 +43,7 @@ export class ClusterPair implements AsyncDisposable {
     throw results.find((result) => result.status === 'rejected')?.reason;
   }
 
-  /** A new fault proxy before one of the clusters. */
+  /** Starts a fault proxy before one of the clusters. */
   async proxy(plane: ControlPlane): Promise<FaultProxy> {
     const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
     this.#proxies.push(proxy);

@@ -1,20 +1,23 @@
-/** What the manifests of roles in deploy/ grant, in one table. A change must be visible in a diff, with its reason. */
+/**
+ * One table of all permissions that the manifests of roles in deploy/ grant, so that each change of them shows in a
+ * diff.
+ */
 import { readFileSync } from 'node:fs';
 
 import { callsOf } from './permissions.ts';
 
-/** One file of roles. */
+/** The permissions in one manifest. */
 export interface Granted {
-  /** The permissions by `kind name` of the role. */
+  /** The permissions of each role, by `kind name`. */
   readonly roles: Readonly<Record<string, readonly string[]>>;
-  /** The ServiceAccount to which every binding binds, as `namespace/name`. */
+  /** The ServiceAccount of all bindings, as `namespace/name`. */
   readonly account: string;
-  /** Roles that the user of the manifest binds, where one is needed. */
+  /** Roles without a binding in the manifest: its user binds them where they are needed. */
   readonly unbound?: readonly string[];
 }
 
 const LEASES = ['coordination.k8s.io/leases: get create update'];
-/** The uid tells a CCM whether the management cluster is its own. */
+/** A CCM reads the uid of this namespace, to know whether the management cluster is its own cluster. */
 const IDENTITY = ['core/namespaces kube-system: get'];
 
 export const GRANTED = {
@@ -101,10 +104,10 @@ export const GRANTED = {
   },
 } satisfies Readonly<Record<string, Granted>>;
 
-/** A file of roles in deploy/. */
+/** The name of a manifest of roles in deploy/. */
 export type RoleFile = keyof typeof GRANTED;
 
-/** All that these files grant. @param kind of the roles; default both */
+/** All permissions in these manifests. @param kind - of the roles; both kinds by default */
 export function rightsIn(files: readonly RoleFile[], kind = ''): string[] {
   return files.flatMap((file) =>
     Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
@@ -113,7 +116,7 @@ export function rightsIn(files: readonly RoleFile[], kind = ''): string[] {
   );
 }
 
-/** The same as `resource verb`. */
+/** All permissions in these manifests, as `resource verb`. */
 export function callsIn(...files: readonly RoleFile[]): Set<string> {
   return callsOf(rightsIn(files));
 }

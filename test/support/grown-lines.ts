@@ -1,4 +1,4 @@
-/** The lines added to a file since the last read: an audit log that a server is writing. */
+/** Reads the lines that were added to a file since the last read. For audit logs, to which a server is writing. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 
@@ -8,14 +8,14 @@ export class GrownLines {
   readonly #file: string;
   readonly #decoder = new StringDecoder('utf8');
   #offset = 0;
-  /** The beginning of a line whose end has not been written yet. */
+  /** The beginning of a line of which the end is not written yet. */
   #rest = '';
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** Complete lines, in order. @throws if the file cannot be read */
+  /** The new complete lines, in order. @throws if the file cannot be read */
   *read(): Generator<string, void, undefined> {
     const descriptor = openSync(this.#file, 'r');
     try {

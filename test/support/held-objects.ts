@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../src/kube/api.ts';
 import { objectKey, type WatchSink } from '../../src/kube/watch/watcher.ts';
 
-/** The objects that the server should have, and a log of all calls. */
+/** A watch sink for tests: the objects that the server should have now, and a log of all calls. */
 export class HeldObjects implements WatchSink {
   readonly objects = new Map<string, string>();
   readonly log: string[] = [];

@@ -1,4 +1,6 @@
-/** The container image for scenario tests, made again when the program or the way of making the image has changed. */
+/**
+ * The container image for scenario tests. It is made again when the program, or the way to make the image, has changed.
+ */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,19 +14,19 @@ import { ensureBundle } from './bundle.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string };
 const ARCHITECTURE = process.arch === 'arm64' ? 'arm64' : 'amd64';
-/** As `npm run image` writes it. */
+/** The archive as `npm run image` writes it. */
 const ARCHIVE = path.join(ROOT, 'dist/image', `keyferry-${version}-${ARCHITECTURE}.tar`);
-/** The digest of what the image was made of. `npm run image` removes it with the image. */
+/** The digest of all inputs of the image. `npm run image` removes this file together with the image. */
 const INPUTS = path.join(ROOT, 'dist/image/inputs.sha256');
-/** The first time it downloads packages. */
+/** Time limit for making the image, ms: the first time, it downloads packages. */
 const TIMEOUT_MS = 10 * 60_000;
 
-/** Its name in the archive. */
+/** The name of the image in the archive. */
 export const IMAGE = `keyferry:${version}`;
 
 /**
- * The path of an up-to-date archive for `docker load`. Parallel test files make it once.
- * @returns or what is missing for the image, for skipping a test
+ * The path of an up-to-date archive for `docker load`. Test files that run in parallel make it once.
+ * @returns what is missing to make the image, if anything, so that a test can be skipped
  */
 export async function ensureImage(): Promise<{ readonly archive: string } | { readonly missing: string }> {
   const bundle = await ensureBundle();

@@ -17,7 +17,7 @@ describe('Keyferry as a process', () => {
   });
   after(() => plane.stop());
 
-  it('has logs, probes, metrics and figures while it runs, and an exit code afterwards', async () => {
+  it('a Keyferry process has logs, probes, metrics and figures while it runs, and an exit code afterwards', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
     await keyferry.ready();
     assert.ok(((await keyferry.metric('process_start_time_seconds')) ?? 0) > 1e9);
@@ -30,13 +30,13 @@ describe('Keyferry as a process', () => {
     assert.deepEqual((await keyferry.kill9()).code, 0);
   });
 
-  it('reports why it did not become ready', async () => {
+  it('ready() of a Keyferry process that exits rejects with the reason in its log', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: '/nowhere/kubeconfig' });
     await assert.rejects(keyferry.ready(), /ended before it was ready[^]*nowhere/);
     assert.notEqual((await keyferry.ended()).code, 0);
   });
 
-  it('is gone after kill -9', async () => {
+  it('kill9() ends the Keyferry process', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
     assert.equal((await keyferry.kill9()).signal, 'SIGKILL');
     assert.equal(keyferry.running, false);
@@ -44,7 +44,7 @@ describe('Keyferry as a process', () => {
 });
 
 describe('metrics', () => {
-  it('are read with their labels', () => {
+  it('parseMetrics reads each sample with its labels, and refuses a line that is no sample', () => {
     assert.deepEqual(parseMetrics('# HELP a b\na 1\nb{x="y",z="\\"q\\\\"} +Inf\n'), [
       { name: 'a', labels: {}, value: 1 },
       { name: 'b', labels: { x: 'y', z: '"q\\' }, value: Infinity },

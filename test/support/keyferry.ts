@@ -1,8 +1,8 @@
 /**
- * Keyferry as users run it: the bundle in a process of its own.
+ * Keyferry as users run it: the bundle, in a process of its own.
  *
- * States: running → ended (by `stop`, `kill9` or by itself). Logs can be read in both states, probes and figures only while it
- * runs.
+ * States: running → ended, by `stop`, by `kill9` or by itself. Logs can be read in both states, probes and figures only
+ * while it runs.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -21,15 +21,15 @@ import { PATIENCE_MS, waitFor } from './wait-for.ts';
 
 export interface KeyferryOptions {
   readonly kubeconfig: string;
-  /** Default `run`. */
+  /** The command. Default: `run`. */
   readonly command?: string;
-  /** Further arguments. */
+  /** Arguments after the command. */
   readonly args?: readonly string[];
-  /** Added to the environment of this process. */
+  /** Variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** More flags of Node, after the default ones. */
+  /** Flags of Node after those that Keyferry always has. */
   readonly nodeArgs?: readonly string[];
-  /** Default: a free port on loopback. */
+  /** The address of probes and metrics. Default: a free port on loopback. */
   readonly statusAddress?: string;
 }
 
@@ -38,11 +38,11 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Tests of the stop measure their own time. */
+/** Time limit of `stop`, ms. Tests of a stop measure its time themselves. */
 const STOP_TIMEOUT_MS = PATIENCE_MS;
 
 export class Keyferry {
-  /** `http://127.0.0.1:PORT` of its status address. */
+  /** The URL of probes and metrics: `http://127.0.0.1:PORT`. */
   readonly statusUrl: string;
   readonly #child: ChildProcess;
   readonly #http: HttpClient;
@@ -62,7 +62,7 @@ export class Keyferry {
         this.#stderr += `${error.message}\n`;
         resolve();
       });
-      // Not `exit`: the output is complete only at `close`.
+      // `close` and not `exit`: only then the output is complete.
       child.once('close', () => {
         if (child.pid !== undefined) Reaper.shared().removeProcess(child.pid);
         resolve();
@@ -70,12 +70,12 @@ export class Keyferry {
     });
   }
 
-  /** Starts the process from an up-to-date bundle; `ready` waits until it is ready. */
+  /** Starts the process from an up-to-date bundle, and does not wait until it is ready. */
   static async start(options: KeyferryOptions): Promise<Keyferry> {
     const bundle = await ensureBundle();
     const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
     const args = [
-      // As in bin/keyferry.cjs, which itself accepts no further flags of node.
+      // The flags that bin/keyferry.cjs sets. It cannot be used here, because it passes on no other flags of Node.
       ...nodeFlags,
       ...(options.nodeArgs ?? []),
       bundle,
@@ -108,12 +108,12 @@ export class Keyferry {
     return this.#stderr;
   }
 
-  /** All output. */
+  /** All output so far. */
   get output(): string {
     return this.#stdout + this.#stderr;
   }
 
-  /** The complete log lines as objects, without lines that are not a JSON object. */
+  /** The complete lines of the log as objects. Lines that are no JSON object are left out. */
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
   logs(): any[] {
     return [this.#stdout, this.#stderr]
@@ -122,7 +122,7 @@ export class Keyferry {
       .map((line) => JSON.parse(line) as unknown);
   }
 
-  /** GET at the status address. */
+  /** Sends a GET to the address of probes and metrics. */
   probe(path: string): Promise<HttpAnswer> {
     return this.#http.send(path, { timeoutMs: PATIENCE_MS });
   }
@@ -131,7 +131,10 @@ export class Keyferry {
     return (await this.probe('/readyz')).status === 200;
   }
 
-  /** Resolves when /readyz answers 200. @throws Error with the end of its log if it has exited or the time is up. */
+  /**
+   * Waits until /readyz answers 200.
+   * @throws Error with the end of the log if the process exits, or at the time limit
+   */
   async ready(timeoutMs = PATIENCE_MS): Promise<void> {
     const given = new AbortController();
     void this.#ended.then(() => given.abort(new Error(`Keyferry ended before it was ready:\n${this.#tail()}`)));
@@ -152,27 +155,29 @@ export class Keyferry {
     return metricValue(await this.metrics(), name, labels);
   }
 
-  /** Linux only. */
+  /** The memory of the process. Linux only. */
   memory(): Promise<MemoryFigures> {
     return readMemory(this.pid);
   }
 
-  /** CPU time in user and system mode since the start, in seconds, to a hundredth. Linux only. */
+  /** CPU time in user and system mode since the start, s, to a hundredth. Linux only. */
   cpuSeconds(): Promise<number> {
     return readCpuSeconds(this.pid);
   }
 
-  /** How long it has waited for a processor, ms. Linux only. */
+  /** The time for which the process has waited for a processor, ms. Linux only. */
   waitMs(): Promise<number> {
     return readWaitMs(this.pid);
   }
 
-  /** Sends a signal, and does not wait. */
+  /** Sends a signal without waiting for its effect. */
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
 
-  /** SIGTERM or another signal that stops it; SIGKILL after a minute, which the result shows. */
+  /**
+   * Sends SIGTERM or another signal, and waits for the end. After a minute it sends SIGKILL, which the result shows.
+   */
   stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ending> {
     return this.#end(signal);
   }
@@ -181,7 +186,7 @@ export class Keyferry {
     return this.#end('SIGKILL');
   }
 
-  /** SIGSTOP; when this resolves the operator does nothing until `resume`. */
+  /** Suspends the process with SIGSTOP. Once this resolves, it does nothing until `resume`. */
   async suspend(): Promise<void> {
     await suspendProcess(this.pid);
   }
@@ -190,7 +195,7 @@ export class Keyferry {
     resumeProcess(this.pid);
   }
 
-  /** Resolves when the process has ended, by itself or by a signal. */
+  /** Waits until the process has ended, by itself or by a signal. */
   async ended(): Promise<Ending> {
     return this.#ending();
   }

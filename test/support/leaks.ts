@@ -1,8 +1,8 @@
-/** A test file that leaves sockets, servers, timers or child processes behind fails. */
+/** Makes a test file fail that leaves sockets, servers, timers or child processes behind. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 
-/** They end by themselves in the same turn, or are the pipes of the test runner. */
+/** Handles that end by themselves in the same turn of the event loop, and the pipes of the test runner. */
 const HARMLESS = new Set([
   'Immediate',
   'TickObject',
@@ -16,15 +16,15 @@ const HARMLESS = new Set([
 const GRACE_MS = 15_000;
 
 /**
- * Call it at the top level of a test file, below its own hooks. Hooks run in the order of their registration, and handles that
- * a later hook closes would count as leaks.
+ * Adds a hook that fails if the test file leaves handles behind. Call it at the top level of the file, below its own
+ * hooks: hooks run in the order of their registration, and handles that a later hook closes would count as leaks.
  */
 export function failOnLeaks(): void {
   const atStart = activeResources();
   after(() => assertNoLeaks(atStart));
 }
 
-/** The handles that keep the process alive, by type and number. */
+/** The number of handles of each type that keep the process alive. */
 export function activeResources(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const type of process.getActiveResourcesInfo()) {
@@ -33,7 +33,10 @@ export function activeResources(): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** Waits a short time for handles that are closing. @throws AssertionError that names the handles beyond `baseline`. */
+/**
+ * Waits a short time for handles that are closing.
+ * @throws AssertionError that names the handles that `baseline` does not have
+ */
 export async function assertNoLeaks(baseline: ReadonlyMap<string, number>, graceMs = GRACE_MS): Promise<void> {
   const deadline = performance.now() + graceMs;
   let leaked = leakedBeyond(baseline);

@@ -1,8 +1,9 @@
 /**
  * A clock for tests that only `advance` moves.
  *
- * Timers fire in order of their due time (equal times: in order of creation). Between two firings the event loop gets a
- * turn, so that promises settled by the first can set timers that fire within the same `advance`.
+ * Timers fire in the order of their due times, and in the order of their creation if these are equal. After each timer
+ * the event loop gets a turn. So a promise that the timer settles can set another timer, which fires within the same
+ * `advance`.
  */
 import type { Clock, Timer } from '../../src/runtime/clock.ts';
 
@@ -16,12 +17,12 @@ export class ManualClock implements Clock {
   #wall: number;
   readonly #pending = new Set<Pending>();
 
-  /** @param startMs wall clock at the beginning, ms since 1970 */
+  /** @param startMs - the wall clock at the beginning, ms since 1970 */
   constructor(startMs = Date.UTC(2026, 0, 1)) {
     this.#wall = startMs;
   }
 
-  /** The number of pending timers; a test that ends with more than 0 has leaked one. */
+  /** The number of pending timers. A test that ends with more than 0 has leaked one. */
   get pendingTimers(): number {
     return this.#pending.size;
   }
@@ -43,7 +44,7 @@ export class ManualClock implements Clock {
     return { cancel, [Symbol.dispose]: cancel };
   }
 
-  /** Moves both readings forward by `ms` and fires the timers that become due. */
+  /** Moves the wall clock and the monotonic clock forward by `ms`, and fires the timers that become due. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
     await turn();
@@ -56,7 +57,7 @@ export class ManualClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Sets the wall clock, as an administrator or NTP does: timers and `monotonic` do not change. */
+  /** Moves only the wall clock, as an administrator or NTP does. Timers and `monotonic` do not change. */
   jump(ms: number): void {
     this.#wall += ms;
   }
@@ -75,7 +76,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Two turns: one for scheduled callbacks, one for callbacks that their promises scheduled. */
+/** Waits two turns of the event loop: for scheduled callbacks, and for those that their promises schedule. */
 async function turn(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

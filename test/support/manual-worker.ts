@@ -1,4 +1,4 @@
-/** Shared by the tests of the queue: a queue with its clock, and a worker whose runs end when the test decides. */
+/** For tests of the queue: a queue with a manual clock, and a worker whose runs end when the test says so. */
 import assert from 'node:assert/strict';
 import { KeyedQueue } from '../../src/runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, OnError } from '../../src/runtime/queue/keyed-queue-options.ts';
@@ -10,11 +10,11 @@ const unexpected: OnError = (key, error) => {
 
 export function makeQueue(options: Partial<KeyedQueueOptions> = {}): { clock: ManualClock; queue: KeyedQueue } {
   const clock = new ManualClock();
-  // With random 0 every back-off is half its ceiling.
+  // With the random number 0, each back-off lasts half of its maximum.
   return { clock, queue: new KeyedQueue({ name: 'test', clock, random: () => 0, onError: unexpected, ...options }) };
 }
 
-/** A worker whose runs end when the test decides. */
+/** A worker for a queue. The test ends each of its runs. */
 export class ManualWorker {
   readonly ran: string[] = [];
   readonly open = new Map<string, PromiseWithResolvers<{ requeueAfterMs?: number } | undefined>>();

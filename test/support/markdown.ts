@@ -1,11 +1,11 @@
-/** The fenced code blocks and headings of a Markdown page. */
+/** Reads the fenced code blocks and the headings of a Markdown page. */
 
 export interface CodeBlock {
-  /** The nearest heading above, without its marks. */
+  /** The text of the nearest heading above the block. */
   readonly heading: string;
   /** The first word after the fence: `yaml`. */
   readonly language: string;
-  /** The words after the language: a mark for tests. */
+  /** The words after the language, which tell tests how to treat the block. */
   readonly mark: string;
   readonly text: string;
 }
@@ -33,7 +33,7 @@ export function codeBlocks(markdown: string): CodeBlock[] {
   return blocks;
 }
 
-/** The page without its code blocks. */
+/** The page without code blocks. */
 export function prose(markdown: string): string {
   return markdown.replaceAll(/^ *```[^]*?^ *```$/gm, '');
 }

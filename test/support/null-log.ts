@@ -1,6 +1,6 @@
 import type { Log } from '../../src/observe/log.ts';
 
-/** Drops every line. */
+/** A log that writes nothing. */
 export const nullLog: Log = {
   debug: () => undefined,
   info: () => undefined,

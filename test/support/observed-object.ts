@@ -1,7 +1,7 @@
-/** The watched state of an object, for tests of decisions. */
+/** Objects as a watch shows them, for tests of decisions. */
 import type { Observed } from '../../src/copy/model/observed.ts';
 
-/** An object that another client wrote, without labels and annotations unless given. */
+/** An object that another client wrote. It has no labels and annotations, except those in `given`. */
 export function observedObject(given: Partial<Observed> = {}): Observed {
   return {
     uid: 'u',

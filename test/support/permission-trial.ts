@@ -1,6 +1,6 @@
 /**
- * Takes each permission of a program away in turn. Something then stays undone, the log names the permission, and the program neither ends
- * nor repeats the call without pauses. When the permission is back, it is done.
+ * Removes each permission of a program, one after the other. Without it, something is not done and the log names the
+ * permission. The program neither ends nor repeats the call without pauses. With the permission back, it does the work.
  */
 import assert from 'node:assert/strict';
 
@@ -14,31 +14,34 @@ import { callsOf } from './permissions.ts';
 import { type BoundRole, removePermission } from './removed-permission.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Refused calls while one permission is missing: with pauses, a few for each object and watch. */
+/** The most refused calls while a permission is missing: with pauses, there are a few for each object and watch. */
 const MOST_REFUSALS = 30;
-/** As servers before Kubernetes 1.34 answer: they are asked for lists. */
+/**
+ * Makes a server answer as before Kubernetes 1.34: it refuses streamed lists, so the program sends ordinary ones, which
+ * need `list`.
+ */
 export const NO_STREAMED_LISTS: FaultRule = {
   match: { path: /sendInitialEvents=true/ },
   fault: { kind: 'respond', status: 400, body: { kind: 'Status', apiVersion: 'v1', reason: 'BadRequest', code: 400 } },
 };
 
-/** A role of a file in deploy/. */
+/** A role in a manifest of deploy/. */
 export interface Role extends BoundRole {
   readonly file: RoleFile;
   readonly plane: ControlPlane;
 }
 
-/** @param namespace of the role; a ClusterRole has none */
+/** @param namespace - of the role; `undefined` for a ClusterRole */
 export function roleOf(file: RoleFile, name: string, plane: ControlPlane, user: string, namespace?: string): Role {
   const rbac = '/apis/rbac.authorization.k8s.io/v1';
   const path = namespace === undefined ? `clusterroles/${name}` : `namespaces/${namespace}/roles/${name}`;
   return { file, plane, admin: plane.api, user, path: `${rbac}/${path}`, namespace: namespace ?? 'default' };
 }
 
-/** One program, and the permissions that it has lost and got back so far. */
+/** One program, and the permissions that it lost and got back so far. */
 export class Trial {
   #program: Keyferry | undefined;
-  /** `<file> <kind of role> <resource> <verb>` */
+  /** The permissions that were removed, as `<file> <kind of role> <resource> <verb>`. */
   readonly #taken = new Set<string>();
   readonly #missing = new Set<Missing>();
 
@@ -47,12 +50,14 @@ export class Trial {
     return this.#program;
   }
 
-  /** Continues with a new process. */
+  /** Goes on with a new process. */
   async start(program: Promise<Keyferry>): Promise<void> {
     this.#program = await program;
   }
 
-  /** The output of the program since it was `length` characters long, if it is still the same process. */
+  /**
+   * The output since it had `length` characters, if the program is still the process `before`; otherwise all output.
+   */
   outputSince(before: Keyferry | undefined, length: number): string {
     return this.program.output.slice(before === this.#program ? length : 0).replaceAll('\\"', '"');
   }
@@ -68,7 +73,7 @@ export class Trial {
     return missing;
   }
 
-  /** Runs `use` without the permission, and `then` when it is back. The log must name it in between. */
+  /** Runs `use` without the permission, waits until the log names it, gives it back, and runs `then`. */
   async without(role: Role, call: string, use: () => Promise<unknown>, then: () => Promise<unknown>): Promise<void> {
     const missing = await this.take(role, call);
     await use();
@@ -81,22 +86,22 @@ export class Trial {
     try {
       return await this.program.isReady();
     } catch {
-      // It does not listen yet.
+      // No answer: the program does not listen yet.
       return false;
     }
   }
 
-  /** Waits until a broken watch makes the program not ready. */
+  /** Waits until the program is not ready, because one of its watches is broken. */
   async isUnready(): Promise<void> {
     await waitFor(async () => !(await this.isReady()), { message: 'the program not to be ready' });
   }
 
-  /** For `afterEach`: a test that failed took a permission away. */
+  /** Gives back all permissions that a failed test removed. For `afterEach`. */
   async restoreAll(): Promise<void> {
     for (const missing of this.#missing) await missing.restore();
   }
 
-  /** Checks that no permission of the files was left out. */
+  /** Checks that every permission in these files was removed once. */
   assertComplete(...files: readonly RoleFile[]): void {
     const granted = files.flatMap((file) =>
       Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
@@ -107,13 +112,13 @@ export class Trial {
   }
 }
 
-/** A permission that is missing. */
+/** A permission that was removed. */
 class Missing {
   readonly restore: () => Promise<void>;
   readonly #trial: Trial;
   readonly #role: Role;
   readonly #call: string;
-  /** The process of that time. */
+  /** The process that ran when the permission was removed. */
   readonly #program: Keyferry | undefined;
   readonly #logged: number;
 
@@ -126,7 +131,7 @@ class Missing {
     this.#logged = program?.output.length ?? 0;
   }
 
-  /** Waits until the log of the program names the permission. */
+  /** Waits until the program's log names the permission. */
   async isNamed(): Promise<void> {
     const [resource = '', verb = ''] = this.#call.split(' ');
     const words = `cannot ${verb} resource "${resource}"`;
@@ -134,12 +139,14 @@ class Missing {
     await waitFor(() => log().includes(words), { message: () => `the log to contain ${words}\n${log().slice(-2000)}` });
   }
 
-  /** Waits until the server has refused the call: for a failure that is logged only once a minute. */
+  /**
+   * Waits until the server has refused a call, in place of `isNamed` where the log has the failure only once a minute.
+   */
   async isRefused(): Promise<void> {
     await waitFor(() => this.#refused().length > 0, { message: `${this.#call} to be refused` });
   }
 
-  /** Gives the permission back, and checks that the program goes on and has asked a few times only. */
+  /** Gives the permission back. Checks that the program still runs, and sent only a few calls without it. */
   async giveBack(): Promise<void> {
     const refused = this.#refused();
     await this.restore();
@@ -148,7 +155,9 @@ class Missing {
     assert.ok(this.#trial.program.running, this.#trial.program.output.slice(-2000));
   }
 
-  /** Takes another permission away before this one is given back, so that the next step of a start fails. */
+  /**
+   * Removes another permission before it gives this one back, so that a start goes on to its next step and fails there.
+   */
   async next(role: Role, call: string): Promise<Missing> {
     const next = await this.#trial.take(role, call);
     await this.giveBack();

@@ -1,4 +1,6 @@
-/** The permissions in manifests and those that the server reports, in one form: `group/resource: verbs`. */
+/**
+ * Permissions in one form, `group/resource: verbs`, whether they come from a manifest or from the API server's report.
+ */
 import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
 
@@ -6,13 +8,16 @@ import type { TestApi } from './api.ts';
 import type { AuditEntry } from './audit-log.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Verbs that allow privilege escalation. */
+/** Verbs with which a client could get more rights, or delete whole collections. */
 const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
 
-/** `group/resource/subresource name: verbs` */
+/** A permission as text: `group/resource/subresource name: verbs`. */
 const RIGHT = /^([^/]+)\/([^/ :]+)(?:\/([^ :]+))?(?: ([^:]+))?: (.+)$/;
 
-/** Repeated events are patched only after minutes. Lists are used only on servers before Kubernetes 1.34, which cannot stream the first list. */
+/**
+ * Calls that a test may never see: repeated events are patched after minutes, and lists are sent only to servers before
+ * Kubernetes 1.34.
+ */
 const RARE = /^events patch$| list$/;
 
 interface Rule {
@@ -32,7 +37,7 @@ interface RbacObject {
 }
 
 export interface Binding {
-  /** `ClusterRoleBinding ClusterRole keyferry` */
+  /** The binding as text: `ClusterRoleBinding ClusterRole keyferry`. */
   readonly text: string;
   readonly subjects: readonly object[];
 }
@@ -49,7 +54,7 @@ export function bindingsIn(manifest: string): Binding[] {
     .map(({ kind, roleRef, subjects = [] }) => ({ text: `${kind} ${roleRef?.kind} ${roleRef?.name}`, subjects }));
 }
 
-/** Permissions as `resource verb`, as an audit log shows their use. */
+/** Permissions as `resource verb`, the form in which an audit log shows their use. */
 export function callsOf(rights: readonly string[]): Set<string> {
   return new Set(
     rights.flatMap((right) => {
@@ -61,8 +66,8 @@ export function callsOf(rights: readonly string[]): Set<string> {
 }
 
 /**
- * Checks that no request of a program was refused, and that it did nothing that was not granted.
- * @param needed of these calls it must have done each, apart from rare ones
+ * Checks that no request of a program was refused, and that all of them are among the granted calls.
+ * @param needed - calls of which each must have been sent, except those in RARE
  */
 export function assertUsed(
   requests: readonly AuditEntry[],
@@ -80,8 +85,8 @@ export function assertUsed(
 }
 
 /**
- * The permissions of the client's user in a namespace, as reported by the server, without those of every authenticated user.
- * @throws AssertionError for a verb that allows privilege escalation
+ * The permissions of the client's user in a namespace, by the server's report, without those of every user.
+ * @throws AssertionError for a verb in POWERS
  */
 export async function reviewRights(client: TestApi, namespace: string): Promise<string[]> {
   const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } };
@@ -91,13 +96,14 @@ export async function reviewRights(client: TestApi, namespace: string): Promise<
     rules.filter(({ verbs }) => verbs.some((verb) => POWERS.has(verb))),
     [],
   );
-  // Every authenticated user may review its own access.
+  // Every user may ask for its own permissions, so those for that are left out.
   return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
 }
 
 /**
- * Waits until the server grants a user these permissions in a namespace: roles and bindings are in force a moment after they are created.
- * @param admin asks instead of the user, whose requests a test counts
+ * Waits until the server grants a user these permissions in a namespace: a role or binding is in force a moment after
+ * it is created.
+ * @param admin - the client that asks. The user's own client is not used, because tests count its requests.
  */
 export async function waitForRights(
   admin: TestApi,

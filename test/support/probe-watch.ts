@@ -1,7 +1,7 @@
 /**
- * The time that the operator takes to answer its probes, less two delays of the machine: the time that an idle process takes at the same
- * moments, which includes delays of the test itself, and the time that the operator waits for a processor. The scheduler prefers an idle
- * process to one that computes.
+ * Measures how long the operator takes to answer its probes. Two delays of the machine are subtracted: the time that an
+ * idle process takes for an answer at the same moments, which has the delays of the test itself, and the time for which
+ * the operator waits for a processor. The scheduler prefers an idle process to one that computes.
  *
  * State: running → stopped.
  */
@@ -19,17 +19,17 @@ import { waitFor } from './wait-for.ts';
 const IDLER = `const server = require('node:http').createServer((_, answer) => answer.end('ok'));
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
 const EVERY_MS = 50;
-/** The kubelet's default limit is 1 s: a probe without an answer in this time also fails there. */
+/** The most that an answer may take, ms: after 1 s the kubelet's default limit ends, too. */
 const LIMIT_MS = 1000;
-/** Longer than any answer takes. */
+/** Time limit of a request, ms: longer than any answer takes, so that its time can be measured. */
 const TIMEOUT_MS = 60_000;
-/** The limit of resident memory. */
+/** The most resident memory, MiB. */
 const MAX_MIB = 100;
 
 interface Look {
   readonly ms: number;
   readonly idleMs: number;
-  /** How long the operator waited for a processor meanwhile. */
+  /** The time for which the operator waited for a processor during the answer, ms. */
   readonly waitMs: number;
 }
 
@@ -50,7 +50,7 @@ class ProbeWatch implements AsyncDisposable {
     this.#looking = this.#look();
   }
 
-  /** Starts with the first answer. */
+  /** Starts to probe. Resolves with the first answer. */
   static async start(keyferry: Keyferry): Promise<ProbeWatch> {
     await waitFor(async () => (await keyferry.probe('/healthz')).status > 0, {
       timeoutMs: TIMEOUT_MS,
@@ -62,7 +62,7 @@ class ProbeWatch implements AsyncDisposable {
     return new ProbeWatch(keyferry, idler, port.toString().trim());
   }
 
-  /** The maximum time of an answer without the delays of the machine, ms. */
+  /** The longest time of an answer without the delays of the machine, ms. */
   get worstMs(): number {
     return Math.max(0, ...this.#looks.map(({ ms, idleMs, waitMs }) => ms - idleMs - waitMs));
   }
@@ -70,7 +70,7 @@ class ProbeWatch implements AsyncDisposable {
   /** @throws AssertionError if a probe took too long */
   assertQuick(): void {
     assert.ok(this.#looks.length > 0, 'it was looked at');
-    // On a machine that delays even an idle process, not all delays of a busy process are counted.
+    // Where even the idle process is delayed, the delays of the operator are larger than those that are counted.
     const idleMs = Math.max(...this.#looks.map((look) => look.idleMs));
     assert.ok(
       this.worstMs <= LIMIT_MS + 5 * idleMs,
@@ -99,8 +99,8 @@ class ProbeWatch implements AsyncDisposable {
 }
 
 /**
- * Does `work`, during which the operator must answer its probes and keep its memory bounded.
- * @throws AssertionError otherwise
+ * Runs `work`. Meanwhile the operator must answer its probes and keep its memory bounded.
+ * @throws AssertionError if it does not
  */
 export async function staysResponsive(t: TestContext, operator: Keyferry, work: () => Promise<void>): Promise<void> {
   await using probes = await ProbeWatch.start(operator);
@@ -116,7 +116,8 @@ async function time(client: HttpClient, path: string): Promise<number> {
   try {
     await client.send(path, { timeoutMs: TIMEOUT_MS });
   } catch (error) {
-    // The server closed the kept connection at this moment. The kubelet opens a new one for each probe.
+    // The server had just closed the kept connection. The kubelet opens a new connection for each probe, so this does
+    // not count.
     if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
     await client.send(path, { timeoutMs: TIMEOUT_MS });
   }

@@ -1,11 +1,11 @@
 /** Memory and CPU time of a running process, from /proc (Linux; on other systems these functions throw). */
 import { readFile } from 'node:fs/promises';
 
-/** In bytes. */
+/** Memory figures, in bytes. */
 export interface MemoryFigures {
   /** Resident set, shared pages included (VmRSS). */
   readonly rss: number;
-  /** Private anonymous memory (RssAnon): the memory that only this process uses. */
+  /** Memory that only this process uses (RssAnon). */
   readonly private: number;
   /** The largest resident set so far (VmHWM). */
   readonly peakRss: number;
@@ -24,17 +24,18 @@ export async function readMemory(pid: number): Promise<MemoryFigures> {
   return { rss: field('VmRSS'), private: field('RssAnon'), peakRss: field('VmHWM') };
 }
 
-/** User and system time since the start, all threads, in seconds. */
+/** CPU time in user and system mode of all threads since the start, s. */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The second field is the command in brackets and can contain any character; the fields after it are numbers.
+  // The second field is the name of the command in brackets, which may have any character. The fields after it are
+  // numbers.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 /**
- * How long the main thread has waited for a processor since its start, ms: it could run, and others did. 0 on a kernel that does not count
- * this.
+ * The time for which the main thread has waited for a processor since its start, ms: it could run, but others ran. 0 if
+ * the kernel does not count this.
  */
 export async function readWaitMs(pid: number): Promise<number> {
   try {

@@ -1,4 +1,4 @@
-/** Reading the text format of Prometheus. */
+/** Reads metrics in the text format of Prometheus. */
 
 export interface Sample {
   readonly name: string;
@@ -9,7 +9,7 @@ export interface Sample {
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** @throws Error naming a line that is neither comment nor sample. */
+/** @throws Error that names a line that is neither a comment nor a sample */
 export function parseMetrics(text: string): Sample[] {
   return text
     .split('\n')
@@ -26,7 +26,7 @@ export function parseMetrics(text: string): Sample[] {
     });
 }
 
-/** The sum over the samples of this name that have these labels; undefined where there is none. */
+/** The sum of the samples with this name and these labels; `undefined` if there are none. */
 export function metricValue(
   text: string,
   name: string,

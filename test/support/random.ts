@@ -1,4 +1,4 @@
-/** Random numbers with a seed, so that two runs do the same. */
+/** Random numbers from a seed, so that two runs of a test do the same. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed;
   }
 
-  /** From 0 to 1, without 1 (mulberry32; 64-bit constants would need BigInt). */
+  /** The next number, at least 0 and less than 1 (mulberry32: 64-bit constants would need BigInt). */
   next(): number {
     this.#state = (this.#state + 0x6d_2b_79_f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -14,7 +14,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** One of the items. @param items not empty */
+  /** One of the items. @param items - at least one */
   pick<T>(items: readonly T[]): T {
     return items[Math.floor(this.next() * items.length)] as T;
   }

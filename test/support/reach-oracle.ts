@@ -1,16 +1,16 @@
 /**
- * What the settings of a small cluster allow, written down a second time and as plainly as possible: the oracle for tests of the real rules.
- * Patterns are for whole names.
+ * An oracle for tests of reach: it says which copies the settings of a small cluster allow. It is written as plainly as
+ * possible, and apart from the real rules. Patterns match whole names.
  */
 import type { SecretMirrorDestination } from '../../src/controllers/mirrors/api.ts';
 
 export interface NamespaceState {
   readonly labels: Readonly<Record<string, string>>;
-  /** The value of `keyferry.dev/accept-from`. */
+  /** The value of the annotation `keyferry.dev/accept-from`. */
   readonly acceptFrom?: string | undefined;
 }
 
-/** What the flags say. */
+/** The limits in the flags. */
 export interface LimitsState {
   readonly sourcesWith?: string | undefined;
   readonly destinationsWith?: string | undefined;
@@ -19,7 +19,7 @@ export interface LimitsState {
   readonly requireConsent?: boolean | undefined;
 }
 
-/** The label that a selector asks for. `values` absent: any. `not`: none of them. */
+/** A selector by one label. Without `values` any value matches; with `not` a namespace must have none of them. */
 export interface SelectorState {
   readonly key: string;
   readonly values?: readonly string[];
@@ -29,14 +29,14 @@ export interface SelectorState {
 export interface RuleState {
   readonly home: string;
   readonly source: string;
-  /** Name of the copies. */
+  /** The name of the copies. */
   readonly name: string;
   readonly namespaces: readonly string[];
   readonly selector?: SelectorState | undefined;
   readonly excluded?: readonly string[] | undefined;
 }
 
-/** What a rule of this state says in a SecretMirror. */
+/** The `destination` of a SecretMirror with this state. */
 export function destinationOf({ name, namespaces, selector, excluded }: Partial<RuleState>): SecretMirrorDestination {
   const { key = '', values, not = false } = selector ?? {};
   const withValues = { key, operator: not ? ('NotIn' as const) : ('In' as const), values: values ?? [] };

@@ -1,6 +1,7 @@
 /**
- * A small cluster as data, and Keyferry on it: the real engine, rules, claim book, namespaces and plan. Three watches (namespaces, mirrors,
- * objects) bring what has changed, each in its order, and each as late as the test wants. Reads of the server are never late.
+ * A small cluster as data, and Keyferry on it: the real engine, rules, claim book, namespaces and plan. Three watches
+ * (of namespaces, mirrors and objects) deliver changes, each in its order, and each as late as the test wants. Reads
+ * from the server are never late.
  */
 import type { NamespaceLimit } from '../../src/config/flags/limit-flags.ts';
 import { NamespaceChanges } from '../../src/controllers/common/namespaces/namespace-changes.ts';
@@ -36,7 +37,7 @@ import { stubBackend } from './stub-backend.ts';
 import { ruleScope } from './rule-scope.ts';
 
 const CLUSTER = 'c';
-/** How long each write waits before it is sent, ms. */
+/** The time that each write waits before it is sent, ms. */
 const WRITE_MS = 400;
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 
@@ -46,7 +47,7 @@ export const WATCHES: readonly Watch[] = ['namespaces', 'mirrors', 'objects'];
 export const secretKey = (namespace: string, name: string): ObjectKey =>
   resourceKey(CLUSTER, SECRET.kind, namespace, name);
 
-/** What is on the server. A change goes to the watches of the processes that run. */
+/** The objects on the server. Each change is sent to the watches of the processes that run. */
 export class ReachCluster {
   readonly namespaces = new Map<string, NamespaceState & { readonly uid: string }>();
   readonly mirrors = new Map<string, SecretMirror>();
@@ -63,7 +64,7 @@ export class ReachCluster {
     return this.version;
   }
 
-  /** @param state `undefined`: it is deleted, with all that is in it */
+  /** @param state - `undefined` deletes the namespace, with all objects in it */
   putNamespace(name: string, state: NamespaceState | undefined): void {
     const before = this.namespaces.get(name);
     if (state === undefined) {
@@ -80,7 +81,7 @@ export class ReachCluster {
     this.#notice('namespaces', (process) => process.namespaces.sink.upsert(object, false));
   }
 
-  /** @param path `<namespace>/<name>` @param spec `undefined`: it is deleted */
+  /** @param path - `<namespace>/<name>` @param spec - `undefined` deletes the mirror */
   putMirror(path: string, spec: SecretMirrorSpec | undefined): void {
     const before = this.mirrors.get(path);
     if (spec === undefined) {
@@ -97,7 +98,7 @@ export class ReachCluster {
     this.#notice('mirrors', (process) => process.mirrors.put(mirror));
   }
 
-  /** @param annotations `undefined`: the object is deleted */
+  /** @param annotations - `undefined` deletes the object */
   putObject(key: ObjectKey, annotations: Observed['annotations'] | undefined, labels: Observed['labels'] = {}): void {
     const version = this.next();
     const uid = this.objects.get(key)?.uid ?? version;
@@ -125,7 +126,7 @@ function namespaceObject(
 
 export interface ProcessOptions {
   readonly limits: LimitsState;
-  /** Called before each write of the process. @param owner of the object that is there */
+  /** Called before each write of the process. @param owner - of the object that exists now */
   readonly onWrite: (target: ResourceKey, owner: RuleKey | undefined, action: 'create' | 'update' | 'delete') => void;
 }
 
@@ -139,7 +140,7 @@ export class ReachProcess {
   readonly #mirrorRules: MirrorRules;
   readonly #pushRules: ReplicatorRules;
   readonly #changes: readonly NamespaceChanges[];
-  /** The objects, as far as the watch has brought them. */
+  /** The objects that the watch has delivered. */
   readonly #objects = new Map<ResourceKey, Observed>();
   readonly #versions = new Map<ResourceKey, number>();
   readonly #late: Readonly<Record<Watch, ((process: ReachProcess) => unknown)[]>> = {
@@ -186,7 +187,7 @@ export class ReachProcess {
     engine.backends.add({ ...backend, targetsOf: () => writer });
   }
 
-  /** Lists everything: a warm standby. */
+  /** Lists all objects, as a standby does. */
   open(): void {
     const { namespaces, mirrors, objects } = this.#cluster;
     for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
@@ -198,24 +199,24 @@ export class ReachProcess {
     this.#cluster.processes.add(this);
   }
 
-  /** This process is the one that writes. */
+  /** Makes this process the leader, which writes. */
   async start(): Promise<void> {
     await this.#engine.start(new AbortController().signal);
   }
 
-  /** It ends without a last word. */
+  /** Ends the process at once, without another write. */
   async kill(): Promise<void> {
     this.#cluster.processes.delete(this);
     for (const changes of this.#changes) changes.stop();
     await this.#engine.stop();
   }
 
-  /** A watch has something to bring. */
+  /** Tells a watch about a change. It is delivered when the test wants. */
   notice(watch: Watch, bring: (process: ReachProcess) => unknown): void {
     this.#late[watch].push(bring);
   }
 
-  /** The watch brings what is late. */
+  /** Delivers the changes of a watch that are late. */
   deliver(watch: Watch): void {
     for (const bring of this.#late[watch].splice(0)) bring(this);
   }
@@ -224,7 +225,7 @@ export class ReachProcess {
     await this.#clock.advance(ms);
   }
 
-  /** Runs until everything was delivered and nothing is left to do. */
+  /** Runs until all changes are delivered and no work is left. */
   async settle(): Promise<void> {
     const busy = (): boolean =>
       this.#engine.queues
@@ -238,7 +239,7 @@ export class ReachProcess {
     }
   }
 
-  /** The watch of objects, or the answer to a write, brings a version of an object. */
+  /** Takes a version of an object, from the watch of objects or from the answer to an own write. */
   learn(key: ObjectKey, object: Observed | undefined, version: string, own = false): void {
     if (Number(version) <= (this.#versions.get(key) ?? 0)) return;
     this.#versions.set(key, Number(version));
@@ -301,9 +302,9 @@ export class ReachProcess {
     if (plan.do === 'replace') throw new Error(`${target} needs no replacement`);
     if (plan.do !== 'create' && plan.do !== 'update' && plan.do !== 'delete') return undefined;
     const before = this.#objects.get(target);
-    // Aborted while it was decided: nothing would end the wait.
+    // Aborted during the decision: without this, the wait below would never end.
     if (signal.aborted) return undefined;
-    // The write waits for its turn. Meanwhile anything can change.
+    // The write waits before it is sent. Meanwhile anything can change on the server.
     await new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve());
       this.#clock.setTimeout(resolve, WRITE_MS);
@@ -311,7 +312,7 @@ export class ReachProcess {
     if (signal.aborted) return undefined;
     const there = this.#cluster.objects.get(target);
     const place = parseResourceKey(target);
-    // The preconditions of the server.
+    // The preconditions that the server would check.
     const isRefused =
       before?.resourceVersion !== there?.resourceVersion || !this.#cluster.namespaces.has(place.namespace);
     if (isRefused) return { requeueAfterMs: 1000 };

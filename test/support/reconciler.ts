@@ -1,7 +1,7 @@
 import type { RuleReconciler } from '../../src/copy/engine/controller.ts';
 import type { RuleSet } from '../../src/copy/model/rule-set.ts';
 
-/** The rules and the duties of a reconciler, as one object. */
+/** A reconciler and its rule set, as one object. */
 export type WholeReconciler = RuleSet & Omit<RuleReconciler, 'rules'>;
 
 export function reconcilerOf(parts: WholeReconciler): RuleReconciler {

@@ -1,25 +1,25 @@
-/** Takes permissions away from a role, one at a time, and gives them back. */
+/** Removes permissions from a role, one at a time, and gives them back. */
 import type { Json, TestApi } from './api.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A role, and the user to whom it is bound. */
 export interface BoundRole {
-  /** An administrator of the cluster. */
+  /** A client of an administrator. */
   readonly admin: TestApi;
-  /** Of the role. */
+  /** The path of the role. */
   readonly path: string;
   readonly user: string;
-  /** Where the permissions are in force; for a ClusterRole any namespace. */
+  /** A namespace in which the permissions are in force. For a ClusterRole it may be any. */
   readonly namespace: string;
 }
 
-/** In the place of a verb that was taken away. No request has it. */
+/** A verb that stands in the role for a removed one. No request has it. */
 const placeholder = (verb: string): string => `no-${verb}`;
 
 /**
- * Settles when the server refuses such calls.
- * @param call `<resource> <verb>`
- * @returns gives the permission back, and settles when it is in force
+ * Removes a permission, and resolves when the server refuses such calls.
+ * @param call - `<resource> <verb>`
+ * @returns a function that gives the permission back, and resolves when it is in force
  */
 export async function removePermission(role: BoundRole, call: string): Promise<() => Promise<void>> {
   const [resource = '', verb = ''] = call.split(' ');

@@ -1,4 +1,4 @@
-/** Maps the apiVersion and kind of an object to the path of its collection, with the server's discovery. */
+/** Finds the path of the collection for the apiVersion and kind of an object, by the server's discovery. */
 import { waitFor } from './wait-for.ts';
 
 export interface Reference {
@@ -23,12 +23,12 @@ export class ResourceMap {
     this.#discover = discover;
   }
 
-  /** Call it when the server has a new kind. */
+  /** Forgets what was discovered. Call it when the server has a new kind. */
   clear(): void {
     this.#known.clear();
   }
 
-  /** @throws Error if the server does not serve the kind within 5 s (a new CRD takes a moment). */
+  /** @throws Error if the server does not serve the kind within 5 s, which a new CRD may need */
   async collection({ apiVersion, kind, metadata }: Reference): Promise<string> {
     const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const resource = await waitFor(() => this.#find(base, kind), {

@@ -1,4 +1,4 @@
-/** What rule sets are made from in unit tests: a cluster `c` without limits, where nothing else is said. */
+/** The scope of rule sets in unit tests: a cluster `c` without limits, except for those that a test gives. */
 import type { RuleScope } from '../../src/controllers/common/context.ts';
 import { Reach } from '../../src/controllers/common/namespaces/reach.ts';
 import { readingConfig } from '../../src/config/flags/controller-flags.ts';

@@ -1,6 +1,6 @@
 import type { RuleStatus } from '../../src/controllers/common/snapshot/status-report.ts';
 
-/** A rule that is ready, as reports show it, without copies. */
+/** A ready rule without copies, as reports have it. */
 export function ruleStatus(of: Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name'>): RuleStatus {
   return {
     ...of,

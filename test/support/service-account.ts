@@ -1,9 +1,9 @@
-/** ServiceAccounts as the users of programs under test. */
+/** ServiceAccounts, for programs under test that run as their users. */
 import type { TestApi } from './api.ts';
 
 const DEFAULT_SECONDS = 3600;
 
-/** A new token, as a Pod gets one. The server accepts durations from 600 s. */
+/** Requests a token, as the kubelet does for a Pod. The server accepts durations from 600 s. */
 export async function requestToken(
   api: TestApi,
   namespace: string,
@@ -20,7 +20,7 @@ export async function requestToken(
   return status.token;
 }
 
-/** The name of its user in audit logs and bindings. */
+/** The user name of a ServiceAccount in audit logs and bindings. */
 export function serviceAccountUser(namespace: string, name: string): string {
   return `system:serviceaccount:${namespace}:${name}`;
 }

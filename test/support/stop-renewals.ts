@@ -1,8 +1,11 @@
-/** The end of a leader's renewals, at a time that a test knows. */
+/** Stops the renewals of a leader at a time that the test knows. */
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Stalls the requests for Leases right after a renewal. So the time of the leader has just begun, also on a busy machine. */
+/**
+ * Stalls the requests for Leases right after a renewal. So the leader's remaining time begins now, also on a busy
+ * machine.
+ */
 export async function stopRenewals(proxy: FaultProxy): Promise<void> {
   const from = performance.now();
   const isRenewed = (): boolean =>

@@ -1,12 +1,12 @@
 import type { Backend, TargetQueueing } from '../../src/copy/engine/backend.ts';
 
-/** A backend without sources, whose targets are always synced. */
+/** A backend for unit tests: it has no sources, and its targets are always synced. */
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
   shareBy: TargetQueueing['shareBy'] = 'target',
 ): Backend & {
-  /** The reconciled targets. */
+  /** The targets that were reconciled, in order. */
   readonly reconciled: string[];
 } {
   const reconciled: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Two clusters for SyncSecret, as a user prepares them: the CRD in both, the permissions of `deploy/`, and for each program a kubeconfig
- * with the token of its ServiceAccount. All connections of the programs pass fault proxies.
+ * Two clusters for SyncSecret, prepared as a user does it: the CRD in both, the permissions of `deploy/`, and for each
+ * program a kubeconfig with the token of its ServiceAccount. All connections of the programs go through fault proxies.
  */
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
@@ -19,23 +19,29 @@ import {
   MANAGER_ACCOUNT,
 } from './sync-secret-install.ts';
 
-/** A tenant, as the management cluster knows it. */
+/** A tenant in the management cluster. */
 export interface Tenant {
-  /** For --cluster-name. */
+  /** The name for --cluster-name. */
   readonly name: string;
-  /** `tenant-NAME`, in the management cluster. */
+  /** Its namespace in the management cluster: `tenant-NAME`. */
   readonly namespace: string;
   /** The user of its token in the management cluster. */
   readonly user: string;
   readonly token: string;
-  /** Path of a kubeconfig with this token for the management cluster, through `link`. Tests may write it anew. */
+  /**
+   * The path of a kubeconfig with the token, for the management cluster, through the proxy `link`. Tests may replace
+   * the file.
+   */
   readonly kubeconfig: string;
 }
 
 /** Options of both control planes. */
 export type ClustersOptions = Omit<PairOptions, 'manifests'>;
 
-/** How a program is started: with the command and flags of the original (the default), or as a controller of `keyferry run`. */
+/**
+ * How a program is started: by default with the original's command and flags, with `inRun` as a controller of `keyferry
+ * run`.
+ */
 export interface ProgramOptions extends Partial<KeyferryOptions> {
   readonly inRun?: boolean;
 }
@@ -43,11 +49,11 @@ export interface ProgramOptions extends Partial<KeyferryOptions> {
 export class SyncSecretClusters implements AsyncDisposable {
   readonly tenantPlane: ControlPlane;
   readonly managementPlane: ControlPlane;
-  /** Between the CCM and the management cluster. */
+  /** The proxy between the CCM and the management cluster. */
   readonly link: FaultProxy;
-  /** Between the CCM and its own cluster. */
+  /** The proxy between the CCM and its own cluster. */
   readonly tenantProxy: FaultProxy;
-  /** Between the manager and its cluster. */
+  /** The proxy between the manager and the management cluster. */
   readonly managerProxy: FaultProxy;
   readonly ccmKubeconfig: string;
   readonly managerKubeconfig: string;
@@ -103,7 +109,7 @@ export class SyncSecretClusters implements AsyncDisposable {
     return serviceAccountUser(HOME, MANAGER_ACCOUNT);
   }
 
-  /** Creates a tenant in the management cluster, by default with a new name. */
+  /** Creates a tenant in the management cluster. Without a name it gets a new one. */
   async addTenant(name = `number-${(this.#tenants += 1)}`): Promise<Tenant> {
     const namespace = `tenant-${name}`;
     const token = await installTenant(this.managementPlane, namespace);

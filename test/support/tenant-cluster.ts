@@ -1,4 +1,4 @@
-/** A tenant's cluster beside the two of `SyncSecretClusters`, prepared for a CCM. No proxy is before it, and nothing collects garbage. */
+/** One more tenant's cluster, beside the two of `SyncSecretClusters`. It has no proxy and no garbage collector. */
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../servers/control-plane.ts';
 import type { TestApi } from './api.ts';
@@ -6,13 +6,13 @@ import { installCcm } from './sync-secret-install.ts';
 
 export interface TenantCluster {
   readonly plane: ControlPlane;
-  /** Users of the cluster. */
+  /** A client for users of the cluster. */
   readonly api: TestApi;
-  /** Path of the kubeconfig of its CCM. */
+  /** The path of a kubeconfig for its CCM. */
   readonly kubeconfig: string;
 }
 
-/** The caller stops the plane. */
+/** Starts the cluster and prepares it for a CCM. The caller stops the plane. */
 export async function startTenantCluster(): Promise<TenantCluster> {
   const plane = await startControlPlane({ controllerManager: false });
   try {

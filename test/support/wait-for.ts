@@ -1,51 +1,60 @@
-/** Waits for a condition with a deadline. Tests use it instead of a sleep. */
+/** Waits for conditions, with a time limit. Tests use these functions in place of a sleep. */
 import { LONGEST_PAUSE_MS, Yardstick } from './yardstick.ts';
 
 /**
- * How long a test waits for an expected condition: more than twice the time on a busy machine. It only limits a failure;
- * a test of speed uses `within`.
+ * The time that a test waits for a condition, ms: more than twice what it takes on a busy machine. It only ends a test
+ * that fails. A test of speed uses `within`.
  */
 export const PATIENCE_MS = 60_000;
 
-/** The maximum factor by which a busy machine prolongs a wait. */
+/** The largest factor by which a wait becomes longer on a busy machine. */
 const LONGEST_STRETCH = 4;
 
-/** Pause between two looks of `staysTrue`, most of which are requests. Most effects that it watches for last. */
+/**
+ * Pause between two checks of `staysTrue`, ms. Most checks are requests, and most effects that they look for last
+ * longer.
+ */
 const STAYS_INTERVAL_MS = 50;
 
 /**
- * The least pause between two looks of `waitFor`, of a share of the time waited so far. Most looks are requests, and these use processor
- * time that the servers and programs under test need.
+ * The shortest pause between two checks of `waitFor`, ms; it grows with the time waited so far. Most checks are
+ * requests, and take CPU time that servers and programs under test need.
  */
 const LEAST_PAUSE_MS = 20;
 const WAITED_SHARE = 1 / 6;
 const LONGEST_LEAST_PAUSE_MS = 150;
 
-/** A look that takes long, such as a list of 1,000 Secrets, is work for the servers under test: the pause is so many times longer. */
+/**
+ * The pause after a check is so many times as long as the check: a long one, as a list of 1,000 Secrets, is work for
+ * the servers.
+ */
 const PAUSE_SHARE = 3;
 const LONGEST_INTERVAL_MS = 500;
 
-/** @param lookMs the time of the last look @param waitedMs so far: the pause adds at most half of it */
+/**
+ * @param lookMs - the time of the last check
+ * @param waitedMs - the time so far, of which the pause adds at most half
+ */
 function pauseAfter(lookMs: number, waitedMs: number, leastMs: number): number {
   return Math.max(leastMs, Math.min(PAUSE_SHARE * lookMs, waitedMs / 2, LONGEST_INTERVAL_MS));
 }
 
 export interface WaitOptions {
-  /** Default `PATIENCE_MS`. */
+  /** The time limit, ms. Default: `PATIENCE_MS`. */
   readonly timeoutMs?: number;
   /**
-   * Pause between two calls of `condition`. Default: a sixth of the time waited so far, 20 to 150 ms, and longer after a call that takes
-   * long.
+   * The pause between two calls of `condition`, ms. Default: a sixth of the time waited so far, from 20 to 150 ms, and
+   * more after a long call.
    */
   readonly intervalMs?: number;
-  /** Names the condition in the error. A function is called when the deadline has passed. */
+  /** The name of the condition in the error. A function is called at the time limit. */
   readonly message?: string | (() => string);
   readonly signal?: AbortSignal;
 }
 
 /**
- * Resolves with the first truthy result of `condition`. An error of `condition` counts as "not yet".
- * @throws Error after `timeoutMs`, with the last error of `condition` as cause.
+ * Waits until `condition` returns something truthy, and returns it. An error of `condition` counts as "not yet".
+ * @throws Error at the time limit, with the last error of `condition` as its cause
  */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
@@ -78,7 +87,7 @@ export async function waitFor<T>(
 }
 
 /**
- * Waits until `look` has returned the same value for `quietMs`, which is longer on a busy machine.
+ * Waits until `look` returns the same value for `quietMs`. On a busy machine this time is longer.
  * @throws Error if that does not happen within `PATIENCE_MS`
  */
 export async function waitForStable(
@@ -99,9 +108,9 @@ export async function waitForStable(
 }
 
 /**
- * Checks that `condition` stays true for `durationMs`, for "nothing more happens". On a busy machine it takes longer, in
- * proportion to its speed, because an unwanted effect would appear later there.
- * @throws Error as soon as it is false.
+ * Checks that `condition` stays true for `durationMs`, to show that nothing more happens. On a busy machine it takes
+ * longer, because there an unwanted effect would come later.
+ * @throws Error as soon as `condition` is false
  */
 export async function staysTrue(
   condition: () => boolean | Promise<boolean>,

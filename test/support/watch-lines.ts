@@ -1,7 +1,7 @@
-/** Lines of a watch as an API server sends them. */
+/** Lines of a watch, as an API server sends them. */
 import type { KubeObject } from '../../src/kube/api.ts';
 
-/** An object, by default in the namespace `n`. */
+/** An object for such a line. Its namespace is `n` if none is given. */
 export function object(
   name: string,
   resourceVersion: number,

@@ -1,8 +1,9 @@
 /**
- * An independent watch for tests that records the arrival time of every event, to measure latencies.
+ * A watch for tests. It records when each event arrived, so that delays can be measured, and imports nothing of the
+ * program.
  *
- * States: opening → open → (broken → opening)* → stopped. A broken watch continues from its last version. If the server no longer
- * has that version (410), it starts again from now, after an event of type `GAP`.
+ * States: opening → open → (broken → opening)* → stopped. A broken watch goes on from its last version. If the server
+ * no longer has that version (410), the watch begins again from now, after an event of type `GAP`.
  */
 import type { IncomingMessage } from 'node:http';
 
@@ -12,7 +13,7 @@ export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'GAP';
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields of arbitrary kinds
   readonly object: any;
-  /** `performance.now()` when the event's line had arrived, in ms. */
+  /** The time when the line of the event had arrived, by `performance.now()`, ms. */
   readonly at: number;
 }
 
@@ -75,7 +76,7 @@ export class Watcher {
         response ??= await this.#connect();
         await this.#read(response);
       } catch (error) {
-        // A broken connection leads to the next round of this loop. On stop the abort ends the loop.
+        // The loop connects again after a broken connection. A stop aborts it.
         void error;
         if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }

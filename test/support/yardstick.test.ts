@@ -15,7 +15,7 @@ const busy = (steps: number): number => {
   return sum;
 };
 
-test('slow work misses its limit, and the message shows by how much', async () => {
+test('within() fails for slow work, and its message has the factor', async () => {
   await assert.rejects(
     within(1, 'the work', () => sleep(3000)),
     /the work took \d+ ms; the limit is 1 ms on an idle machine, this one was [\d.]+ times slower/,
@@ -23,7 +23,7 @@ test('slow work misses its limit, and the message shows by how much', async () =
   assert.equal(await within(60_000, 'nothing', () => 7), 7);
 });
 
-test('a delay of the test process stretches its limits', async () => {
+test('a limit of within() becomes longer when the test process is delayed', async () => {
   using yardstick = new Yardstick();
   for (let round = 0; round < 5; round += 1) {
     block(400);
@@ -38,7 +38,7 @@ test('a delay of the test process stretches its limits', async () => {
   });
 });
 
-test('slow computing misses its limit of processor time, and waiting does not count', () => {
+test('withinCpu() fails for slow computing, and does not count waiting', () => {
   assert.throws(() => withinCpu(20, 'much', () => busy(300_000_000)), /the computing of much took \d+ ms/);
   assert.equal(
     withinCpu(20, 'little', () => {

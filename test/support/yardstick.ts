@@ -1,39 +1,39 @@
 /**
- * The current speed of the machine: a fixed piece of work in the test's own process, beside the measured work.
+ * Measures how fast the machine is now: beside the measured work, it runs a fixed piece of work in the test's process.
  *
- * Time limits in tests are for an idle machine. They are multiplied by the factor by which the piece takes
- * longer than on that machine, so they hold under load and still fail when the program becomes slow.
+ * Time limits in tests are meant for an idle machine. They are multiplied by the factor by which the piece takes longer
+ * now. So a limit holds on a busy machine, and a program that becomes slow still exceeds it.
  */
 import assert from 'node:assert/strict';
 
-/** Rounds of the piece. */
+/** The number of steps in the piece. */
 const STEPS = 5_000_000;
-/** The time of the piece on an idle core of the machine on which the limits were set, ms. */
+/** The time of the piece on an idle core of the machine for which the limits were set, ms. */
 const PIECE_MS = 7;
 /**
- * Pause after the first piece. Each further pause is longer, up to `LONGEST_PAUSE_MS`: a short measurement gets many pieces,
- * and a long one uses a fiftieth of a core.
+ * The pause after the first piece, ms. Each later pause is longer, up to `LONGEST_PAUSE_MS`. So a short measurement
+ * gets many pieces, and a long one takes a fiftieth of a core.
  */
 const PAUSE_MS = 80;
 const PAUSE_GROWTH = 1.2;
 export const LONGEST_PAUSE_MS = 400;
-/** Runs after which the code is fully optimized. */
+/** The number of runs after which the code is fully optimized. */
 const WARM_UP_RUNS = 3;
 
-/** All yardsticks in use share each piece. */
+/** The yardsticks that measure now. All of them use the same pieces. */
 const inUse = new Set<Yardstick>();
 let timer: NodeJS.Timeout | undefined;
 let pauseMs = PAUSE_MS;
 let isWarm = false;
 
-/** Measures from its construction until it is disposed of. */
+/** Measures from its construction until it is disposed. */
 export class Yardstick implements Disposable {
-  /** Each piece counts in proportion to the pause before it. */
+  /** The sum of the weights of all pieces: a piece weighs as much as the pause before it was long. */
   #weights = 0;
   #tookMs = 0;
   #worstMs = 0;
 
-  /** @param firstPauseMs a longer one uses less processor time, for what needs no exact stretch */
+  /** @param firstPauseMs - a longer pause takes less CPU time, where no exact factor is needed */
   constructor(firstPauseMs = PAUSE_MS) {
     warmUp();
     pauseMs = inUse.size === 0 ? firstPauseMs : Math.min(pauseMs, firstPauseMs);
@@ -41,12 +41,12 @@ export class Yardstick implements Disposable {
     measure(performance.now());
   }
 
-  /** The factor by which work takes longer than on an idle machine; at least 1. The mean of all pieces so far. */
+  /** The factor by which work takes longer than on an idle machine, at least 1: the mean of all pieces so far. */
   get stretch(): number {
     return Math.max(1, this.#tookMs / (this.#weights * PIECE_MS));
   }
 
-  /** As `stretch`, but of the slowest piece: for the slowest of many measurements. */
+  /** The factor of the slowest piece, for the slowest of many measurements. */
   get worst(): number {
     return Math.max(1, this.#worstMs / PIECE_MS);
   }
@@ -63,7 +63,7 @@ export class Yardstick implements Disposable {
   }
 }
 
-/** @param due when this piece should have started: the wait for a processor counts, too */
+/** @param due - when the piece should have begun, so that its wait for a processor counts, too */
 function measure(due: number): void {
   clearTimeout(timer);
   piece();
@@ -79,7 +79,10 @@ function warmUp(): void {
   isWarm = true;
 }
 
-/** The current stretch of the machine, for durations in a test's configuration, such as that of a Lease. Takes half a second. */
+/**
+ * The factor of the machine now, for durations in the configuration of a test, such as that of a Lease. Takes half a
+ * second.
+ */
 export async function currentStretch(): Promise<number> {
   using yardstick = new Yardstick();
   await new Promise((resolve) => setTimeout(resolve, 6 * PAUSE_MS));
@@ -88,8 +91,8 @@ export async function currentStretch(): Promise<number> {
 
 /**
  * Runs `work` with a time limit.
- * @param limitMs on an idle machine
- * @throws AssertionError if the work took longer than the limit times the stretch
+ * @param limitMs - on an idle machine
+ * @throws AssertionError if it took longer than the limit times the factor of the machine
  */
 export async function within<T>(limitMs: number, what: string, work: () => T | Promise<T>): Promise<T> {
   using yardstick = new Yardstick();
@@ -100,8 +103,8 @@ export async function within<T>(limitMs: number, what: string, work: () => T | P
 }
 
 /**
- * Checks a time that was measured beside a yardstick.
- * @throws AssertionError as `within`
+ * Checks a time that was measured while a yardstick ran.
+ * @throws AssertionError if it is longer than the limit times `stretch`
  */
 export function assertWithin(tookMs: number, limitMs: number, what: string, stretch: number): void {
   const limit = `${limitMs} ms on an idle machine, this one was ${stretch.toFixed(1)} times slower`;
@@ -109,8 +112,8 @@ export function assertWithin(tookMs: number, limitMs: number, what: string, stre
 }
 
 /**
- * Runs `work`, which computes without a pause, with a limit of CPU time: other processes do not count.
- * @param limitMs on the machine on which the limits were set
+ * Runs `work`, which computes without a pause, with a limit of CPU time. Other processes do not count.
+ * @param limitMs - on the machine for which the limits were set
  * @throws AssertionError if the work took longer, in proportion to the fixed piece of work
  */
 export function withinCpu<T>(limitMs: number, what: string, work: () => T): T {
@@ -128,7 +131,9 @@ function cpu<T>(work: () => T): [ms: number, result: T] {
   return [(user + system) / 1000, result];
 }
 
-/** The compiler cannot skip this: each step depends on the one before. */
+/**
+ * The fixed piece of work. The compiler cannot leave out a step, because each one needs the result of the step before.
+ */
 function piece(): number {
   let state = 1;
   for (let step = 0; step < STEPS; step += 1) {

@@ -116,7 +116,7 @@ it('a generator without a permission to watch is not ready, and the log names th
   await trial.program.ready();
 });
 
-it('a generator without externalsecrets patch makes the value, and reports it once it has the permission', async () => {
+it('a generator without the permission to patch externalsecrets makes the value, and reports it once it has the permission', async () => {
   const use = async (): Promise<void> => {
     await fails('unpatched');
     await waitFor(() => scene.entry('secret/data/app/unpatched'), { message: 'the entry' });
@@ -125,7 +125,7 @@ it('a generator without externalsecrets patch makes the value, and reports it on
   assert.equal((await scene.entry('secret/data/app/unpatched')).metadata.version, 1);
 });
 
-it('a generator without events create writes the result without an event', async () => {
+it('a generator without the permission to create events writes the result without an event', async () => {
   const missing = await trial.take(role, 'events create');
   await fails('unseen');
   await says('unseen', 'Success');
@@ -133,7 +133,7 @@ it('a generator without events create writes the result without an event', async
   await missing.giveBack();
 });
 
-it('a generator without namespaces get does not use a store that selects namespaces by labels, until it has the permission', async () => {
+it('a generator without the permission to get namespaces does not use a store that selects namespaces by labels, until it has the permission', async () => {
   const tokenSecretRef = { name: 'vault-token', namespace: APPS, key: 'vault-token' };
   const conditions = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': APPS } } }];
   await scene.store('labels', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
@@ -144,7 +144,7 @@ it('a generator without namespaces get does not use a store that selects namespa
   await says('labels', 'Success');
 });
 
-it('a generator without secrets watch, secrets get or serviceaccounts/token create names the permission in the result', async () => {
+it('a generator that may not watch or get Secrets, or request tokens, names the missing permission in the result', async () => {
   for (const verb of ['watch', 'get'] as const) {
     await trial.program.kill9();
     const missing = await trial.take(credentials, `secrets ${verb}`);
@@ -162,7 +162,7 @@ it('a generator without secrets watch, secrets get or serviceaccounts/token crea
   await missing.giveBack();
 });
 
-it('a generator without configmaps get names the permission in the result', async () => {
+it('a generator without the permission to get configmaps names the permission in the result', async () => {
   const caProvider = { type: 'ConfigMap', name: 'vault-ca', key: 'ca.crt' };
   await scene.store('ca', { caProvider }, { namespace: APPS });
   const missing = await trial.take(credentials, 'configmaps get');

@@ -134,7 +134,7 @@ it("a CCM that may not read the management cluster's identity copies, except fro
   await scene.arrived(tenant, object, { a: '1' });
 });
 
-it('a CCM without syncsecrets patch makes no copy, because it cannot write its finalizer first', async () => {
+it('a CCM without the permission to patch syncsecrets makes no copy, because it cannot write its finalizer first', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     object = await create('unprepared');
@@ -144,7 +144,7 @@ it('a CCM without syncsecrets patch makes no copy, because it cannot write its f
   await trial.without(roles.role, 'syncsecrets patch', use, () => scene.arrived(tenant, object, { a: '1' }));
 });
 
-it('a CCM without syncsecrets/status patch makes copies, and writes the status once it may', async () => {
+it('a CCM without the permission to patch syncsecrets/status makes copies, and writes the status once it may', async () => {
   const missing = await trial.take(roles.role, 'syncsecrets/status patch');
   const object = await create('unseen');
   await scene.arrived(tenant, object, { a: '1' });
@@ -154,7 +154,7 @@ it('a CCM without syncsecrets/status patch makes copies, and writes the status o
   await scene.phase(object, 'Synced');
 });
 
-it('a CCM without syncsecrets get keeps an orphan until it may read whether its SyncSecret exists', async () => {
+it('a CCM without the permission to get syncsecrets keeps an orphan until it may read whether its SyncSecret exists', async () => {
   let left: Json;
   const use = async (): Promise<void> => {
     left = await orphan('left');
@@ -162,7 +162,7 @@ it('a CCM without syncsecrets get keeps an orphan until it may read whether its 
   await trial.without(roles.role, 'syncsecrets get', use, () => scene.gone(scene.managementApi, left));
 });
 
-it('a CCM without syncsecrets watch does not see changes and is not ready', async () => {
+it('a CCM without the permission to watch syncsecrets does not see changes and is not ready', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     scene.clusters.tenantProxy.cutAll({ isWatch: true });
@@ -174,7 +174,7 @@ it('a CCM without syncsecrets watch does not see changes and is not ready', asyn
   await trial.program.ready();
 });
 
-it("without events create the CCM's event is missing, and without events patch its count stays", async () => {
+it("without the permission to create events the CCM's event is missing, and without the permission to patch events its count stays", async () => {
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');

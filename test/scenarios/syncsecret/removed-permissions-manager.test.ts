@@ -65,7 +65,7 @@ it('a manager without a permission that it needs at its start waits, and names i
   await scene.phase(one, 'Synced', { api });
 });
 
-it('a manager without syncsecrets patch makes no Secret, because it cannot write its finalizer first', async () => {
+it('a manager without the permission to patch syncsecrets makes no Secret, because it cannot write its finalizer first', async () => {
   const { managementApi: api } = scene;
   let object: Json;
   const use = async (): Promise<void> => {
@@ -76,7 +76,7 @@ it('a manager without syncsecrets patch makes no Secret, because it cannot write
   await trial.without(role, 'syncsecrets patch', use, () => scene.made(object, { a: '1' }));
 });
 
-it('a manager without syncsecrets/status patch makes Secrets, and writes the status once it may', async () => {
+it('a manager without the permission to patch syncsecrets/status makes Secrets, and writes the status once it may', async () => {
   const { managementApi: api } = scene;
   const missing = await trial.take(role, 'syncsecrets/status patch');
   const object = await create('unseen');
@@ -87,7 +87,7 @@ it('a manager without syncsecrets/status patch makes Secrets, and writes the sta
   await scene.phase(object, 'Synced', { api });
 });
 
-it('a manager without syncsecrets get keeps an orphan until it may read whether its SyncSecret exists', async () => {
+it('a manager without the permission to get syncsecrets keeps an orphan until it may read whether its SyncSecret exists', async () => {
   const { managementApi: api } = scene;
   const metadata = {
     namespace: 'default',
@@ -102,7 +102,7 @@ it('a manager without syncsecrets get keeps an orphan until it may read whether 
   await trial.without(role, 'syncsecrets get', use, () => scene.gone(api, orphan));
 });
 
-it('a manager without secrets create makes the SyncSecret Failed, and the Secret once it may', async () => {
+it('a manager without the permission to create secrets makes the SyncSecret Failed, and the Secret once it may', async () => {
   const { managementApi: api } = scene;
   const message = /^failed to create Secret: .* no permission to create secrets$/;
   let object: Json;
@@ -113,7 +113,7 @@ it('a manager without secrets create makes the SyncSecret Failed, and the Secret
   await trial.without(role, 'secrets create', use, () => scene.made(object, { a: '1' }));
 });
 
-it('a manager without secrets patch makes the SyncSecret Failed, and changes the Secret once it may', async () => {
+it('a manager without the permission to patch secrets makes the SyncSecret Failed, and changes the Secret once it may', async () => {
   const { managementApi: api } = scene;
   const use = async (): Promise<void> => {
     await scene.change(api, one, { a: '3' });
@@ -125,7 +125,7 @@ it('a manager without secrets patch makes the SyncSecret Failed, and changes the
   await trial.without(role, 'secrets patch', use, () => scene.made(one, { a: '3' }));
 });
 
-it('a manager without secrets get leaves a Secret that a user edited as it is', async () => {
+it('a manager without the permission to get secrets leaves a Secret that a user edited as it is', async () => {
   const { managementApi: api } = scene;
   const edit = async (): Promise<void> => {
     await scene.change(api, await scene.findSecret(one), { a: 'edited' });
@@ -133,7 +133,7 @@ it('a manager without secrets get leaves a Secret that a user edited as it is', 
   await trial.without(role, 'secrets get', edit, () => scene.made(one, { a: '3' }));
 });
 
-it('a manager without secrets delete keeps a deleted SyncSecret until its Secret can be deleted', async () => {
+it('a manager without the permission to delete secrets keeps a deleted SyncSecret until its Secret can be deleted', async () => {
   const { managementApi: api } = scene;
   const object = await create('deleted');
   await scene.made(object, { a: '1' });
@@ -144,7 +144,7 @@ it('a manager without secrets delete keeps a deleted SyncSecret until its Secret
   await trial.without(role, 'secrets delete', use, () => scene.gone(api, object));
 });
 
-it("without events create the manager's event is missing, and without events patch its count stays", async () => {
+it("without the permission to create events the manager's event is missing, and without the permission to patch events its count stays", async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
   await withoutEvents(trial, role, scene, object, api);
