@@ -1,10 +1,11 @@
 /**
- * What kube-apiserver creates at its first start with an empty etcd: RBAC roles, priority classes, flow schemas. It takes a fifth of the
- * processor time of that start. The first control plane keeps these keys of etcd in a file of the cache, and the later ones write
- * them into their etcd before their API server starts. What lacks, the API server creates as always.
+ * Saves the work that kube-apiserver has at its first start with an empty etcd, where it creates RBAC roles, priority
+ * classes and flow schemas: that is a fifth of its CPU time. The first control plane stores these keys of etcd in a
+ * file of the cache. The later control planes write them into their etcd before their API server starts, which then
+ * creates only what is missing.
  *
- * Namespaces and what is in them are not among the keys, roles apart: each control plane must be a cluster of its own with its own uid
- * of `kube-system`, by which Keyferry tells clusters apart.
+ * Namespaces and the objects in them, other than roles, are not among these keys. Each control plane must be a cluster
+ * of its own: Keyferry tells clusters apart by the uid of their namespace `kube-system`.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises';
@@ -25,13 +26,16 @@ const KINDS = [
   'roles',
 ];
 
-/** Starts the first API server on an empty etcd. @param start resolves when the API server is ready */
+/**
+ * Starts an API server on an empty etcd, with the stored objects.
+ * @param start resolves when the API server is ready
+ */
 export async function withBootstrapObjects(
   etcdPort: number,
   options: EnsureOptions & { readonly apiServerFlags?: readonly string[] },
   start: () => Promise<void>,
 ): Promise<void> {
-  // Flags may change what the API server creates.
+  // Flags may change what the API server creates, so then nothing is stored or read.
   if ((options.apiServerFlags ?? []).length > 0) return start();
   using etcd = new EtcdClient(etcdPort);
   const file = await fileFor(await ensureServer('kube-apiserver', options));
@@ -40,7 +44,7 @@ export async function withBootstrapObjects(
   if (!isKnown) await keepObjects(etcd, file);
 }
 
-/** Another version of the API server, also one at the same path, has another file. */
+/** The file of the stored objects. Each version of the API server has its own, also if it is at the same path. */
 async function fileFor(apiServer: string): Promise<string> {
   const program = await realpath(apiServer);
   const { size, mtimeMs } = await stat(program);
@@ -50,7 +54,7 @@ async function fileFor(apiServer: string): Promise<string> {
   return path.join(cacheFolder(), `bootstrap-${hash.slice(0, 12)}.json`);
 }
 
-/** Returns false if the objects are not known yet. */
+/** Writes the stored objects into etcd. @returns false if there are none yet */
 async function writeObjects(etcd: EtcdClient, file: string): Promise<boolean> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
@@ -61,11 +65,14 @@ async function writeObjects(etcd: EtcdClient, file: string): Promise<boolean> {
   return true;
 }
 
-/** Keeps the objects of a control plane that is ready and was not used yet. Two may do so at once: the file is renamed into place. */
+/**
+ * Stores the objects of a control plane that is ready and unused. Two may do it at once, because the file is renamed
+ * into place.
+ */
 async function keepObjects(etcd: EtcdClient, file: string): Promise<void> {
   const entries: Entry[] = [];
   for (const kind of KINDS) entries.push(...(await etcd.list(`/registry/${kind}/`)));
-  // It may not exist yet: the servers can come from another folder.
+  // The folder may not exist: the servers can come from another one.
   await mkdir(path.dirname(file), { recursive: true });
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, JSON.stringify(entries));

@@ -1,10 +1,10 @@
 /**
- * One build at a time on this machine: a lock file, which is recovered when its holder was killed.
+ * A lock file, so that only one build runs on this machine. A lock whose holder was killed is taken over.
  *
- * States: free (no file) → held (file with the holder's pid and host, its mtime moved every HEARTBEAT_MS) → free.
- * A held lock is stale when its holder's process on this host has exited, or when its mtime is older than STALE_MS (another
- * host or container that shares the cache). The lock only saves work. A binary is renamed into place, so the cache is correct even
- * if a stale lock is taken twice and two builds run.
+ * States: free (no file) → held (a file with pid and host of the holder, whose mtime moves every HEARTBEAT_MS) → free.
+ * A held lock is stale if the holder on this host has exited, or if the mtime is older than STALE_MS, because another
+ * host or container can share the cache. The lock only saves work: a binary is renamed into place, so the cache stays
+ * right even if two builds run.
  */
 import { randomUUID } from 'node:crypto';
 import { link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -16,8 +16,9 @@ const STALE_MS = 60_000;
 const POLL_MS = 250;
 
 /**
- * Runs `work` while holding the lock file.
- * @param onWait gets the holder (a pid, or `?`) at every poll. A result that it returns ends the wait, without `work`
+ * Runs `work` while it holds the lock file.
+ * @param onWait is called at every poll with the holder: a pid, or `?`. If it returns a result, the wait ends without
+ * `work`
  */
 export async function withLock<T>(
   file: string,
@@ -35,7 +36,7 @@ export async function withLock<T>(
     }
   }
   const heartbeat = setInterval(() => {
-    // A failed touch only makes the lock look older than it is.
+    // A failure only makes the lock look older than it is.
     utimes(file, new Date(), new Date()).catch(() => undefined);
   }, HEARTBEAT_MS);
   heartbeat.unref();
@@ -47,7 +48,7 @@ export async function withLock<T>(
   }
 }
 
-/** Creates the file with its content in one step, so that a reader never sees an empty lock. */
+/** Creates the file with its content in one step, so that nobody reads an empty lock file. */
 async function take(file: string): Promise<boolean> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, JSON.stringify({ pid: process.pid, host: hostname() }));
@@ -80,7 +81,7 @@ async function discard(file: string): Promise<void> {
   try {
     await rename(file, aside);
   } catch (error) {
-    // Another process removed it first.
+    // Another process removed the file first.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }

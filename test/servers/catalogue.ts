@@ -1,8 +1,8 @@
 /**
- * The servers of the tests, the demo and the benchmark, and their builds.
+ * The servers for tests, demo and benchmark, and how they are built.
  *
- * The versions are in `<module>/go.mod`. The cache key contains everything that determines the binary (go.mod, go.sum, the build's
- * arguments, the platform), so each change leads to a new build.
+ * Their versions are in `<module>/go.mod`. The cache key has all that determines the binary: go.mod, go.sum, the
+ * arguments of the build, and the platform. So each change of these leads to a new build.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -25,29 +25,29 @@ export type ServerName =
   | 'terraform'
   | 'terraform-provider-helm';
 
-/** In the order of use: a caller can start the first two while the others are built. */
+/** In the order in which they are needed, so that a caller can start the first ones while the others are built. */
 export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
 
 export interface ServerRecipe {
   readonly name: ServerName;
-  /** Folder of the pinned Go module. */
+  /** The folder of the pinned Go module. */
   readonly moduleDir: string;
-  /** The version of the server in go.mod: `v1.36.3`. */
+  /** The server's version in go.mod: `v1.36.3`. */
   readonly version: string;
-  /** The version of Go that go.mod requires: `1.26.0`. */
+  /** The Go version that go.mod requires: `1.26.0`. */
   readonly goVersion: string;
-  /** Arguments of `go build`, without `-o FILE`. */
+  /** The arguments of `go build`, without `-o FILE`. */
   readonly buildArgs: readonly string[];
-  /** Environment of `go build`; overrides the caller's. */
+  /** Variables for `go build`, which take precedence over the caller's. */
   readonly buildEnv: Readonly<Record<string, string>>;
   readonly changes: ModuleChanges | undefined;
-  /** Folder below the cache: name, version and a hash of everything that determines the binary. */
+  /** The folder in the cache: name, version, and a hash of all that determines the binary. */
   readonly cacheKey: string;
 }
 
-/** Changes to the source of a module, for parts that a test does not need. The build works on a copy. */
+/** Changes in the source of a module, to leave out parts that tests do not need. They are made in a copy. */
 export interface ModuleChanges {
-  /** `<module>@<version>` */
+  /** The module, as `<module>@<version>`. */
   readonly module: string;
   /** The new content of files, by their path in the module. */
   readonly files: Readonly<Record<string, string>>;
@@ -55,11 +55,11 @@ export interface ModuleChanges {
 
 interface Source {
   readonly dir: string;
-  /** The module whose version is the server's. Without one, the program is only here and has no version. */
+  /** The module whose version is that of the server. A program of this folder has none, and no version. */
   readonly module?: string;
   readonly pkg: string;
   readonly ldflags: (version: string) => string;
-  /** Build tags. */
+  /** Build tags for `go build`. */
   readonly tags?: string;
   /** @see ModuleChanges.files */
   readonly changes?: Readonly<Record<string, string>>;
@@ -67,14 +67,14 @@ interface Source {
 
 const strip = (): string => '-s -w';
 
-/** Without these the API server reports v0.0.0, and clients that check the version (Helm) refuse charts. */
+/** Linker flags with the version. Without them the API server reports v0.0.0, and Helm refuses charts. */
 function kubernetesVersion(version: string): string {
   const [major, minor] = version.replace(/^v/, '').split('.');
   const set = (field: string, value: string): string => `-X k8s.io/component-base/version.${field}=${value}`;
   return ['-s -w', set('gitVersion', version), set('gitMajor', major ?? ''), set('gitMinor', minor ?? '')].join(' ');
 }
 
-/** Without service discovery, which is most of the program: a test names its targets. */
+/** Prometheus without service discovery, which is most of the program: tests name their targets. */
 function prometheusSource(program: string): Source {
   const module = 'github.com/prometheus/prometheus';
   return { dir: 'prometheus', module, pkg: `${module}/cmd/${program}`, ldflags: strip, tags: 'remove_all_sd' };
@@ -117,7 +117,7 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     dir: 'vault',
     module: 'github.com/hashicorp/vault',
     pkg: 'github.com/hashicorp/vault',
-    // Vault 1.13 links to unexported symbols of the runtime, which newer Go refuses without this flag.
+    // Vault 1.13 uses internal symbols of Go's runtime, which newer Go refuses without the last flag.
     ldflags: () => '-s -w -checklinkname=0',
   },
   'external-secrets': {
@@ -126,7 +126,8 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     pkg: '.',
     ldflags: strip,
     changes: {
-      // All providers together are a binary of 190 MB, and five minutes. The program imports the one for Vault.
+      // With all providers the binary has 190 MB and takes five minutes to build. The program imports the provider for
+      // Vault itself.
       'pkg/provider/register/register.go': 'package register\n',
       'pkg/generator/register/register.go': 'package register\n',
       'config/crds/bases/embed.go': 'package bases\n\nimport "embed"\n\n//go:embed *.yaml\nvar Files embed.FS\n',
@@ -140,14 +141,14 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     pkg: 'sigs.k8s.io/kustomize/kustomize/v5',
     ldflags: strip,
   },
-  // The last version under the MPL.
+  // The last version with the MPL as its licence.
   terraform: {
     dir: 'terraform',
     module: 'github.com/hashicorp/terraform',
     pkg: 'github.com/hashicorp/terraform',
     ldflags: strip,
   },
-  // The last version that is a valid Go module: the path of the newer ones lacks /v2 and /v3.
+  // The last version that is a valid Go module: newer ones lack /v2 or /v3 in their path.
   'terraform-provider-helm': {
     dir: 'terraform-provider-helm',
     module: 'github.com/hashicorp/terraform-provider-helm',
@@ -158,8 +159,8 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
 };
 
 /**
- * Sources in place of those above, by the environment variable that chooses them and its value. Unset: those above. `npm run test:matrix` sets
- * the variables.
+ * Other sources for a server, by the environment variable that chooses them and its value. Without the variable the
+ * source above counts. `npm run test:matrix` sets the variables.
  */
 const CHOICES: Readonly<Record<string, Readonly<Record<string, Partial<Record<ServerName, Source>>>>>> = {
   KEYFERRY_TEST_KUBERNETES: {
@@ -174,14 +175,14 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, Partial<Record<Se
         dir: 'openbao',
         module: 'github.com/openbao/openbao',
         pkg: 'github.com/openbao/openbao',
-        // The Go proxy has this release only by its commit.
+        // The Go proxy knows this release only by its commit.
         ldflags: () => `-s -w -X github.com/openbao/openbao/version.fullVersion=${OPENBAO_VERSION}`,
       },
     },
   },
 };
 
-/** The release of the commit that go.mod pins. */
+/** The release that belongs to the commit in go.mod. */
 export const OPENBAO_VERSION = '2.4.0';
 
 /** @throws Error for an unknown value of a variable */
@@ -197,12 +198,12 @@ function sourceOf(name: ServerName, env: NodeJS.ProcessEnv): Source {
   return SOURCES[name];
 }
 
-/** Whether the server called `vault` is OpenBao. */
+/** Whether the environment chooses OpenBao as the server `vault`. */
 export function isOpenBao(env: NodeJS.ProcessEnv = process.env): boolean {
   return sourceOf('vault', env) !== SOURCES.vault;
 }
 
-/** `36` for Kubernetes 1.36. */
+/** The minor version of the chosen Kubernetes: `36` for 1.36. */
 export function kubernetesMinor(env: NodeJS.ProcessEnv = process.env): number {
   return Number(serverRecipe('kube-apiserver', env).version.split('.')[1]);
 }
@@ -213,7 +214,10 @@ export function isServerName(name: string): name is ServerName {
   return Object.hasOwn(SOURCES, name);
 }
 
-/** The build of a server. @throws Error if go.mod does not pin its module, or if the environment chooses an unknown version */
+/**
+ * How a server is built.
+ * @throws Error if go.mod does not pin its module, or if the environment names an unknown version
+ */
 export function serverRecipe(name: ServerName, env: NodeJS.ProcessEnv = process.env): ServerRecipe {
   const source = sourceOf(name, env);
   const moduleDir = path.join(import.meta.dirname, source.dir);

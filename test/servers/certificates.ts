@@ -1,4 +1,7 @@
-/** A certificate authority for one test run, and its certificates. Keys are P-256, which are generated in milliseconds. */
+/**
+ * A certificate authority for one test run, and certificates from it. Keys are P-256, because these are made in
+ * milliseconds.
+ */
 import { generate } from 'selfsigned';
 
 export interface Certificate {
@@ -8,7 +11,7 @@ export interface Certificate {
 
 export interface Subject {
   readonly commonName: string;
-  /** For a Kubernetes client certificate: its groups. */
+  /** The groups of the user, in a client certificate for Kubernetes. */
   readonly organizations?: readonly string[];
 }
 
@@ -20,10 +23,10 @@ const LOOPBACK = [
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export class CertificateAuthority {
-  /** The certificate of the authority, and its key. */
+  /** The authority's own certificate and key. */
   readonly certificate: Certificate;
 
-  /** Use `create` for a new one. */
+  /** Opens an existing authority. `create` makes a new one. */
   constructor(certificate: Certificate) {
     this.certificate = certificate;
   }
@@ -43,7 +46,7 @@ export class CertificateAuthority {
     return new CertificateAuthority({ certPem, keyPem });
   }
 
-  /** For a server on 127.0.0.1 or localhost, and at these addresses. */
+  /** Makes a certificate for a server on 127.0.0.1 or localhost, and at these addresses. */
   async server(commonName: string, addresses: readonly string[] = []): Promise<Certificate> {
     const more = addresses.map((ip) => ({ type: 7, ip }) as const);
     return this.#issue({ commonName }, [
@@ -76,7 +79,7 @@ export class CertificateAuthority {
 
 type Options = NonNullable<Parameters<typeof generate>[1]>;
 
-/** Valid from yesterday, because clocks can differ a little, for a month. */
+/** Settings for all certificates. They are valid for a month, from yesterday, because clocks can differ a little. */
 function common(): Pick<Options, 'keyType' | 'curve' | 'algorithm' | 'notBeforeDate' | 'notAfterDate'> {
   const now = Date.now();
   return {

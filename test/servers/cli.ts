@@ -1,4 +1,4 @@
-/** `npm run servers [-- NAME…]`: makes the servers available and prints the folder that holds them as the last line. */
+/** `npm run servers [-- NAME…]` builds missing servers, and prints in its last line the folder that has all. */
 import { parseArgs } from 'node:util';
 
 import { DEFAULT_SERVERS, isServerName, SERVER_NAMES } from './catalogue.ts';

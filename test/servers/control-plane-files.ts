@@ -1,4 +1,7 @@
-/** The files that a control plane's servers read: keys and certificates, users and their tokens, the audit policy. */
+/**
+ * Writes the files that a control plane's servers read: keys and certificates, users with their tokens, the audit
+ * policy.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,7 +14,7 @@ export interface UserOptions {
   readonly groups?: readonly string[];
 }
 
-/** One line for each request when it is answered; for a watch also one when it opens. */
+/** One line for each request when it is answered, and for a watch also one when it begins. */
 const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -20,7 +23,7 @@ rules:
     omitManagedFields: true
 `;
 
-/** Writes all files. `tokens` is by user name. */
+/** Writes all files. @param tokens - by user name */
 export async function writeControlPlaneFiles(
   layout: Layout,
   users: readonly UserOptions[],

@@ -1,7 +1,8 @@
 /**
  * etcd and kube-apiserver of one control plane, as processes on loopback.
  *
- * States of each server: running ⇄ stopped, with the same port and (etcd) the same data. `stop` ends both for good and removes their folder.
+ * States of each server: running ⇄ stopped. It keeps its port, and etcd its data. `stop` ends both for ever and removes
+ * their folder.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -20,24 +21,24 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface ControlPlaneServersOptions {
-  /** Every request in the audit log, a JSON line each, without bodies. Default false. */
+  /** Whether the API server writes an audit log: one line of JSON for each request, without bodies. Default: false. */
   readonly audit?: boolean;
-  /** Users besides `admin`, each with a token; RBAC objects give them permissions. */
+  /** Users besides `admin`, each with a token. RBAC objects give them permissions. */
   readonly users?: readonly UserOptions[];
-  /** More flags of kube-apiserver: `['--max-requests-inflight=10']`. They override the default ones. */
+  /** Flags of kube-apiserver, which take precedence over the default ones: `['--max-requests-inflight=10']`. */
   readonly apiServerFlags?: readonly string[];
-  /** Gets progress lines when a server must be built first. */
+  /** Receives progress lines if a server must be built first. */
   readonly onProgress?: (line: string) => void;
-  /** Aborts a running build. */
+  /** Aborts a build that runs. */
   readonly signal?: AbortSignal;
 }
 
-/** What a process must know of the servers to use them. It can be sent to another process as JSON. */
+/** All that a process needs to use the servers. It can be sent to another process as JSON. */
 export interface ControlPlaneAccess {
   readonly layout: Layout;
-  /** The authority of all certificates. */
+  /** The authority that signed all certificates. */
   readonly authority: Certificate;
-  /** By the name of the user. */
+  /** The tokens, by user name. */
   readonly tokens: Readonly<Record<string, string>>;
 }
 
@@ -68,7 +69,10 @@ export class ControlPlaneServers {
     this.#api = new TestApi({ url: apiServerUrl(access), caPem, token: tokenOf(access, 'admin') });
   }
 
-  /** Starts both in a new folder. @throws Error with the end of the log of a server that did not start, ServerUnavailableError */
+  /**
+   * Starts both servers in a new folder.
+   * @throws Error with the end of a server's log, if it did not start; ServerUnavailableError
+   */
   static async start(options: ControlPlaneServersOptions = {}): Promise<ControlPlaneServers> {
     const folder = await Reaper.shared().temporaryFolder('keyferry-control-plane-');
     const layout: Layout = {
@@ -85,7 +89,7 @@ export class ControlPlaneServers {
     const tokens = Object.fromEntries(users.map(({ name }) => [name, randomBytes(16).toString('hex')]));
     const authority = await CertificateAuthority.create('keyferry-test-ca');
     await writeControlPlaneFiles(layout, users, tokens, authority);
-    // To a file that exists the API server appends, so that a lender can empty the log.
+    // The API server appends to an existing file, so a lender can empty the log.
     if (options.audit === true) await writeFile(layout.auditLog, '', { mode: 0o600 });
     const servers = new ControlPlaneServers({ layout, authority: authority.certificate, tokens }, options);
     try {
@@ -110,17 +114,19 @@ export class ControlPlaneServers {
     }, READY_TIMEOUT_MS);
   }
 
-  /** SIGTERM, and SIGKILL after 2 s: etcd would wait 8 s for the API server to disconnect. The data stay. */
+  /**
+   * Sends SIGTERM to etcd, and SIGKILL after 2 s: it would wait 8 s until the API server disconnects. The data stay.
+   */
   async stopEtcd(): Promise<void> {
     await this.#etcd?.stop(2_000);
   }
 
-  /** SIGKILL. The data stay: etcd runs without fsync, which is needed only for a power cut. */
+  /** Kills etcd. The data stay, although it runs without fsync: only a power cut would lose some. */
   async killEtcd(): Promise<void> {
     await this.#etcd?.kill();
   }
 
-  /** Starts the API server and waits until it is ready. Does nothing if it runs. */
+  /** Starts the API server, if it does not run, and waits until it is ready. */
   async startApiServer(): Promise<void> {
     if (this.#apiServer?.running === true) return;
     const command = await ensureServer('kube-apiserver', this.#options);
@@ -140,23 +146,23 @@ export class ControlPlaneServers {
     await this.#apiServer.ready(probe, timeoutMs);
   }
 
-  /** SIGTERM: the server ends its watches and waits for requests in flight. */
+  /** Sends SIGTERM to the API server, which then ends its watches and waits for requests under way. */
   async stopApiServer(): Promise<void> {
     await this.#apiServer?.stop();
   }
 
-  /** SIGKILL. */
+  /** Kills the API server. */
   async killApiServer(): Promise<void> {
     await this.#apiServer?.kill();
   }
 
-  /** Kills (or with `graceful` stops) and starts it, on the same port; resolves when it is ready. */
+  /** Kills the API server, or stops it with `graceful`, and starts it on the same port. Resolves when it is ready. */
   async restartApiServer(options: { readonly graceful?: boolean } = {}): Promise<void> {
     await (options.graceful === true ? this.stopApiServer() : this.killApiServer());
     await this.startApiServer();
   }
 
-  /** SIGSTOP: connections stay open, and no request is answered until `resumeApiServer`. */
+  /** Suspends the API server (SIGSTOP): connections stay open, and no request is answered until `resumeApiServer`. */
   async pauseApiServer(): Promise<void> {
     await this.#apiServer?.pause();
   }
@@ -165,13 +171,13 @@ export class ControlPlaneServers {
     this.#apiServer?.resume();
   }
 
-  /** The private memory of the API server while it runs, in bytes. Linux only. */
+  /** The private memory of the API server, which must run, in bytes. Linux only. */
   async apiServerMemory(): Promise<number> {
     if (this.#apiServer?.pid === undefined) throw new Error('kube-apiserver does not run');
     return (await readMemory(this.#apiServer.pid)).private;
   }
 
-  /** Ends both and removes their folder. Safe to call more than once. */
+  /** Ends both servers and removes their folder. May be called more than once. */
   async stop(): Promise<void> {
     this.#api.close();
     await Promise.all([this.#apiServer?.kill(), this.#etcd?.kill()]);

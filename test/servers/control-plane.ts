@@ -1,10 +1,10 @@
 /**
- * A real Kubernetes control plane on loopback: etcd, kube-apiserver and optionally kube-controller-manager.
+ * A real Kubernetes control plane on loopback: etcd, kube-apiserver, and on request kube-controller-manager.
  *
- * etcd and the API server are the test's own, or borrowed: `npm test` lends the same ones to one test file after another
- * (`lending/lender.ts`), because their start costs more processor time than most tests. The controller manager is always the test's own.
- * The API server is usable when `startControlPlane` resolves: /readyz answers ok and the namespace `default` exists. `stop` ends or returns
- * all servers for good.
+ * etcd and the API server belong to the test, or are borrowed. `npm test` lends the same servers to one test file after
+ * another (`lending/lender.ts`), because their start costs more CPU time than most tests. The controller manager always
+ * belongs to the test. When `startControlPlane` resolves, /readyz answers ok and the namespace `default` exists. `stop`
+ * ends or returns all servers.
  */
 import path from 'node:path';
 
@@ -25,13 +25,16 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface ControlPlaneOptions extends ControlPlaneServersOptions {
-  /** Namespaces are emptied, garbage is collected and service accounts get their tokens. Default true. */
+  /**
+   * Whether a controller manager runs: it empties namespaces, collects garbage, and creates ServiceAccounts. Default:
+   * true.
+   */
   readonly controllerManager?: boolean;
-  /** More flags of kube-controller-manager. */
+  /** Flags of kube-controller-manager, besides the default ones. */
   readonly controllerManagerFlags?: readonly string[];
   /**
-   * Starts new servers, for `servers` or because the test leaves something that is not in etcd or that the API server forgets late, such as
-   * an admission policy. Default false: servers without flags and users may be borrowed.
+   * Starts new servers, if the test needs `servers`, or leaves something outside of etcd, or something that the API
+   * server forgets late, as an admission policy. Default: false, so servers without flags and users may be borrowed.
    */
   readonly own?: boolean;
 }
@@ -40,20 +43,20 @@ export class ControlPlane {
   readonly url: string;
   readonly caPem: string;
   readonly adminToken: string;
-  /** File for the admin, at `url`. */
+  /** The path of a kubeconfig for the administrator, with the server `url`. */
   readonly kubeconfigPath: string;
-  /** Exists only with the option `audit`. */
+  /** The path of the audit log, which exists only with the option `audit`. */
   readonly auditLogPath: string;
-  /** Of the test; if the servers are its own, it holds their files, too. Removed by `stop`. */
+  /** The folder of the test. If the servers are its own, it has their files, too. `stop` removes it. */
   readonly folder: string;
-  /** An independent client as admin. */
+  /** The tests' own client, as administrator. */
   readonly api: TestApi;
   readonly #access: ControlPlaneAccess;
   readonly #options: ControlPlaneOptions;
   readonly #source: ControlPlaneServers | Loan;
   #controllerManager: ServerProcess | undefined;
 
-  /** Use `startControlPlane`. */
+  /** For `startControlPlane` only. */
   constructor(
     source: ControlPlaneServers | Loan,
     folder: string,
@@ -73,29 +76,32 @@ export class ControlPlane {
     this.api = this.client();
   }
 
-  /** etcd and the API server, to stop and start them. @throws Error if they are borrowed */
+  /** etcd and API server, for tests that stop and start them. @throws Error if they are borrowed */
   get servers(): ControlPlaneServers {
     if (this.#source instanceof ControlPlaneServers) return this.#source;
     throw new Error('other tests use these servers afterwards: start the control plane with the option `own`');
   }
 
-  /** The token of a user named in the options, or of `admin`. @throws Error for any other. */
+  /** The token of `admin`, or of a user in the options. @throws Error for another user */
   tokenFor(user: string): string {
     return tokenOf(this.#access, user);
   }
 
-  /** A certificate that authenticates this user (CN) with these groups (O). */
+  /** Makes a certificate for this user (CN) with these groups (O). */
   clientCertificate(subject: Subject): Promise<Certificate> {
     return new CertificateAuthority(this.#access.authority).client(subject);
   }
 
-  /** A kubeconfig file in this control plane's folder; by default for the admin at `url`. */
+  /** Writes a kubeconfig into the folder of the test; by default for the administrator, with the server `url`. */
   writeKubeconfig(options: Partial<KubeconfigOptions> = {}): Promise<string> {
     const identity = options.clientCertPem === undefined ? { token: this.adminToken } : {};
     return writeKubeconfigFile(this.folder, { server: this.url, caPem: this.caPem, ...identity, ...options });
   }
 
-  /** An independent client, by default as admin at `url`. Close it. @param options.token instead of the user's */
+  /**
+   * Opens a client, by default as administrator at `url`. Close it.
+   * @param options.token - in place of the user's own
+   */
   client(
     options: { readonly user?: string; readonly token?: string; readonly url?: string; readonly caPem?: string } = {},
   ): TestApi {
@@ -122,7 +128,7 @@ export class ControlPlane {
     await this.#controllerManager?.kill();
   }
 
-  /** Ends or returns all servers, and removes the folder. Safe to call more than once. */
+  /** Ends or returns all servers, and removes the folder. May be called more than once. */
   async stop(): Promise<void> {
     this.api.close();
     await this.#controllerManager?.kill();
@@ -136,8 +142,8 @@ export class ControlPlane {
 }
 
 /**
- * Starts or borrows a control plane; missing servers are built first.
- * @throws Error with the end of the log of a server that did not start, ServerUnavailableError if one cannot be built.
+ * Starts or borrows a control plane. Builds missing servers first.
+ * @throws Error with the end of a server's log, if it did not start; ServerUnavailableError if one cannot be built
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const source =

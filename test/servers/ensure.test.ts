@@ -15,7 +15,10 @@ import { buildError, findGo, ServerUnavailableError } from './go-build.ts';
 const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
 after(() => rm(folder, { recursive: true }));
 
-/** A cache of its own, and this shell script as `go`. `GOVERSION` is its version. */
+/**
+ * Makes an environment with a cache of its own, and with this shell script as `go`. `GOVERSION` is the version that it
+ * reports.
+ */
 async function makeEnvironment(name: string, build: string): Promise<NodeJS.ProcessEnv> {
   const home = path.join(folder, name);
   await mkdir(path.join(home, 'bin'), { recursive: true });
@@ -29,7 +32,7 @@ async function cached(env: NodeJS.ProcessEnv): Promise<string[]> {
   return (await readdir(cacheFolder(env), { recursive: true })).filter((name) => name.includes('/'));
 }
 
-/** Whether a process still runs. An exited one may be a zombie until its parent reads the exit code. */
+/** Whether a process runs. One that exited may be a zombie until its parent reads the exit code. */
 async function runs(pid: string): Promise<boolean> {
   try {
     return !/^State:\s+Z/m.test(await readFile(`/proc/${pid}/status`, 'utf8'));
@@ -40,7 +43,7 @@ async function runs(pid: string): Promise<boolean> {
 }
 
 describe('servers', () => {
-  it('have a recipe each, pinned to a version', () => {
+  it('each server has a recipe that pins its version', () => {
     for (const name of SERVER_NAMES) {
       const { version, cacheKey } = serverRecipe(name);
       assert.match(version, /^v\d+\.\d+\.\d+$/);
@@ -48,7 +51,7 @@ describe('servers', () => {
     }
   });
 
-  it('are another version, with another place in the cache, if the environment chooses one', () => {
+  it('an environment variable can choose another version of a server, which has its own place in the cache', () => {
     const usual = { apiServer: serverRecipe('kube-apiserver', {}), vault: serverRecipe('vault', {}) };
     const env = { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' };
     assert.match(serverRecipe('kube-apiserver', env).version, /^v1\.34\./);
@@ -59,7 +62,7 @@ describe('servers', () => {
     assert.throws(() => serverRecipe('vault', { KEYFERRY_TEST_VAULT: 'none' }), /must be one of openbao/);
   });
 
-  it('are taken from KEYFERRY_SERVERS or KUBEBUILDER_ASSETS if they exist there', async () => {
+  it('a server in KEYFERRY_SERVERS or KUBEBUILDER_ASSETS is used from there', async () => {
     const env = await makeEnvironment('named', 'exit 1');
     const mine = path.join(folder, 'mine');
     await mkdir(mine);
@@ -72,7 +75,7 @@ describe('servers', () => {
     }
   });
 
-  it('are built once with progress lines, and then taken from the cache', async () => {
+  it('a missing server is built once, with progress lines, and then comes from the cache', async () => {
     const env = await makeEnvironment(
       'build',
       'echo "#!/bin/sh" > "$out"; chmod +x "$out"; echo x >> "$(dirname "$0")/builds"',
@@ -92,13 +95,13 @@ describe('servers', () => {
     assert.deepEqual(await cached(env), [`${serverRecipe('etcd').cacheKey}/etcd`]);
   });
 
-  it('are built after other work of the machine if the caller wants that', async () => {
+  it('with lowPriority, a server is built after other work of the machine', async () => {
     const waits = 'for i in $(seq 100); do [ "$(nice)" = 19 ] && break; sleep 0.1; done';
     const env = await makeEnvironment('low', `${waits}; [ "$(nice)" = 19 ] && cp /bin/true "$out"`);
     await ensureServer('etcd', { env, lowPriority: true });
   });
 
-  it('leave no partial build behind', async () => {
+  it('a build that fails or is killed leaves no partial binary', async () => {
     const env = await makeEnvironment(
       'half',
       'echo half > "$out"; chmod +x "$out"; echo "link: no space left on device" >&2; exit 1',
@@ -127,7 +130,7 @@ describe('servers', () => {
     await waitFor(async () => !(await runs(compiler)), { message: 'what go had started to end' });
   });
 
-  it('are built in the given order, and a failure does not stop the next', async () => {
+  it('several servers are built in the given order, and a failed build does not stop the next', async () => {
     const env = await makeEnvironment(
       'order',
       'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"',
@@ -137,7 +140,7 @@ describe('servers', () => {
     await assert.rejects(paths.etcd, ServerUnavailableError);
   });
 
-  it('are linked in one folder wherever they come from', async () => {
+  it('serversFolder makes one folder with links to all servers, wherever they are', async () => {
     const env = await makeEnvironment('links', 'echo ok > "$out"; chmod +x "$out"');
     const paths = ensureServers(['etcd', 'vault'], { env });
     const together = await serversFolder({ etcd: await paths.etcd, vault: await paths.vault }, env);
@@ -145,7 +148,7 @@ describe('servers', () => {
     assert.equal(await readFile(path.join(together, 'vault'), 'utf8'), 'ok\n');
   });
 
-  it('report missing prerequisites', async () => {
+  it('a build without Go, disk space or another prerequisite fails with a message that names it', async () => {
     const recipe = serverRecipe('etcd');
     const messageOf = (stderr: string): string => buildError(recipe, stderr, 1).message;
     assert.match(messageOf('dial tcp: lookup proxy.invalid: no such host'), /could not be downloaded/);
@@ -182,7 +185,7 @@ describe('npm run servers', () => {
     return { code, lines: text.trimEnd().split('\n') };
   }
 
-  it('exits with the reason at the first server that cannot be built, and builds no other', async () => {
+  it('npm run servers ends at the first server that cannot be built, with the reason', async () => {
     const env = await makeEnvironment(
       'first',
       'case "$out" in */etcd.*) echo "etcd: undefined: Foo" >&2; exit 1;; esac; exec sleep 50',
@@ -196,9 +199,9 @@ describe('npm run servers', () => {
     assert.deepEqual(await cached(env), []);
   });
 
-  it('reports a missing network with the message of Go', async (t) => {
+  it("npm run servers without a network fails with Go's message", async (t) => {
     const home = path.join(folder, 'offline');
-    // Nothing listens on port 1, and its module cache is empty.
+    // No server listens on port 1, and the module cache is empty.
     const offline = { GOPROXY: 'http://127.0.0.1:1', GOMODCACHE: path.join(home, 'mod'), GOFLAGS: '-modcacherw' };
     const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: path.join(home, 'cache'), ...offline };
     try {
@@ -215,7 +218,7 @@ describe('npm run servers', () => {
 });
 
 describe('the build lock', () => {
-  it('is held by one process at a time', async () => {
+  it('one process at a time holds the build lock', async () => {
     const file = path.join(folder, 'one.lock');
     let inside = 0;
     const most: number[] = [];
@@ -234,7 +237,7 @@ describe('the build lock', () => {
     assert.deepEqual(most, [1, 1, 1]);
   });
 
-  it('is not waited for any longer when another process has built the server', async () => {
+  it('a process stops to wait for the build lock once another one has built the server', async () => {
     const env = await makeEnvironment('waits', 'exit 1');
     const target = path.join(cacheFolder(env), serverRecipe('etcd').cacheKey, 'etcd');
     await mkdir(path.dirname(target), { recursive: true });
@@ -251,7 +254,7 @@ describe('the build lock', () => {
     assert.equal(built, target);
   });
 
-  it('is taken over from a process that has exited', async () => {
+  it('the build lock of a process that has exited is taken over', async () => {
     const gone = spawn('/bin/true');
     await new Promise((resolve) => gone.once('exit', resolve));
     const file = path.join(folder, 'stale.lock');

@@ -1,6 +1,4 @@
-/**
- * Makes real servers available: from a folder that the user names, from the cache, or by a build from pinned Go modules.
- */
+/** Finds real servers in a folder of the user or in the cache, or builds them from pinned Go modules. */
 import { createHash } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { mkdir, rename, rm, symlink } from 'node:fs/promises';
@@ -13,18 +11,18 @@ import type { ServerName } from './catalogue.ts';
 import { goBuild } from './go-build.ts';
 
 export interface EnsureOptions {
-  /** Gets a line for each build, and further lines while it runs. Default: none. */
+  /** Receives a line for each build, and more lines while it runs. */
   readonly onProgress?: (line: string) => void;
-  /** Default `process.env`. */
+  /** The environment. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal;
-  /** Called when a build begins. Not called for a server that exists, or that another process builds. */
+  /** Called when a build begins, and not for a server that exists, or that another process builds. */
   readonly onBuild?: () => void;
-  /** Other work of the machine goes before the build. Default false. */
+  /** Whether other work of the machine goes before the build. Default: false. */
   readonly lowPriority?: boolean;
 }
 
-/** Where built servers are kept: `$XDG_CACHE_HOME/keyferry/servers`, else `~/.cache/keyferry/servers`. */
+/** The folder of built servers: `$XDG_CACHE_HOME/keyferry/servers`, or `~/.cache/keyferry/servers`. */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   const base = env['XDG_CACHE_HOME'];
   return path.join(
@@ -33,7 +31,7 @@ export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   );
 }
 
-/** The path of the server if it exists in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache. */
+/** The path of a server in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache; `undefined` if it is in none. */
 export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const folders = [env['KEYFERRY_SERVERS'], env['KUBEBUILDER_ASSETS']].filter(
     (folder) => folder !== undefined && folder !== '',
@@ -43,8 +41,8 @@ export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.en
 }
 
 /**
- * The path of one server, which is built if necessary.
- * @throws ServerUnavailableError naming what is missing: Go, the network, disk space.
+ * The path of a server, which is built if necessary.
+ * @throws ServerUnavailableError that names what is missing: Go, the network, disk space
  */
 export async function ensureServer(name: ServerName, options: EnsureOptions = {}): Promise<string> {
   const env = options.env ?? process.env;
@@ -62,7 +60,7 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
       return target;
     },
     (holder) => {
-      // The lock is for all servers: its holder may be building another one.
+      // One lock is for all servers, so its holder may be building another one.
       if (isExecutable(target)) return target;
       if (performance.now() - toldAt < 5_000) return undefined;
       toldAt = performance.now();
@@ -74,8 +72,8 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
 }
 
 /**
- * Several servers, built one after another in the given order. Each promise settles as soon as its server is available, so
- * that a control plane can start while Vault is still being built. A failure does not stop the next build.
+ * Builds several servers, one after another in this order. Each promise settles as soon as its server is available, so
+ * a control plane can start while Vault is built. A failed build does not stop the next.
  */
 export function ensureServers<N extends ServerName>(
   names: readonly N[],
@@ -89,7 +87,8 @@ export function ensureServers<N extends ServerName>(
       () => ensureServer(name, options),
       () => ensureServer(name, options),
     );
-    // The caller may await this promise only after an earlier one has failed; Node must not report it as unhandled.
+    // The caller may await this promise only after an earlier one has failed. Until then Node would report it as
+    // unhandled.
     mine.catch(() => undefined);
     paths[name] = mine;
     previous = mine;
@@ -98,8 +97,8 @@ export function ensureServers<N extends ServerName>(
 }
 
 /**
- * All of these servers. The first failure ends the builds of the others, which would take
- * minutes and move the reason off the screen.
+ * The paths of all these servers. The first failed build ends the others, which would take minutes and move the reason
+ * off the screen.
  * @throws ServerUnavailableError as `ensureServer`
  */
 export async function ensureAll(
@@ -120,8 +119,8 @@ export async function ensureAll(
 }
 
 /**
- * One folder that holds all of these servers under their own names: their own folder if they share one, else a folder of links in
- * the cache.
+ * One folder with all these servers under their own names: the folder in which they are, or a folder of links in the
+ * cache.
  */
 export async function serversFolder(
   paths: Readonly<Partial<Record<ServerName, string>>>,
@@ -152,7 +151,7 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch (error) {
-    // Missing or not executable: the search continues.
+    // Missing or not executable, so the search goes on.
     void error;
     return false;
   }

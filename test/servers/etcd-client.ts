@@ -1,28 +1,28 @@
-/** The few calls of etcd that the tests need, by its gateway for JSON. */
+/** The few calls to etcd that the tests need, through its JSON gateway. */
 import { HttpClient } from '../support/http.ts';
 
-/** A key and its value, in base64 as in etcd's JSON. */
+/** A key and its value, in base64, as etcd's JSON has them. */
 export interface Entry {
   readonly key: string;
   readonly value: string;
 }
 
-/** etcd accepts 128 operations in a transaction. */
+/** The most operations that etcd accepts in a transaction. */
 const OPERATIONS = 128;
-/** etcd answers at once; the time is for a busy machine. */
+/** Time limit of a call, ms. etcd answers at once; the limit is for a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 export class EtcdClient implements Disposable {
-  /** Not with `fetch`, which each process would load for these few calls. */
+  /** Not `fetch`: each process would have to load it for these few calls. */
   readonly #http: HttpClient;
 
   constructor(port: number) {
     this.#http = new HttpClient(`http://127.0.0.1:${port}`);
   }
 
-  /** All entries whose key begins with this text, which ends with `/`. */
+  /** All entries with keys that begin with this text. It must end with `/`. */
   async list(prefix: string): Promise<Entry[]> {
-    // The end is exclusive: `0` follows `/`.
+    // The end of a range is exclusive, and `0` is the character after `/`.
     const range = { key: base64(prefix), range_end: base64(`${prefix.slice(0, -1)}0`) };
     const { kvs = [] } = (await this.#send('range', range)) as { kvs?: readonly Entry[] };
     return kvs.map(({ key, value }) => ({ key, value }));
@@ -32,7 +32,7 @@ export class EtcdClient implements Disposable {
     await this.#apply(entries.map(({ key, value }) => ({ requestPut: { key, value } })));
   }
 
-  /** @param keys in base64 */
+  /** @param keys - in base64 */
   async delete(keys: readonly string[]): Promise<void> {
     await this.#apply(keys.map((key) => ({ requestDeleteRange: { key } })));
   }
@@ -58,7 +58,7 @@ export class EtcdClient implements Disposable {
   }
 }
 
-/** The text of a key. */
+/** A key as text. */
 export function keyText({ key }: Pick<Entry, 'key'>): string {
   return Buffer.from(key, 'base64').toString();
 }

@@ -1,8 +1,8 @@
 /**
  * One request through the fault proxy, from its head to the end of the answer.
  *
- * States: held (delayed) → forwarding → answering → ended; from each of them → stalled (no more bytes pass in either direction,
- * the sockets stay) or → ended by a cut. `ended` is final, and both sides are closed.
+ * States: held (delayed) → forwarding → answering → ended. From each of them it can be stalled: no more bytes pass in
+ * either direction, and the sockets stay. Or it can be cut, which ends it. Once it has ended, both sides are closed.
  */
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as httpRequest } from 'node:http';
@@ -12,26 +12,26 @@ import type { Fault, ProxyRequest } from './fault-rules.ts';
 
 export interface RequestRecord {
   readonly method: string;
-  /** Path and query. */
+  /** The path with its query. */
   readonly url: string;
   readonly isWatch: boolean;
-  /** The header `X-Vault-Namespace`. */
+  /** The value of the header `X-Vault-Namespace`. */
   readonly vaultNamespace?: string;
-  /** `performance.now()` of the request's head, in ms. */
+  /** The time when the request's head arrived, by `performance.now()`, ms. */
   readonly at: number;
-  /** Status of the answer that the client got; 0 without an answer. */
+  /** The status that the client got; 0 without an answer. */
   status: number;
-  /** Bytes of the answer's body that were sent to the client, as encoded on the wire. */
+  /** Bytes of the answer's body that were sent to the client, as they were encoded. */
   bytesIn: number;
   /** Bytes of the request's body. */
   bytesOut: number;
-  /** When the exchange ended; undefined while it runs. */
+  /** The time when the exchange ended; `undefined` while it runs. */
   endedAt?: number;
   /** The fault that was applied. */
   fault?: Fault['kind'];
 }
 
-/** The record of all requests of a proxy, in bytes of HTTP bodies, as seen by the client. */
+/** Sums over all requests of a proxy: bytes of HTTP bodies, as the client sees them. */
 export interface ProxyCounters {
   requests: number;
   bytesIn: number;
@@ -43,7 +43,7 @@ export interface Upstream {
   readonly agent: Agent;
 }
 
-/** These headers apply to one connection, and a proxy has two. */
+/** Headers that count for one connection only. A proxy has two, so it does not pass them on. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te']);
 
 export class Exchange {
@@ -59,7 +59,7 @@ export class Exchange {
   #timer: NodeJS.Timeout | undefined;
   #stalled = false;
   #ended = false;
-  /** Complete lines that still pass before the cut; `undefined` if the whole answer passes. */
+  /** The number of complete lines that pass before the cut; `undefined` if the whole answer passes. */
   #linesLeft: number | undefined;
 
   constructor(
@@ -87,7 +87,7 @@ export class Exchange {
     this.#upstream = upstream;
     this.#counters = counters;
     this.#onEnd = onEnd;
-    // Every end of an exchange, on either side, is reported here.
+    // Reports the end of the exchange, whichever side caused it.
     response.once('close', () => this.#end());
     response.on('error', () => this.#end());
     incoming.on('error', () => this.#end());
@@ -124,7 +124,7 @@ export class Exchange {
     this.#end();
   }
 
-  /** From now on no byte passes in either direction. */
+  /** From here on no byte passes in either direction. */
   stall(): void {
     this.#stalled = true;
     clearTimeout(this.#timer);
@@ -132,7 +132,7 @@ export class Exchange {
     this.#answer?.pause();
   }
 
-  /** Passes this many more complete lines of the answer, then half a line, then cuts. */
+  /** Lets this many more complete lines of the answer pass, and half of the next. Then it cuts. */
   truncate(lines: number): void {
     this.#linesLeft = lines;
   }
@@ -151,7 +151,7 @@ export class Exchange {
       agent,
     });
     this.#outgoing = outgoing;
-    // The server broke the connection or does not run: the client's connection breaks, too.
+    // The server broke the connection or does not run, so the client's connection is broken, too.
     outgoing.on('error', () => this.cut());
     outgoing.on('response', (answer) => this.#receive(answer));
     this.#incoming.on('data', (chunk: Buffer) => {
@@ -173,10 +173,10 @@ export class Exchange {
     if (this.#stalled) return undefined;
     this.record.status = answer.statusCode ?? 0;
     this.#response.writeHead(this.record.status, endToEnd(answer.headers));
-    // Send the head of a watch without waiting for its first event.
+    // The client gets the head of a watch before its first event.
     this.#response.flushHeaders();
     answer.on('data', (chunk: Buffer) => this.#pass(chunk));
-    // An answer that is to be cut must not end normally before that.
+    // If the answer is to be cut, its normal end does not count.
     answer.on('end', () => {
       if (!this.#stalled) this.#response.end();
     });
@@ -199,7 +199,9 @@ export class Exchange {
     if (cutAt !== undefined) this.#stalled = true;
   }
 
-  /** The position in this chunk at which the answer is cut: in the middle of the line after the last complete one. */
+  /**
+   * The position in this chunk at which the answer is cut: in the middle of the line after the last one that passes.
+   */
   #cutAt(chunk: Buffer): number | undefined {
     if (this.#linesLeft === undefined) return undefined;
     let start = 0;
@@ -239,7 +241,7 @@ export class Exchange {
     this.#ended = true;
     this.record.endedAt = performance.now();
     clearTimeout(this.#timer);
-    // A finished answer leaves its connection in the pool. An unfinished one is aborted at the server too.
+    // A complete answer leaves its connection in the pool. Otherwise the request is aborted at the server, too.
     if (this.#answer?.complete !== true) this.#outgoing?.destroy();
     this.#onEnd();
   }

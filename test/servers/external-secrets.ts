@@ -1,6 +1,6 @@
 /**
- * The real External Secrets Operator (ESO) against a control plane: its controllers of ExternalSecrets and stores, and its provider for
- * Vault.
+ * Runs the real External Secrets Operator (ESO) on a control plane: its controllers of ExternalSecrets and stores, and
+ * its provider for Vault.
  */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface ExternalSecretsOptions {
-  /** Between two validations of a store, ms. Default 5 minutes, as in its chart. */
+  /** The time between two validations of a store, ms. Default: 5 minutes, as in its chart. */
   readonly storeIntervalMs?: number;
 }
 
@@ -21,8 +21,8 @@ export interface ExternalSecretsOptions {
 export type EsoVersion = 'v1' | 'v1beta1';
 
 /**
- * Installs the CRDs.
- * @param change edits their YAML, for the CRDs of other releases
+ * Installs ESO's CRDs.
+ * @param change edits their YAML, to make the CRDs of other releases
  */
 export async function installEsoCrds(
   plane: Pick<ControlPlane, 'api'>,
@@ -38,20 +38,20 @@ export async function installEsoCrds(
   }
 }
 
-/** The CRDs of the release, as YAML. */
+/** The CRDs of the pinned release, as YAML. */
 export async function esoCrds(): Promise<string> {
   const command = await ensureServer('external-secrets');
   const { stdout } = await promisify(execFile)(command, ['-crds'], { maxBuffer: 16 * 1024 * 1024 });
   return stdout;
 }
 
-/** Edits the CRDs: they serve v1beta1 in the place of v1. */
+/** Edits the CRDs so that they serve v1beta1 in place of v1. */
 export function onlyV1beta1(yaml: string): string {
   const served = { true: 'false', false: 'true' };
   return yaml.replaceAll(/^ {4}served: (true|false)$/gm, (_, is: 'true' | 'false') => `    served: ${served[is]}`);
 }
 
-/** Starts ESO. The CRDs must be installed. */
+/** Starts ESO. Its CRDs must be installed. */
 export async function startExternalSecrets(
   plane: Pick<ControlPlane, 'kubeconfigPath'>,
   { storeIntervalMs = 300_000 }: ExternalSecretsOptions = {},

@@ -1,11 +1,12 @@
 /**
- * A reverse proxy on loopback between a client and a real server (Kubernetes or Vault), which injects the faults of a
- * network and of a busy server: into new requests by rules, into running ones by `cutAll` and `stallAll`.
+ * A reverse proxy on loopback between a client and a real server (Kubernetes or Vault). It makes the faults of a
+ * network and of a busy server: rules apply them to new requests, `cutAll`, `stallAll` and `truncateAll` to running
+ * ones.
  *
- * It terminates TLS with a certificate of its own: tokens pass, client certificates do not.
+ * It has a TLS certificate of its own. So tokens pass to the server, and client certificates do not.
  *
- * States of the listener: open ⇄ refusing (`refuse`: nothing listens on the port) and open ⇄ partitioned (`partition`:
- * connections are accepted and no byte is sent). `stop` is final.
+ * States of the listener: open ⇄ refusing (`refuse`: no listener on the port), and open ⇄ partitioned (`partition`:
+ * connections are accepted, and no byte is sent). After `stop` it is closed for ever.
  */
 import { createServer as createHttpServer, Agent as HttpAgent } from 'node:http';
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
@@ -21,20 +22,20 @@ import type { ActiveRule, FaultRule, Matcher } from './fault-rules.ts';
 import { freePort } from './ports.ts';
 
 export interface FaultProxyOptions {
-  /** URL of the real server. */
+  /** The URL of the real server. */
   readonly upstream: string;
-  /** PEM of the authority of the real server's certificate. */
+  /** The authority of the real server's certificate, as PEM. */
   readonly upstreamCaPem?: string;
-  /** Whether the client uses TLS to the proxy. Default: as in the upstream's URL. */
+  /** Whether clients use TLS to the proxy. Default: if the real server does. */
   readonly tls?: boolean;
 }
 
 export class FaultProxy {
-  /** The URL for the client, instead of the upstream's. */
+  /** The URL for clients, in place of the server's. */
   readonly url: string;
-  /** PEM of the authority of the proxy's own certificate; empty without TLS. */
+  /** The authority of the proxy's own certificate, as PEM; empty without TLS. */
   readonly caPem: string;
-  /** Since the start or the last `reset`, in bytes of HTTP bodies as encoded on the wire, as seen by the client. */
+  /** Sums since the start or the last `reset`: bytes of HTTP bodies as they were encoded, as the client sees them. */
   readonly counters: ProxyCounters = { requests: 0, bytesIn: 0, bytesOut: 0 };
   readonly #requests: RequestRecord[] = [];
   readonly #rules = new RuleSet();
@@ -46,7 +47,7 @@ export class FaultProxy {
   #listener: Server | undefined;
   #partitioned = false;
 
-  /** Use `startFaultProxy`. */
+  /** For `startFaultProxy` only. */
   constructor(port: number, tls: { certPem: string; keyPem: string; caPem: string } | undefined, upstream: Upstream) {
     this.#port = port;
     this.#upstream = upstream;
@@ -57,22 +58,22 @@ export class FaultProxy {
       tls === undefined
         ? createHttpServer(handler)
         : createHttpsServer({ cert: tls.certPem, key: tls.keyPem, ALPNProtocols: ['http/1.1'] }, handler);
-    // No idle timeout: a watch can be silent for any time.
+    // No idle timeout, because a watch can be silent for any time.
     this.#http.requestTimeout = 0;
     this.#http.timeout = 0;
   }
 
-  /** Every request in the order of arrival. The records of running requests still change. */
+  /** All requests in the order of their arrival. The records of running requests still change. */
   get requests(): readonly RequestRecord[] {
     return this.#requests;
   }
 
-  /** Requests that have not ended. */
+  /** The requests that have not ended. */
   live(match?: Matcher): readonly RequestRecord[] {
     return this.#matching(match).map(({ record }) => record);
   }
 
-  /** Applies a fault to new requests. If several rules match, the oldest applies. */
+  /** Applies a fault to new requests. If several rules match a request, the oldest counts. */
   rule(rule: FaultRule): ActiveRule {
     return this.#rules.add(rule);
   }
@@ -81,34 +82,40 @@ export class FaultProxy {
     this.#rules.clear();
   }
 
-  /** Sets the counters to zero and drops the records of ended requests. */
+  /** Sets the counters to zero, and forgets the requests that have ended. */
   reset(): void {
     Object.assign(this.counters, { requests: 0, bytesIn: 0, bytesOut: 0 });
     this.#requests.splice(0, this.#requests.length, ...this.#matching().map(({ record }) => record));
   }
 
-  /** Breaks the connections of running requests. @returns how many */
+  /** Breaks the connections of running requests. @returns their number */
   cutAll(match?: Matcher): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.cut();
     return exchanges.length;
   }
 
-  /** Running requests pass no more bytes, and their connections stay: half-open. A cut by either side ends them. */
+  /**
+   * Running requests pass no more bytes, and their connections stay half-open, until either side cuts them.
+   * @returns their number
+   */
   stallAll(match?: Matcher): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.stall();
     return exchanges.length;
   }
 
-  /** Running requests pass `lines` more complete lines and half of the next one, then their connections break. */
+  /**
+   * Running requests pass `lines` more complete lines and half of the next. Then their connections break.
+   * @returns their number
+   */
   truncateAll(match?: Matcher, lines = 0): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.truncate(lines);
     return exchanges.length;
   }
 
-  /** Breaks all connections and refuses new ones (ECONNREFUSED) until `accept`. */
+  /** Breaks all connections, and refuses new ones (ECONNREFUSED) until `accept`. */
   async refuse(): Promise<void> {
     const listener = this.#listener;
     this.#listener = undefined;
@@ -127,13 +134,13 @@ export class FaultProxy {
     this.#listener = listener;
   }
 
-  /** All connections, old and new, stay open and silent until `heal`. */
+  /** Keeps all connections, old and new, open and silent until `heal`. */
   partition(): void {
     this.#partitioned = true;
     this.stallAll();
   }
 
-  /** Ends a partition. Connections from before and during it are broken, as their state is lost. */
+  /** Ends a partition. Connections from before and from during it are broken, because their state is lost. */
   heal(): void {
     this.#partitioned = false;
     for (const socket of this.#sockets) socket.destroy();
@@ -154,7 +161,7 @@ export class FaultProxy {
     this.#sockets.add(socket);
     socket.setNoDelay(true);
     socket.once('close', () => this.#sockets.delete(socket));
-    // A client that resets its connection. Its exchanges notice by themselves.
+    // The client reset its connection. The exchanges on it notice that themselves.
     socket.on('error', () => socket.destroy());
     if (!this.#partitioned) this.#http.emit('connection', socket);
   }
@@ -175,7 +182,7 @@ export class FaultProxy {
   }
 }
 
-/** Starts a proxy before `upstream`. It listens when this resolves. */
+/** Starts a proxy before `upstream`. When this resolves, it listens. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const url = new URL(options.upstream);
   const pool = { keepAlive: true, maxSockets: Infinity };

@@ -1,18 +1,21 @@
-/** Faults, and the requests that they apply to. */
+/** Faults for the fault proxy, and rules that say which requests get them. */
 
-/** The parts of a request that a rule can match; never its body or its credentials. */
+/** The parts of a request that a rule can match. They never have its body or its credentials. */
 export interface ProxyRequest {
   readonly method: string;
-  /** As sent, with the query: `/api/v1/secrets?watch=true`. */
+  /** The path with its query, as it was sent: `/api/v1/secrets?watch=true`. */
   readonly url: string;
-  /** Without the query. */
+  /** The path without its query. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** `?watch=true` or `?watch=1`. */
+  /** Whether the query has `watch=true` or `watch=1`. */
   readonly isWatch: boolean;
 }
 
-/** All given fields must match. A string in `path` is a part of it; a RegExp is searched for in path and query. */
+/**
+ * All fields that are given must match. A string in `path` must be a part of it; a RegExp is searched for in path and
+ * query.
+ */
 export interface RequestMatch {
   readonly method?: string | readonly string[];
   readonly path?: string | RegExp;
@@ -22,17 +25,20 @@ export interface RequestMatch {
 export type Matcher = RequestMatch | ((request: ProxyRequest) => boolean);
 
 export type Fault =
-  /** The connection breaks before the server receives the request. */
+  /** The connection breaks before the server gets the request. */
   | { readonly kind: 'cut' }
-  /** The server carries the request out, and the connection breaks before its answer. The client cannot know which of both happened. */
+  /**
+   * The server carries out the request, and the connection breaks before its answer. The client cannot tell this from
+   * `cut`.
+   */
   | { readonly kind: 'lose-answer' }
-  /** The connection stays open and silent; the server does not receive the request. */
+  /** The connection stays open and silent, and the server does not get the request. */
   | { readonly kind: 'stall' }
-  /** The request is held for this time, then forwarded. */
+  /** The request is held for this time, and then passed on. */
   | { readonly kind: 'delay'; readonly ms: number }
   /** The request is held until the test releases it. */
   | { readonly kind: 'hold'; readonly until: Promise<void> }
-  /** The proxy answers, at once or when the test releases the answer; a body that is an object is sent as JSON. */
+  /** The proxy answers, at once or when the test releases the answer. A body that is an object is sent as JSON. */
   | {
       readonly kind: 'respond';
       readonly status: number;
@@ -40,20 +46,23 @@ export type Fault =
       readonly body?: unknown;
       readonly until?: Promise<void>;
     }
-  /** This many complete lines of the answer (default 0), half of the next, and the connection breaks. */
+  /**
+   * The client gets this many complete lines of the answer (default 0) and half of the next. Then the connection
+   * breaks.
+   */
   | { readonly kind: 'truncate'; readonly lines?: number };
 
 export interface FaultRule {
-  /** Default: every request. */
+  /** The requests that get the fault. Default: all. */
   readonly match?: Matcher;
   readonly fault: Fault;
-  /** Ends after this many requests. Default: until cleared. */
+  /** The number of requests after which the rule ends. Default: it ends when it is cleared. */
   readonly times?: number;
 }
 
-/** An active rule. */
+/** A rule that is in force. */
 export interface ActiveRule {
-  /** How many requests it was applied to. */
+  /** The number of requests that got the fault. */
   readonly hits: number;
   clear(): void;
 }
@@ -79,7 +88,7 @@ export function matches(matcher: Matcher | undefined, request: ProxyRequest): bo
   return isWatch === undefined || isWatch === request.isWatch;
 }
 
-/** The active rules: the first that matches applies. */
+/** The rules in force. The first one that matches a request counts. */
 export class RuleSet {
   readonly #rules = new Set<{ readonly rule: FaultRule; hits: number }>();
 
@@ -100,7 +109,7 @@ export class RuleSet {
     this.#rules.clear();
   }
 
-  /** The fault for this request, which the rule then counts. */
+  /** The fault for a request, if a rule matches. The rule counts the request. */
   take(request: ProxyRequest): Fault | undefined {
     for (const entry of this.#rules) {
       if (!matches(entry.rule.match, request)) continue;
@@ -112,7 +121,7 @@ export class RuleSet {
   }
 }
 
-/** A `respond` fault with the answer of Kubernetes for these codes. */
+/** A fault `respond` with the answer that Kubernetes gives for this status code. */
 export function kubernetesFault(
   status: 409 | 410 | 429 | 500 | 503 | 504,
   retryAfterSeconds?: number,

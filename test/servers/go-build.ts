@@ -1,4 +1,4 @@
-/** Builds one server from its pinned Go module, with errors that name what is missing. */
+/** Builds a server from its pinned Go module. Its errors name what is missing. */
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ const PROGRESS_MS = 5_000;
 const NO_NETWORK =
   /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i;
 
-/** A server is not available; the message names the missing prerequisite and the solution. */
+/** Thrown if a server is not available. The message names what is missing, and how to get it. */
 export class ServerUnavailableError extends Error {
   override readonly name = 'ServerUnavailableError';
 }
@@ -27,9 +27,9 @@ export interface BuildOptions {
 }
 
 /**
- * Builds into `target`. The compiler writes to a temporary name beside it, which is renamed only when
- * the build has succeeded, so an interrupted build leaves no broken binary.
- * @throws ServerUnavailableError if Go, the network or disk space is missing, or the build fails.
+ * Builds into `target`. The compiler writes to a temporary name beside it, which is renamed after a successful build.
+ * So an interrupted build leaves no broken binary.
+ * @throws ServerUnavailableError if Go, the network or disk space is missing, or if the build fails
  */
 export async function goBuild(recipe: ServerRecipe, target: string, options: BuildOptions): Promise<void> {
   const go = await findGo(recipe, options.env);
@@ -46,13 +46,13 @@ export async function goBuild(recipe: ServerRecipe, target: string, options: Bui
   }
 }
 
-/** Removes the files of killed builds. Called under the build lock, so no running build owns them. */
+/** Removes the files of builds that were killed. Called under the build lock, so that no running build owns them. */
 async function removePartials(folder: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name.includes('.partial-'));
   await Promise.all(names.map((name) => rm(path.join(folder, name), { force: true })));
 }
 
-/** Go and its compilers are a process group, which ends with this process; their large work folder is removed with it. */
+/** Runs Go. Go and its compilers are a process group, which ends with this process; so does their large work folder. */
 async function runBuild(go: string, recipe: ServerRecipe, output: string, options: BuildOptions): Promise<void> {
   const startedAt = performance.now();
   const label = `${recipe.name} ${recipe.version}`;
@@ -76,7 +76,7 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
     });
     if (child.pid !== undefined) {
       reaper.addProcess((group = -child.pid));
-      // The compilers, which Go starts, inherit it.
+      // The compilers, which Go starts, inherit this priority.
       if (options.lowPriority === true) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     }
     let stderr = '';
@@ -100,8 +100,8 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
 }
 
 /**
- * Copies the module that the recipe changes, and makes the changes.
- * @returns the arguments with which `go build` uses the copy
+ * Makes the changes of the recipe in a copy of the module.
+ * @returns arguments with which `go build` uses the copy
  */
 async function changedModule(
   go: string,
@@ -114,7 +114,7 @@ async function changedModule(
   const { stdout } = await promisify(execFile)(go, ['mod', 'download', '-json', changes.module], options);
   const { Dir: source } = JSON.parse(stdout) as { readonly Dir: string };
   const copy = path.join(scratch, 'module');
-  // Go's cache is read-only.
+  // Files in Go's cache are read-only, and so are their copies. So the loop removes each changed file and writes it anew.
   await cp(source, copy, { recursive: true, mode: 0 });
   for (const [file, text] of Object.entries(changes.files)) {
     const target = path.join(copy, file);
@@ -129,17 +129,17 @@ async function changedModule(
   return [`-modfile=${path.join(scratch, 'go.mod')}`];
 }
 
-/** @param group the negative id of its first process */
+/** @param group - the id of its first process, negated */
 function endGroup(group: number): void {
   try {
     process.kill(group, 'SIGKILL');
   } catch (error) {
-    // After a complete build the group has no process.
+    // ESRCH: the group has no process any more, as after a complete build.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** The missing prerequisite of a failed `go build`, from its output. */
+/** The error for a failed `go build`. It finds what is missing in Go's output. */
 export function buildError(recipe: ServerRecipe, stderr: string, code: number | string | null): ServerUnavailableError {
   const tail = stderr.trim().split('\n').slice(-12).join('\n');
   const because = (reason: string): ServerUnavailableError =>
@@ -158,7 +158,7 @@ export function buildError(recipe: ServerRecipe, stderr: string, code: number | 
 }
 
 /**
- * A Go that can build this: in the path, in $GOROOT, or in the default folder of its installer.
+ * A Go that can build this module: on the PATH, in $GOROOT, or in the default folder of its installer.
  * @throws ServerUnavailableError that names the required version of Go
  */
 export async function findGo(
@@ -169,7 +169,7 @@ export async function findGo(
   const candidates = ['go', ...(env['GOROOT'] ? [path.join(env['GOROOT'], 'bin', 'go')] : []), installed];
   for (const candidate of candidates) {
     try {
-      // In the module's folder Go switches to the toolchain that go.mod requires, or fails.
+      // Run in the module's folder, because there Go switches to the toolchain that go.mod requires, or fails.
       await promisify(execFile)(candidate, ['env', 'GOVERSION'], { cwd: recipe.moduleDir, env });
       return candidate;
     } catch (error) {

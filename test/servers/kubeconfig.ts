@@ -5,18 +5,18 @@ import path from 'node:path';
 import { stringify } from 'yaml';
 
 export interface KubeconfigOptions {
-  /** URL of the API server, or of a proxy before it. */
+  /** The URL of the API server, or of a proxy before it. */
   readonly server: string;
-  /** Without it, a public authority must have signed the server's certificate. */
+  /** The authority of the server's certificate. Without it, a public authority must have signed the certificate. */
   readonly caPem?: string;
   readonly token?: string;
   readonly clientCertPem?: string;
   readonly clientKeyPem?: string;
-  /** Default namespace of the context. */
+  /** The default namespace of the context. */
   readonly namespace?: string;
 }
 
-/** The text of a kubeconfig with the one context `test`. */
+/** The text of a kubeconfig with one context, `test`. */
 export function kubeconfigYaml(options: KubeconfigOptions): string {
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
   return stringify({
@@ -55,7 +55,7 @@ export function kubeconfigYaml(options: KubeconfigOptions): string {
   });
 }
 
-/** Writes it to a new file in `folder` that only its owner can read. @returns the path */
+/** Writes a kubeconfig into a new file in `folder`, which only its owner can read. @returns the path */
 export async function writeKubeconfigFile(folder: string, options: KubeconfigOptions): Promise<string> {
   const file = path.join(folder, `kubeconfig-${randomUUID().slice(0, 8)}.yaml`);
   await writeFile(file, kubeconfigYaml(options), { mode: 0o600 });

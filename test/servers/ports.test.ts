@@ -3,10 +3,10 @@ import { it } from 'node:test';
 
 import { freePort } from './ports.ts';
 
-/** So many random ports are almost never different by themselves. */
+/** So many that random ports without a reservation would almost certainly repeat. */
 const PORTS = 400;
 
-it('a port is returned once, although nothing listens on it', async () => {
+it('freePort() returns each port once, although nothing listens on it', async () => {
   const ports = await Promise.all(Array.from({ length: PORTS }, () => freePort()));
   assert.equal(new Set(ports).size, PORTS);
 });

@@ -4,16 +4,16 @@ import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
 /**
- * Below the ephemeral ports of outgoing connections (from 32768 on Linux, 49152 elsewhere): no client may take the port of a
+ * Below the ports of outgoing connections (from 32768 on Linux, 49152 elsewhere). So no client can take the port of a
  * stopped server before it starts again.
  */
 const FIRST = 20_000;
 const LAST = 32_000;
 
 /**
- * A free port, which no other call returns until this process ends, in this process or another: test files run concurrently, and the port
- * is unused while its server starts and restarts.
- * @throws Error if none was found in 100 tries
+ * A free port. Until this process ends, no other call returns it, in this or another process. Test files run in
+ * parallel, and a port is unused while its server starts or restarts.
+ * @throws Error if 100 tries found none
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {
@@ -23,7 +23,10 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free TCP port found on 127.0.0.1 between ${FIRST} and ${LAST}`);
 }
 
-/** Binds the UDP port of the same number, which nothing else uses. The system frees it with the process. */
+/**
+ * Reserves a port by binding the UDP port of the same number, which nothing else uses. The system frees it when this
+ * process ends.
+ */
 function reserve(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createSocket('udp4').unref();

@@ -1,8 +1,8 @@
 /**
- * A private PostgreSQL cluster on loopback, for which Vault's `database` engine creates credentials. It uses the installed PostgreSQL
- * (Debian: `apt-get install postgresql`), with its data in a temporary folder.
+ * A private PostgreSQL on loopback, for which Vault's `database` engine creates credentials. It uses the installed
+ * programs (Debian: `apt-get install postgresql`), with its data in a temporary folder.
  *
- * PostgreSQL refuses to run as root; there it runs as `postgres`, else as `nobody`.
+ * PostgreSQL refuses to run as root. If the test does, it runs as `postgres`, or else as `nobody`.
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, globSync, readFileSync } from 'node:fs';
@@ -17,19 +17,19 @@ import { ServerProcess } from './server-process.ts';
 export interface PostgresServer {
   readonly host: '127.0.0.1';
   readonly port: number;
-  /** The superuser. */
+  /** The name of the superuser. */
   readonly user: 'keyferry';
   readonly password: string;
   readonly database: 'postgres';
-  /** For Vault's `connection_url`, with Vault's placeholders. */
+  /** The value for Vault's `connection_url`, with Vault's placeholders. */
   readonly vaultConnectionUrl: string;
-  /** Runs SQL as the superuser (or as `login`) with psql. @returns rows as lines, columns separated by `|` */
+  /** Runs SQL with psql as the superuser, or as `login`. @returns the rows as lines, with columns separated by `|` */
   sql(text: string, login?: { readonly user: string; readonly password: string }): Promise<string>;
-  /** SIGQUIT: ends at once, the data stay; `start` starts it again. */
+  /** Sends SIGQUIT: PostgreSQL ends at once, and its data stay for `start`. */
   halt(): Promise<void>;
   /** Starts it after `halt`, on the same port. */
   start(): Promise<void>;
-  /** Ends it and removes its folder. */
+  /** Ends PostgreSQL and removes its folder. */
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -42,7 +42,7 @@ interface Identity {
 const PASSWORD = 'keyferry-test';
 const PROGRAMS = ['initdb', 'postgres', 'psql'];
 
-/** The folder of PostgreSQL's programs, or the reason for skipping a test. */
+/** The folder of PostgreSQL's programs, or the reason why a test must be skipped. */
 export function findPostgres(): { readonly bin: string } | { readonly missing: string } {
   const installed = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) => majorOf(b) - majorOf(a));
   const onPath = (process.env['PATH'] ?? '').split(path.delimiter).filter((folder) => folder !== '');
@@ -54,7 +54,9 @@ export function findPostgres(): { readonly bin: string } | { readonly missing: s
   };
 }
 
-/** @throws Error if PostgreSQL is not installed (call `findPostgres` first) or does not start, with the end of its log. */
+/**
+ * @throws Error if PostgreSQL is not installed (see `findPostgres`), or with the end of its log if it does not start
+ */
 export async function startPostgres(): Promise<PostgresServer> {
   const found = findPostgres();
   if ('missing' in found) throw new Error(found.missing);
@@ -115,7 +117,7 @@ class PrivatePostgres implements PostgresServer {
 
   async start(): Promise<void> {
     if (this.#process?.running === true) return;
-    // Without sockets in the file system, and without syncs: the data need not survive a power cut.
+    // No sockets in the file system, and no syncs: the data need not survive a power cut.
     const settings = ['unix_socket_directories=', 'fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
     this.#process = new ServerProcess({
       name: 'postgres',
@@ -159,13 +161,13 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return true;
   } catch (error) {
-    // The program does not exist.
+    // No such program.
     void error;
     return false;
   }
 }
 
-/** The user to run as: the own one, except for root. @throws Error if there is no suitable user. */
+/** The user to run as: the user of this process, if it is not root. @throws Error if there is no suitable user */
 function unprivileged(): Identity {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')

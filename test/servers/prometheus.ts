@@ -1,4 +1,4 @@
-/** A real Prometheus that scrapes given targets each second, and promtool. */
+/** A real Prometheus that scrapes its targets each second, and promtool. */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -13,13 +13,13 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface PrometheusOptions {
-  /** The scraped processes by job, each `host:port`. */
+  /** The processes to scrape, by job, each as `host:port`. */
   readonly targets: Readonly<Record<string, string>>;
-  /** Files of rules that it loads. */
+  /** Files with alert rules. */
   readonly ruleFiles?: readonly string[];
 }
 
-/** One series of an answer. */
+/** One series in the answer to a query. */
 export interface QueryResult {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: number;
@@ -34,7 +34,7 @@ export class Prometheus {
     this.#http = new HttpClient(`http://${address}`);
   }
 
-  /** Settles when each target was scraped. */
+  /** Starts Prometheus. Resolves when each target was scraped. */
   static async start({ targets, ruleFiles = [] }: PrometheusOptions): Promise<Prometheus> {
     const command = await ensureServer('prometheus');
     const folder = await Reaper.shared().temporaryFolder('keyferry-prometheus-');
@@ -65,7 +65,7 @@ export class Prometheus {
     return prometheus;
   }
 
-  /** An instant query. @throws Error with its message if it refuses the query */
+  /** Runs an instant query. @throws Error with Prometheus's message if it refuses the query */
   async query(expression: string): Promise<QueryResult[]> {
     const { result } = await this.#get(`/api/v1/query?query=${encodeURIComponent(expression)}`);
     return result.map(({ metric, value }: { metric: QueryResult['metric']; value: [number, string] }) => {
@@ -73,12 +73,12 @@ export class Prometheus {
     });
   }
 
-  /** The labels of all series that match. */
+  /** The labels of all series that match a selector. */
   async series(match: string): Promise<Readonly<Record<string, string>>[]> {
     return await this.#get(`/api/v1/series?match[]=${encodeURIComponent(match)}`);
   }
 
-  /** The health of each loaded rule: `ok` after its first evaluation without an error. */
+  /** The health of each rule: `ok` once it was evaluated without an error. */
   async ruleHealth(): Promise<Readonly<Record<string, string>>> {
     const { groups } = await this.#get('/api/v1/rules');
     const rules = groups.flatMap((group: { rules: { name: string; health: string }[] }) => group.rules);

@@ -3,8 +3,8 @@ import type { ControlPlane } from './control-plane.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 /**
- * Starts a proxy before the API server; stop it after its users.
- * @param user one of the control plane's; default `admin`
+ * Starts a fault proxy before the API server. Stop it after the programs that use it.
+ * @param user of the control plane; default `admin`
  * @returns the proxy, and the path of a kubeconfig that leads through it
  */
 export async function proxied(

@@ -1,9 +1,10 @@
 /**
- * Nothing outlives this process: a small shell holds the read end of a pipe and a list of the processes and temporary
- * folders of this process. It ends them when the pipe closes, however this process ended (exit, crash, kill -9).
+ * Makes sure that nothing outlives this process, however it ends (exit, crash, kill -9). A small shell has the read end
+ * of a pipe, and a list of this process's child processes and temporary folders. When the pipe closes, it ends and
+ * removes them.
  *
- * Protocol, a line each: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell is in a session of its own so that Ctrl-C in a
- * terminal does not end it first, and no process waits for it.
+ * Protocol, one line each: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell is in a session of its own, so that a
+ * Ctrl-C in a terminal does not end it first, and no process waits for it.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -35,7 +36,7 @@ printf '%s\\n' "$folders" | while IFS= read -r folder; do
 done
 `;
 
-/** One for each process; `shared()` creates it at first use. */
+/** The one reaper of this process. `shared()` makes it at its first call. */
 const holder: { reaper?: Reaper } = {};
 
 export class Reaper {
@@ -44,7 +45,7 @@ export class Reaper {
   private constructor() {
     const shell = spawn('/bin/sh', ['-c', SCRIPT], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
     shell.unref();
-    // Typed as a Writable; a child's stdin pipe is a net.Socket.
+    // The type is Writable, but a child's stdin pipe is a net.Socket.
     this.#pipe = shell.stdin as Socket;
     this.#pipe.unref();
     this.#pipe.on('error', (error) => {
@@ -57,17 +58,17 @@ export class Reaper {
     return holder.reaper;
   }
 
-  /** @param pid negative for a process group */
+  /** @param pid - negative for a process group */
   addProcess(pid: number): void {
     this.#pipe.write(`+${pid}\n`);
   }
 
-  /** Call it when the process has ended: another process may get its id. */
+  /** Call it when the process has ended, because another process may get its id. */
   removeProcess(pid: number): void {
     this.#pipe.write(`-${pid}\n`);
   }
 
-  /** A new temporary folder, which is removed when this process ends. */
+  /** Makes a temporary folder, which is removed when this process ends. */
   async temporaryFolder(prefix: string): Promise<string> {
     const folder = await mkdtemp(path.join(tmpdir(), prefix));
     this.#pipe.write(`+${folder}\n`);

@@ -1,7 +1,8 @@
 /**
- * One server as a child process with its log in a file.
+ * A server as a child process, with its log in a file.
  *
- * States: running → ended (by `stop`, `kill` or by itself). `stop` and `kill` may be called in any state and more than once.
+ * States: running → ended, by `stop`, by `kill` or by itself. `stop` and `kill` may be called in both states, and more
+ * than once.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -14,7 +15,7 @@ export interface ServerProcessOptions {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Added to the environment of this process. */
+  /** Variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly logFile: string;
   readonly cwd?: string;
@@ -23,7 +24,7 @@ export interface ServerProcessOptions {
 }
 
 const STOP_TIMEOUT_MS = 20_000;
-/** The longest pause between two probes of a server that starts. */
+/** The longest pause between two probes of a server that starts, ms. */
 const LONGEST_PROBE_PAUSE_MS = 200;
 
 export class ServerProcess {
@@ -40,7 +41,8 @@ export class ServerProcess {
     try {
       this.#child = spawn(options.command, options.args, {
         env: { ...process.env, ...options.env },
-        // In a process group of its own: Ctrl-C in a terminal reaches only the test, which stops the servers in the right order.
+        // A process group of its own: a Ctrl-C in a terminal must reach only the test, which stops the servers in the
+        // right order.
         detached: true,
         stdio: ['ignore', log, log],
         ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -72,7 +74,7 @@ export class ServerProcess {
     return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** SIGTERM (or `signal`), and SIGKILL if it has not ended within `timeoutMs`. */
+  /** Sends SIGTERM, or `signal`, and SIGKILL if the server has not ended within `timeoutMs`. */
   async stop(timeoutMs = STOP_TIMEOUT_MS, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.running) return this.#ended;
     this.#child.kill(signal);
@@ -81,13 +83,13 @@ export class ServerProcess {
     clearTimeout(timer);
   }
 
-  /** SIGKILL; resolves when the process has ended. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   async kill(): Promise<void> {
     if (this.running) this.#child.kill('SIGKILL');
     await this.#ended;
   }
 
-  /** SIGSTOP: the server keeps its sockets. When this resolves it sends no answers any more. */
+  /** Suspends the server (SIGSTOP), which keeps its sockets. When this resolves, it sends no more answers. */
   async pause(): Promise<void> {
     if (this.pid !== undefined) await suspendProcess(this.pid);
   }
@@ -103,7 +105,7 @@ export class ServerProcess {
 
   /**
    * Waits until `probe` returns true. An error of the probe counts as "not yet".
-   * @throws Error with the end of the log if the server ended or `timeoutMs` has passed.
+   * @throws Error with the end of the log if the server has ended, or at the time limit
    */
   async ready(probe: () => Promise<boolean>, timeoutMs: number): Promise<void> {
     const from = performance.now();
@@ -123,7 +125,7 @@ export class ServerProcess {
       }
       const now = performance.now();
       if (now > deadline) throw this.#failure(`was not ready within ${timeoutMs} ms`, last);
-      // A server that starts slowly needs the processor: each probe of a busy API server takes time from its start.
+      // Slower probes for a server that starts slowly: each probe takes CPU time from its start.
       const pauseMs = Math.max(25, Math.min((now - from) / 10, LONGEST_PROBE_PAUSE_MS));
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }

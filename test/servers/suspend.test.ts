@@ -7,8 +7,8 @@ import { it } from 'node:test';
 import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { resumeProcess, suspendProcess } from './suspend.ts';
 
-it('a suspended process has no thread that runs', { skip: process.platform !== 'linux' && 'needs /proc' }, async () => {
-  // Two threads that never rest, besides those of Node itself.
+it('suspendProcess() leaves no thread running', { skip: process.platform !== 'linux' && 'needs /proc' }, async () => {
+  // Besides Node's own threads there are two that never rest.
   const script = `new (require('node:worker_threads').Worker)('for (;;);', { eval: true }); console.log('up'); for (;;);`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {

@@ -1,5 +1,5 @@
 /**
- * Passes TCP connections on unchanged (TLS, HTTP/2 and client certificates included) and counts the bytes on the wire, so that
+ * Passes TCP connections on unchanged, with TLS, HTTP/2 and client certificates, and counts the bytes on the wire. So
  * the benchmark can measure any controller. The server's certificate must be valid for 127.0.0.1.
  */
 import { connect, createServer } from 'node:net';
@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 
 import { freePort } from './ports.ts';
 
-/** As seen by the client: `bytesIn` is what it read. TLS is counted with its overhead. */
+/** Bytes as the client sees them: `bytesIn` is what it read. The overhead of TLS is included. */
 export interface WireCounters {
   connections: number;
   bytesIn: number;
@@ -15,7 +15,7 @@ export interface WireCounters {
 }
 
 export interface TcpProxy {
-  /** The upstream's URL with the proxy's port. */
+  /** The URL of the server, with the port of the proxy. */
   readonly url: string;
   readonly counters: WireCounters;
   /** Sets the counters to zero. */
@@ -24,7 +24,7 @@ export interface TcpProxy {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** `upstream` is a URL on 127.0.0.1. */
+/** Starts a proxy. @param upstream - a URL on 127.0.0.1 */
 export async function startTcpProxy(upstream: string): Promise<TcpProxy> {
   const url = new URL(upstream);
   const port = Number(url.port);

@@ -1,11 +1,11 @@
-/** Vault's database secrets engine on the test's PostgreSQL. */
+/** Vault's database secrets engine, for the PostgreSQL of the test. */
 import type { PostgresServer } from './postgres.ts';
 import type { VaultServer } from './vault.ts';
 
-/** The name of the PostgreSQL in Vault. */
+/** The name under which Vault knows the PostgreSQL. */
 const CONNECTION = 'main';
 
-/** Mounts the engine at `mount`, so that it creates users of `database`. @throws VaultServerError */
+/** Mounts the engine at `mount`. It creates users of `database`. @throws VaultServerError */
 export async function mountDatabase(vault: VaultServer, mount: string, database: PostgresServer): Promise<void> {
   await vault.request('POST', `sys/mounts/${mount}`, { type: 'database' });
   await vault.request('POST', `${mount}/config/${CONNECTION}`, {
@@ -18,13 +18,13 @@ export async function mountDatabase(vault: VaultServer, mount: string, database:
 }
 
 export interface DatabaseRole {
-  /** TTL of a lease until its renewal: `1h`. */
+  /** The TTL of a lease until it is renewed: `1h`. */
   readonly ttl: string;
-  /** Maximum TTL of a lease. Default: Vault's. */
+  /** The longest TTL of a lease, with renewals. Default: that of Vault. */
   readonly maxTtl?: string;
 }
 
-/** Creates a role whose credentials are read at `<mount>/creds/<name>`. @throws VaultServerError */
+/** Creates a role. Its credentials are read at `<mount>/creds/<name>`. @throws VaultServerError */
 export async function databaseRole(
   vault: VaultServer,
   mount: string,

@@ -1,12 +1,15 @@
-/** Vault's Kubernetes auth method on a control plane of the test. */
+/** Vault's Kubernetes auth method, for a control plane of the test. */
 import { requestToken } from '../support/service-account.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { VaultServer } from './vault.ts';
 
-/** The ServiceAccount as which Vault reviews tokens. */
+/** The ServiceAccount with which Vault asks the API server to review tokens. */
 const REVIEWER = { name: 'vault', namespace: 'default' };
 
-/** Enables the method at `auth/<mount>`. Vault reviews the tokens at the API server. @throws TestApiError, VaultServerError */
+/**
+ * Enables the method at `auth/<mount>`. Vault lets the API server review the tokens.
+ * @throws TestApiError, VaultServerError
+ */
 export async function enableKubernetesAuth(vault: VaultServer, mount: string, plane: ControlPlane): Promise<void> {
   const { api, url, caPem } = plane;
   await api.apply([

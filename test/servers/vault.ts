@@ -1,9 +1,9 @@
 /**
- * A real Vault on loopback, initialised, unsealed, with KV version 2 at `secret/` as in Vault's development mode.
+ * A real Vault on loopback: initialised, unsealed, and with KV version 2 at `secret/`, as in Vault's development mode.
  *
- * States: running and unsealed ⇄ running and sealed; running ⇄ halted, on the same port; `stop` is final. With storage `file` everything
- * survives a restart. With `memory` (the default) a restart gives a new Vault with only the same root token: all
- * secrets, mounts, tokens and leases are gone.
+ * States: running and unsealed ⇄ running and sealed; running ⇄ halted, on the same port; after `stop` it is gone. With
+ * storage `file` everything survives a restart. With `memory`, the default, a restart gives a new Vault with the same
+ * root token: all secrets, mounts, tokens and leases are gone.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -19,28 +19,28 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface VaultOptions {
-  /** Default `memory`. */
+  /** Where Vault stores its data. Default: `memory`. */
   readonly storage?: 'memory' | 'file';
-  /** Default false: plain HTTP. */
+  /** Whether it uses TLS. Default: false. */
   readonly tls?: boolean;
-  /** A file audit device, with values as HMACs. Default false. */
+  /** Whether it writes an audit log into a file, with values as HMACs. Default: false. */
   readonly auditLog?: boolean;
-  /** Default: a free port. */
+  /** The port. Default: a free one. */
   readonly port?: number;
-  /** More fields of Vault's configuration file: `{ default_lease_ttl: '10s' }`. */
+  /** Fields of Vault's configuration file, besides the default ones: `{ default_lease_ttl: '10s' }`. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Gets progress lines when Vault must be built first. */
+  /** Receives progress lines if Vault must be built first. */
   readonly onProgress?: (line: string) => void;
 }
 
-/** A JSON answer; tests read arbitrary fields. */
+/** An answer as JSON, of which tests read any field. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
 export type VaultJson = any;
 
-/** Calls of a server, or of one of its namespaces. */
+/** The calls to a server, or to one of its namespaces. */
 export type VaultCalls = Pick<VaultServer, 'raw' | 'request'>;
 
-/** An answer outside 200–299. */
+/** An answer of Vault with a status outside of 200–299. */
 export class VaultServerError extends Error {
   override readonly name = 'VaultServerError';
   readonly status: number;
@@ -54,13 +54,13 @@ export class VaultServerError extends Error {
 const READY_TIMEOUT_MS = 120_000;
 
 export class VaultServer {
-  /** `http://127.0.0.1:8200`, or `https:` with TLS. */
+  /** The URL: `http://127.0.0.1:8200`, or with `https:`. */
   readonly addr: string;
-  /** PEM of the authority of Vault's certificate; empty without TLS. */
+  /** The authority of Vault's certificate, as PEM; empty without TLS. */
   readonly caPem: string;
-  /** It stays the same over restarts. */
+  /** The root token, which stays the same over restarts. */
   readonly rootToken: string;
-  /** Exists only with the option `auditLog`. */
+  /** The path of the audit log, which exists only with the option `auditLog`. */
   readonly auditLogPath: string;
   readonly logFile: string;
   readonly folder: string;
@@ -69,7 +69,7 @@ export class VaultServer {
   #process: ServerProcess | undefined;
   #unsealKey = '';
 
-  /** Use `startVault`. */
+  /** For `startVault` only. */
   constructor(folder: string, port: number, caPem: string, options: VaultOptions) {
     this.folder = folder;
     this.caPem = caPem;
@@ -81,7 +81,10 @@ export class VaultServer {
     this.#http = new HttpClient(this.addr, caPem === '' ? {} : { caPem });
   }
 
-  /** One call below `/v1/`, with any status: `raw('GET', 'secret/data/app')`. An empty token is not sent. */
+  /**
+   * Sends a call to a path below `/v1/`, and accepts any status: `raw('GET', 'secret/data/app')`. An empty token is not
+   * sent.
+   */
   async raw(
     method: string,
     path: string,
@@ -96,7 +99,7 @@ export class VaultServer {
     return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) };
   }
 
-  /** One call below `/v1/`. @throws VaultServerError for any status outside 200–299. */
+  /** Sends a call to a path below `/v1/`. @throws VaultServerError for a status outside of 200–299 */
   async request(method: string, path: string, body?: unknown, token = this.rootToken): Promise<VaultJson> {
     const answer = await this.raw(method, path, body, token);
     if (answer.status < 200 || answer.status > 299)
@@ -104,7 +107,11 @@ export class VaultServer {
     return answer.body;
   }
 
-  /** Creates a namespace of OpenBao (Vault has them only in its Enterprise edition), with KV version 2 at `secret/`. @returns its calls */
+  /**
+   * Creates a namespace of OpenBao, with KV version 2 at `secret/`. Vault has namespaces only in its Enterprise
+   * edition.
+   * @returns its calls
+   */
   async createNamespace(path: string): Promise<VaultCalls> {
     const names = path.split('/');
     for (const [depth, name] of names.entries()) {
@@ -119,7 +126,7 @@ export class VaultServer {
     return calls;
   }
 
-  /** Starts Vault again, and unseals it unless `unseal` is false. Does nothing if it runs. */
+  /** Starts Vault, if it does not run, and unseals it, if `unseal` is not false. */
   async start(options: { readonly unseal?: boolean } = {}): Promise<void> {
     if (this.#process?.running === true) return;
     const command = await ensureServer('vault', this.#options);
@@ -127,7 +134,8 @@ export class VaultServer {
       name: 'vault',
       command,
       args: ['server', `-config=${path.join(this.folder, 'config.json')}`],
-      // One of its libraries has a built-in certificate with a negative serial number, which newer Go refuses at the start.
+      // A library of this Vault has a certificate with a negative serial number, which newer Go refuses without this
+      // setting.
       env: { GODEBUG: 'x509negativeserial=1', VAULT_ADDR: this.addr },
       cwd: this.folder,
       logFile: this.logFile,
@@ -137,23 +145,23 @@ export class VaultServer {
     else if (options.unseal !== false) await this.unseal();
   }
 
-  /** SIGTERM; `start` starts it again. */
+  /** Sends SIGTERM. `start` starts Vault again. */
   async halt(): Promise<void> {
     await this.#process?.stop();
   }
 
-  /** SIGKILL; `start` starts it again. */
+  /** Sends SIGKILL. `start` starts Vault again. */
   async kill(): Promise<void> {
     await this.#process?.kill();
   }
 
-  /** Kills and starts it. With storage `memory` its data are lost, see above. */
+  /** Kills Vault and starts it again. With storage `memory` its data are lost. */
   async restart(options: { readonly unseal?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.start(options);
   }
 
-  /** SIGSTOP: connections stay open, and no request is answered until `resume`. */
+  /** Suspends Vault (SIGSTOP): connections stay open, and no request is answered until `resume`. */
   async pause(): Promise<void> {
     await this.#process?.pause();
   }
@@ -166,7 +174,7 @@ export class VaultServer {
     await this.request('PUT', 'sys/seal');
   }
 
-  /** Resolves when Vault is active again. */
+  /** Unseals Vault. Resolves when it is active again. */
   async unseal(): Promise<void> {
     await this.request('PUT', 'sys/unseal', { key: this.#unsealKey }, '');
     await waitFor(async () => (await this.#health()) === 200, {
@@ -175,7 +183,7 @@ export class VaultServer {
     });
   }
 
-  /** Ends it and removes its folder. Safe to call more than once. */
+  /** Ends Vault and removes its folder. May be called more than once. */
   async stop(): Promise<void> {
     this.#http.close();
     await this.kill();
@@ -208,7 +216,7 @@ export class VaultServer {
   }
 }
 
-/** A new mount of KV version 2 refuses requests until it is initialised. */
+/** Waits until Vault accepts requests: a new mount of KV version 2 refuses them until it is initialised. */
 async function waitUsable(calls: VaultCalls): Promise<void> {
   await waitFor(async () => (await calls.raw('GET', 'secret/config')).status === 200, {
     message: 'secret/ to be usable',
@@ -217,7 +225,7 @@ async function waitUsable(calls: VaultCalls): Promise<void> {
 
 /**
  * Starts Vault, and builds it first if it is missing.
- * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError if it cannot be built.
+ * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError if it cannot be built
  */
 export async function startVault(options: VaultOptions = {}): Promise<VaultServer> {
   const folder = await Reaper.shared().temporaryFolder('keyferry-vault-');
@@ -233,7 +241,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
   }
 }
 
-/** @returns the PEM of the authority of Vault's certificate, empty without TLS */
+/** Writes Vault's configuration. @returns the authority of its certificate as PEM, empty without TLS */
 async function writeConfig(folder: string, port: number, options: VaultOptions): Promise<string> {
   const data = path.join(folder, 'data');
   await mkdir(data);

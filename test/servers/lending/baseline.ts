@@ -1,6 +1,6 @@
 /**
- * What etcd contains when its API server has made everything that a new cluster has, and the way back to it. Nothing of a test stays
- * behind: the namespaces, objects, roles and CRDs of its users are deleted from etcd, and the API server learns of it by its watches.
+ * The content of etcd in a new cluster, and a way to restore it, so that nothing of a test stays behind. Namespaces,
+ * objects, roles and CRDs of the test are deleted from etcd, and the API server learns of that by its watches.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -10,7 +10,7 @@ import { apiServerUrl, type ControlPlaneAccess, tokenOf } from '../control-plane
 import { type Entry, EtcdClient, keyText } from '../etcd-client.ts';
 
 const ALL = '/registry/';
-/** The API server makes these soon after it is ready, and the roles and flow schemas before. */
+/** Keys that the API server creates a moment after it is ready. Roles and flow schemas exist before. */
 const MADE_LATE = [
   'configmaps/kube-system/extension-apiserver-authentication',
   'configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking',
@@ -19,14 +19,17 @@ const MADE_LATE = [
   'namespaces/kube-system',
   'services/specs/default/kubernetes',
 ].map((name) => ALL + name);
-/** The API server makes and removes these by itself at any time. */
+/** Keys that the API server creates and removes by itself at any time. */
 const KEPT_BY_SERVER = /^\/registry\/(masterleases|peerserverleases)\//;
-/** The API server changes these by itself at any time. */
+/** Keys that the API server changes by itself at any time. */
 const CHANGED_BY_SERVER =
   /^\/registry\/(apiregistration\.k8s\.io|configmaps\/kube-system|flowschemas|ipaddresses|leases|prioritylevelconfigurations|ranges|servicecidrs)\//;
-/** The API server forgets what they did a second or more after their deletion, or keeps requests of the outside. */
+/**
+ * Objects of which the API server forgets the effect a second or more after their deletion, or that keep requests from
+ * it.
+ */
 const NOT_FORGOTTEN = /^\/registry\/(validating|mutating)(admissionpolic|webhookconfiguration)/;
-/** To forget more objects takes longer than the start of other servers. */
+/** With more objects than these, it takes longer to forget them than to start new servers. */
 const MOST_OBJECTS = 3000;
 const LOOK_MS = 50;
 const LOOKS = 100;
@@ -34,9 +37,9 @@ const LOOKS = 100;
 export class Baseline implements Disposable {
   readonly #etcd: EtcdClient;
   readonly #api: TestApi;
-  /** By their keys in base64. */
+  /** The values, by their keys, both in base64. */
   readonly #entries: ReadonlyMap<string, string>;
-  /** The paths of all APIs. */
+  /** The paths of all APIs in a new cluster. */
   readonly #apis: string;
 
   private constructor(etcd: EtcdClient, api: TestApi, entries: readonly Entry[], apis: string) {
@@ -46,7 +49,7 @@ export class Baseline implements Disposable {
     this.#apis = apis;
   }
 
-  /** Of servers that nobody has used. Waits until the API server has made its own objects. */
+  /** Takes the baseline of servers that nobody has used. Waits until the API server has created its own objects. */
   static async take(access: ControlPlaneAccess): Promise<Baseline> {
     const etcd = new EtcdClient(access.layout.etcdPort);
     const { certPem: caPem } = access.authority;
@@ -62,14 +65,14 @@ export class Baseline implements Disposable {
     return new Baseline(etcd, api, entries, await readApis(api));
   }
 
-  /** Brings etcd and the API server back. Returns false if the API server cannot forget all that it was used for. */
+  /** Restores etcd and the API server. @returns false if the API server cannot forget all of the test */
   async restore(): Promise<boolean> {
     const first = await listOf(this.#etcd);
     if (first.length > MOST_OBJECTS || first.some((entry) => NOT_FORGOTTEN.test(keyText(entry)))) return false;
     for (let looks = 0; looks < LOOKS; looks += 1) {
       const isClean = await this.#clean(looks === 0 ? first : await listOf(this.#etcd));
       if (isClean && (await readApis(this.#api)) === this.#apis) return true;
-      // The API server removes the APIs of deleted CRDs a moment later.
+      // The API server removes the APIs of deleted CRDs a moment later, so this waits.
       await delay(LOOK_MS);
     }
     return false;
@@ -80,7 +83,7 @@ export class Baseline implements Disposable {
     this.#api.close();
   }
 
-  /** @returns whether there was nothing to do */
+  /** @returns whether nothing was left to delete or restore */
   async #clean(entries: readonly Entry[]): Promise<boolean> {
     const found = new Map(entries.map(({ key, value }) => [key, value]));
     const added = [...found.keys()].filter((key) => !this.#entries.has(key));

@@ -1,13 +1,13 @@
-/** The side of the test file: see `protocol.ts`. */
+/** The test file's side of lending: see `protocol.ts`. */
 import { connect, type Socket } from 'node:net';
 
 import type { ControlPlaneAccess } from '../control-plane-servers.ts';
 import { type Offer, RETURN, SOCKET_VARIABLE, type Wish } from './protocol.ts';
 
-/** Servers that belong to the lender. */
+/** Servers that belong to the lender, and that this test file uses. */
 export class Loan {
   readonly access: ControlPlaneAccess;
-  /** Its end, with this process, ends the loan. */
+  /** The connection to the lender. It ends with this process, and so does the loan. */
   readonly #socket: Socket;
   #isReturned = false;
 
@@ -16,7 +16,10 @@ export class Loan {
     this.#socket = socket;
   }
 
-  /** Says that this process needs the servers no longer. Another one gets them when this process has ended, with all that it started. */
+  /**
+   * Tells the lender that this process needs the servers no longer. They are lent again when this process, with all
+   * that it started, has ended.
+   */
   async stop(): Promise<void> {
     if (this.#isReturned) return;
     this.#isReturned = true;
@@ -34,7 +37,7 @@ export async function borrow(options: { readonly audit?: boolean }): Promise<Loa
   const wish: Wish = { audit: options.audit ?? false };
   socket.write(`${JSON.stringify(wish)}\n`);
   const offer = await readOffer(socket);
-  // A test must not wait for the lender at its end.
+  // The connection must not keep the process of the test alive.
   socket.unref();
   if ('error' in offer) throw new Error(`the lender of control planes: ${offer.error}`);
   return new Loan(offer.access, socket);

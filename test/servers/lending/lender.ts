@@ -1,9 +1,9 @@
 /**
- * Lends running control planes to the test files of `npm test`, to one after another: see `protocol.ts`.
+ * Lends running control planes to one test file of `npm test` after another: see `protocol.ts`.
  *
- * States of the servers: starting → lent → being cleaned → idle → lent → … → stopped. They are cleaned (`baseline.ts`) when the process of a
- * file that returned them has ended, and stopped when a file did not return them, when they cannot be cleaned, when many
- * are idle, and when the API server has grown large.
+ * States of the servers: starting → lent → being cleaned → idle → lent → … → stopped. They are cleaned (`baseline.ts`)
+ * when the process of a file that returned them has ended. They are stopped if a file did not return them, if they
+ * cannot be cleaned, if many are idle, or if the API server has grown large.
  */
 import { truncate } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -14,9 +14,12 @@ import { Reaper } from '../reaper.ts';
 import { Baseline } from './baseline.ts';
 import { type Offer, RETURN, type Wish } from './protocol.ts';
 
-/** For each wish. Test files that run at the same time need a few, and two at most for each file. */
+/** The most idle servers for each kind of `Wish`. Test files that run in parallel need a few, and at most two each. */
 const MOST_IDLE = 3;
-/** Of an API server that is lent again. A new one has 250 MiB, and one that has served large CRDs keeps a gigabyte. */
+/**
+ * The most memory of an API server that is lent again, bytes. A new one has 250 MiB; one that served large CRDs keeps a
+ * gigabyte.
+ */
 const MOST_MEMORY = 600 * 2 ** 20;
 
 interface Lendable {
@@ -25,7 +28,7 @@ interface Lendable {
 }
 
 export class Lender implements AsyncDisposable {
-  /** Of the socket, for `SOCKET_VARIABLE`. */
+  /** The path of the socket, for `SOCKET_VARIABLE`. */
   readonly path: string;
   readonly #folder: string;
   readonly #listener: Server;
@@ -75,7 +78,7 @@ export class Lender implements AsyncDisposable {
         (error: unknown) => send(socket, { error: error instanceof Error ? error.message : String(error) }),
       );
     });
-    // A borrower that crashes can end the connection with an error. `close` follows.
+    // The connection can end with an error if the borrower crashes. `close` comes after it.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.#sockets.delete(socket);
@@ -88,12 +91,12 @@ function send(socket: Socket, offer: Offer): void {
   socket.write(`${JSON.stringify(offer)}\n`);
 }
 
-/** The servers for one kind of wish. */
+/** All servers for one kind of `Wish`. */
 class Shelf {
   readonly #audit: boolean;
-  /** Idle ones, and those that are being cleaned: `undefined` if they turn out not to be clean. */
+  /** Servers that are idle or being cleaned. A promise gives `undefined` if they cannot be cleaned. */
   readonly #back: Promise<Lendable | undefined>[] = [];
-  /** All that run, to stop them. */
+  /** All servers that run, so that they can be stopped. */
   readonly #all = new Set<Lendable>();
   readonly #busy = new Set<Promise<unknown>>();
   #isStopped = false;
@@ -133,7 +136,7 @@ class Shelf {
   }
 
   async #receive(lent: Promise<Lendable>, isWanted: boolean): Promise<Lendable | undefined> {
-    // The borrower was told why the start failed.
+    // A failed start: the borrower has its reason.
     const lendable = await lent.catch(() => undefined);
     if (lendable === undefined) return undefined;
     if (isWanted && !this.#isStopped && (await this.#isClean(lendable))) return lendable;

@@ -1,7 +1,8 @@
 /**
- * How a test file borrows servers from `npm test`: a connection to the socket that `SOCKET_VARIABLE` names, with a line of JSON from each side,
- * a `Wish` and an `Offer`. The connection stays open until the process of the test file ends. If the borrower has written `RETURN` by
- * then, its test has stopped all that used the servers, and the next file can get them. Otherwise they are stopped.
+ * How a test file borrows servers from `npm test`. It connects to the socket in `SOCKET_VARIABLE`, and each side sends
+ * a line of JSON: a `Wish`, and an `Offer`. The connection stays open until the process of the test file ends. Before
+ * that, the borrower writes `RETURN` when it has stopped all that used the servers, and then the next file can get
+ * them. Without `RETURN`, they are stopped.
  */
 import type { ControlPlaneAccess } from '../control-plane-servers.ts';
 
@@ -10,7 +11,7 @@ export const SOCKET_VARIABLE = 'KEYFERRY_TEST_LENDER';
 
 export const RETURN = 'return';
 
-/** What the borrower needs. */
+/** What the borrower needs of the servers. */
 export interface Wish {
   readonly audit: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * The cgroups of a cluster. It has one folder in each hierarchy, whose name has the id of a process of the cluster, so that the next
- * cluster removes what a killed one has left.
+ * The cgroups of a cluster: a folder in each hierarchy. Its name has the id of a process of the cluster, so that the
+ * next cluster can remove the folders of one that was killed.
  */
 import { accessSync, constants, existsSync, globSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
@@ -11,10 +11,10 @@ const PREFIX = 'keyferry-test-';
 const V1_PEAK = 'memory.max_usage_in_bytes';
 const V2_PEAK = 'memory.peak';
 
-/** What the kubelet needs of cgroup v2. Of v1 each controller has a hierarchy of its own. */
+/** The controllers of cgroup v2 that the kubelet needs. In v1 each has a hierarchy of its own. */
 const CONTROLLERS = ['cpu', 'cpuset', 'memory', 'pids'];
 
-/** Why the kubelet cannot make cgroups on this machine, or undefined. */
+/** The reason why the kubelet cannot make cgroups on this machine; `undefined` if it can. */
 export function missingCgroups(): string | undefined {
   const folders = hierarchies();
   if (folders.length === 0) return 'no cgroups are mounted';
@@ -33,7 +33,7 @@ export function missingCgroups(): string | undefined {
   return missing.length === 0 ? undefined : `${enabled} has not ${missing.join(', ')}`;
 }
 
-/** Makes the folders. @returns their name, for the kubelet's `cgroupRoot` */
+/** Makes the folders. @returns their name, for `cgroupRoot` of the kubelet */
 export function makeCgroups(pid: number): string {
   removeLeftovers();
   const name = `${PREFIX}${pid}`;
@@ -41,7 +41,7 @@ export function makeCgroups(pid: number): string {
   return name;
 }
 
-/** Waits until their processes have ended, and removes the folders. */
+/** Waits until the processes in the folders have ended, and removes the folders. */
 export async function removeCgroups(name: string): Promise<void> {
   await waitFor(
     () => {
@@ -52,7 +52,7 @@ export async function removeCgroups(name: string): Promise<void> {
   );
 }
 
-/** The most memory that a container has used so far, in bytes. @throws Error if it has no cgroup */
+/** The most memory that a container has used so far, bytes. @throws Error if it has no cgroup */
 export function peakMemory(name: string, containerId: string): number {
   const files = hierarchies().flatMap((folder) =>
     globSync(`${folder}/${name}/**/*${containerId}*/{${V1_PEAK},${V2_PEAK}}`),
@@ -84,7 +84,7 @@ function removeTrees(name: string): void {
       try {
         rmdirSync(entry);
       } catch (error) {
-        // EBUSY: a process has not ended yet.
+        // EBUSY: a process in it has not ended yet.
         if (!['EBUSY', 'ENOENT', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
       }
     }

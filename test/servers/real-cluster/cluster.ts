@@ -1,9 +1,9 @@
 /**
- * A Kubernetes with one node and real Pods: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, containerd and kubelet, in
- * namespaces of their own. It has no kube-proxy: the names of Services have the addresses of Pods (see `ClusterDns`). NetworkPolicies have no
- * effect.
+ * A Kubernetes cluster with one node and real Pods: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+ * containerd and kubelet, in Linux namespaces of their own. It has no kube-proxy, so the names of Services resolve to
+ * the addresses of Pods (see `ClusterDns`). NetworkPolicies have no effect.
  *
- * States: running → stopped. `startRealCluster` resolves when the node is ready.
+ * States: running → stopped. When `startRealCluster` resolves, the node is ready.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -36,7 +36,7 @@ import {
   schedulerArgs,
 } from './server-args.ts';
 
-/** Its start uses much processor time, and other tests run beside it. */
+/** Time limit of the start, ms: it uses much CPU time, and other tests run at the same time. */
 const READY_TIMEOUT_MS = 180_000;
 const COMMAND_TIMEOUT_MS = 120_000;
 const LIMIT_BYTES = 32 * 1024 * 1024;
@@ -45,11 +45,11 @@ const LOG_LINES = 15;
 export class RealCluster {
   readonly url: string;
   readonly caPem: string;
-  /** File for the admin. */
+  /** The path of a kubeconfig for the administrator. */
   readonly kubeconfigPath: string;
-  /** A client as admin. */
+  /** A client as administrator. */
   readonly api: TestApi;
-  /** Holds all files of this cluster; removed by `stop`. */
+  /** The folder with all files of this cluster. `stop` removes it. */
   readonly folder: string;
   readonly namespace: Namespace;
   readonly #servers: ServerProcess[] = [];
@@ -57,7 +57,7 @@ export class RealCluster {
   readonly #adminToken: string;
   #dns: ClusterDns | undefined;
 
-  /** Use `startRealCluster`. */
+  /** For `startRealCluster` only. */
   constructor(namespace: Namespace, layout: Layout, caPem: string, adminToken: string) {
     this.namespace = namespace;
     this.folder = layout.folder;
@@ -69,7 +69,7 @@ export class RealCluster {
     this.api = this.client();
   }
 
-  /** Starts all servers. @param images archives for containerd */
+  /** Starts all servers. @param images - paths of archives for containerd */
   async start(images: readonly string[]): Promise<void> {
     await Promise.all([this.#startControlPlane(), this.#startContainerd(images)]);
     await this.#spawn('kubelet', kubeletArgs(this.#layout));
@@ -80,7 +80,7 @@ export class RealCluster {
     });
   }
 
-  /** Makes an archive of an image known to containerd. */
+  /** Imports an archive into containerd, so that Pods can use its images. */
   async importImage(archive: string): Promise<void> {
     await this.ctr('image', 'import', archive);
   }
@@ -90,7 +90,7 @@ export class RealCluster {
     return this.namespace.run('ctr', `--address=${CONTAINERD_SOCKET}`, '--namespace=k8s.io', ...args);
   }
 
-  /** Runs kubectl as admin. @throws Error with its output if it fails @returns its stdout */
+  /** Runs kubectl as administrator. @throws Error with its output if it fails @returns its stdout */
   async kubectl(...args: readonly string[]): Promise<string> {
     const { command, env } = await this.kubectlCommand();
     const options = { env, timeout: COMMAND_TIMEOUT_MS, maxBuffer: LIMIT_BYTES };
@@ -98,28 +98,31 @@ export class RealCluster {
     return stdout;
   }
 
-  /** For running kubectl as a child process. */
+  /** Command and environment to run kubectl as a child process. */
   async kubectlCommand(): Promise<{ readonly command: string; readonly env: NodeJS.ProcessEnv }> {
     const env = { PATH: process.env['PATH'], HOME: this.folder, KUBECONFIG: this.kubeconfigPath };
     return { command: await ensureServer('kubectl'), env };
   }
 
-  /** A client with this token. Close it. */
+  /** Opens a client with this token. Close it. */
   client({ token }: { readonly token?: string } = {}): TestApi {
     return new TestApi({ url: this.url, caPem: this.caPem, token: token ?? this.#adminToken });
   }
 
-  /** The most memory that a container has used so far, in bytes. @param containerId of the Pod's status, without `containerd://` */
+  /**
+   * The most memory that a container has used so far, bytes.
+   * @param containerId - from the Pod's status, without `containerd://`
+   */
   peakMemory(containerId: string): number {
     return peakMemory(this.namespace.cgroup, containerId);
   }
 
-  /** The ends of the logs of all servers. */
+  /** The last lines of the logs of all servers. */
   logs(): string {
     return this.#servers.map((server) => `== ${server.name}\n${server.logTail(LOG_LINES)}`).join('\n');
   }
 
-  /** Ends everything and removes its folder. */
+  /** Ends all servers and Pods, and removes the folder. */
   async stop(): Promise<void> {
     this.api.close();
     await this.#dns?.stop();
@@ -134,7 +137,7 @@ export class RealCluster {
 
   async #startControlPlane(): Promise<void> {
     await this.#spawn('etcd', realEtcdArgs(this.#layout));
-    // It waits for etcd.
+    // The API server waits for etcd, so both can start at once.
     const apiServer = await this.#spawn('kube-apiserver', realApiServerArgs(this.#layout));
     const isReady = async (): Promise<boolean> => {
       const ready = await this.api.raw('GET', '/readyz', { timeoutMs: 5_000 });
@@ -148,7 +151,7 @@ export class RealCluster {
     await this.#spawn('kube-scheduler', schedulerArgs(this.#layout));
   }
 
-  /** Forwards connections of Pods to a Service, in the place of kube-proxy. */
+  /** Forwards connections of Pods to a Service, in place of kube-proxy. */
   async #forward(protocol: 'tcp' | 'udp', from: string, to: string): Promise<void> {
     const [address = '', port = ''] = from.split(':');
     const matching = ['-d', address, '-p', protocol, '--dport', port];
@@ -173,7 +176,7 @@ export class RealCluster {
     return server;
   }
 
-  /** @throws Error with the logs if a server has ended, or the condition is not met in time */
+  /** @throws Error with the logs if a server has ended, or if the condition is not true in time */
   async #until(message: string, condition: () => Promise<boolean>): Promise<void> {
     const check = async (): Promise<boolean> => this.#servers.some(({ running }) => !running) || (await condition());
     await waitFor(check, { timeoutMs: READY_TIMEOUT_MS, message: () => `${message}\n${this.logs()}` });
@@ -184,8 +187,8 @@ export class RealCluster {
 }
 
 /**
- * Starts a cluster. `missingForPods` must have found nothing.
- * @param images - archives of images that its Pods use
+ * Starts a cluster. First check with `missingForPods` that this machine can run one.
+ * @param images - paths of archives with images that its Pods use
  * @throws Error with the ends of the logs if a server did not start
  */
 export async function startRealCluster(images: readonly string[] = []): Promise<RealCluster> {

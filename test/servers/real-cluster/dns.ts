@@ -1,6 +1,7 @@
 /**
- * The DNS of a cluster, as a server in the process of the test: the names of Services. It answers with the addresses of the ready Pods, as for a
- * headless Service, because without kube-proxy the address of a Service does not answer. So the port of a Service must be that of its Pods.
+ * The DNS server of a cluster, in the process of the test. It resolves the name of a Service to the addresses of its
+ * ready Pods, as for a headless Service: without kube-proxy, a Service's own address does not answer. So a Service must
+ * have the same port as its Pods.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -11,7 +12,7 @@ import { API_SERVICE } from './server-args.ts';
 const HEADER_BYTES = 12;
 const TYPE_A = 1;
 const TTL_SECONDS = 1;
-/** Bits of the second half of the header: this is an answer, of the authority. */
+/** Bits in the header of an answer: it is an answer, and this server is the authority for it. */
 const ANSWER = 0x8400;
 const NO_SUCH_NAME = 3;
 const SERVER_FAILURE = 2;
@@ -57,13 +58,13 @@ export class ClusterDns {
       const code = addresses === undefined ? NO_SUCH_NAME : 0;
       return writeAnswer(query.subarray(0, end), code, type === TYPE_A ? (addresses ?? []) : []);
     } catch (error) {
-      // The API server has ended before the Pod that asks.
+      // No answer to the Pod: the API server has ended, because the cluster is being stopped.
       void error;
       return writeAnswer(query.subarray(0, end), SERVER_FAILURE, []);
     }
   }
 
-  /** @returns `undefined` if there is no such Service */
+  /** The addresses for a name. @returns `undefined` if there is no such Service */
   async #addressesOf(name: string): Promise<string[] | undefined> {
     const [, service, namespace] = /^([^.]+)\.([^.]+)\.svc\.cluster\.local$/.exec(name) ?? [];
     if (service === undefined || namespace === undefined) return undefined;
@@ -79,7 +80,7 @@ export class ClusterDns {
   }
 }
 
-/** @returns `end`: of the question */
+/** Reads the first question. @returns its parts, and `end`: the position after it */
 function readQuestion(query: Buffer): { name: string; type: number; end: number } {
   const labels: string[] = [];
   let at = HEADER_BYTES;
@@ -90,7 +91,7 @@ function readQuestion(query: Buffer): { name: string; type: number; end: number 
   return { name: labels.join('.'), type: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** @param question the query's header and question */
+/** @param question - header and question of the query, which the answer repeats */
 function writeAnswer(question: Buffer, code: number, addresses: readonly string[]): Buffer {
   const head = Buffer.from(question);
   head.writeUInt16BE(ANSWER | code, 2);
@@ -99,7 +100,7 @@ function writeAnswer(question: Buffer, code: number, addresses: readonly string[
   head.writeUInt32BE(0, 8);
   const records = addresses.map((address) => {
     const record = Buffer.alloc(16);
-    // The name is that of the question.
+    // A pointer to the name in the question.
     record.writeUInt16BE(0xc000 | HEADER_BYTES, 0);
     record.writeUInt16BE(TYPE_A, 2);
     record.writeUInt16BE(1, 4);

@@ -1,4 +1,7 @@
-/** The files that the servers of a cluster read: certificates, kubeconfigs, and the settings of kubelet, containerd and CNI. */
+/**
+ * Writes the files that the servers of a cluster read: certificates, kubeconfigs, and settings of kubelet, containerd
+ * and CNI.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -69,10 +72,10 @@ function kubeletConfiguration(layout: Layout): object {
     clusterDNS: [DNS_SERVICE],
     clusterDomain: 'cluster.local',
     resolvConf: '',
-    // Root may lack CAP_SYS_RESOURCE.
+    // A lower value needs CAP_SYS_RESOURCE, which root may lack.
     oomScoreAdj: 0,
     maxOpenFiles: 20_000,
-    // A full disk of the machine is no reason to remove images or Pods.
+    // The kubelet must not remove images or Pods because the disk of this machine is full.
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'imagefs.available': '0%', 'nodefs.available': '0%', 'nodefs.inodesFree': '0%' },
   };

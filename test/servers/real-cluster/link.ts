@@ -1,8 +1,10 @@
 /**
- * The link between this machine and the namespaces of a cluster: a pair of network devices with a network of their own.
+ * The link between this machine and the network namespace of a cluster: a pair of network devices, with a network of
+ * their own.
  *
  * The device on this machine has the id of the cluster's first process as its alias. After a kill -9 of a test the device stays for minutes,
- * because the connections of dead processes keep a network namespace. So it is deleted by `removeLink`, or by the next cluster.
+ * because connections of dead processes keep a network namespace alive. So `removeLink` deletes it, or the next cluster
+ * does.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
@@ -15,24 +17,24 @@ import { cacheFolder } from '../ensure.ts';
 import { PROGRAM_PATH } from './missing.ts';
 
 export interface Link {
-  /** The device on this machine. */
+  /** The name of the device on this machine. */
   readonly device: string;
-  /** The address of this machine. */
+  /** The address of this machine in the link's network. */
   readonly outside: string;
-  /** The address in the namespace, of the device `eth0`. */
+  /** The address of the device `eth0` in the cluster's namespace. */
   readonly inside: string;
 }
 
-/** Of the addresses: a network has four. */
+/** The length of the network prefix: each network has four addresses. */
 export const PREFIX_LENGTH = 30;
 
 const DEVICE = 'keyferry';
 const DEVICES = '/sys/class/net';
-/** In a range for tests of networks (RFC 2544). */
+/** The number of networks. They are in a range for tests of networks (RFC 2544). */
 const NETWORKS = 64;
 const TIMEOUT_MS = 30_000;
 
-/** Joins this machine and the network namespace of a process, by the first network that is free. */
+/** Links this machine with the network namespace of a process, with the first network that is free. */
 export async function addLink(pid: number): Promise<Link> {
   await mkdir(cacheFolder(), { recursive: true });
   return withLock(
@@ -55,18 +57,21 @@ export async function addLink(pid: number): Promise<Link> {
   );
 }
 
-/** Joins the network namespaces of two processes by devices with the name `name`, and one network. No other namespace sees them. */
+/**
+ * Links the network namespaces of two processes: each gets a device `name` in one network. No other namespace sees
+ * them.
+ */
 export async function joinNamespaces(name: string, pids: readonly [number, number]): Promise<void> {
   const [one, other] = pids.map(String) as [string, string];
   await ip('link', 'add', 'name', name, 'netns', one, 'type', 'veth', 'peer', 'name', name, 'netns', other);
 }
 
-/** Deletes both devices. */
+/** Deletes the pair of devices. */
 export async function removeLink({ device }: Link): Promise<void> {
   await remove(device);
 }
 
-/** Of clusters whose process has ended. */
+/** Deletes the devices of clusters whose process has ended. */
 async function removeLeftovers(): Promise<void> {
   for (const device of globSync(`${DEVICE}*`, { cwd: DEVICES })) {
     const pid = readFileSync(path.join(DEVICES, device, 'ifalias'), 'utf8').trim();
@@ -74,7 +79,7 @@ async function removeLeftovers(): Promise<void> {
   }
 }
 
-/** The kernel may delete it first, with the namespace of the other device. */
+/** Deletes a device. It may be gone already: the kernel deletes it with the namespace of the other device. */
 async function remove(device: string): Promise<void> {
   try {
     await ip('link', 'delete', device);

@@ -1,4 +1,4 @@
-/** What a machine needs to run real Pods, and what of it is missing. */
+/** Finds out what this machine lacks to run real Pods. */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import path from 'node:path';
 
 import { missingCgroups } from './cgroups.ts';
 
-/** Root's programs are not on the PATH of every user. */
+/** A PATH with the programs of root, which are not on the PATH of every user. */
 export const PROGRAM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
 
 const PROGRAMS = [
@@ -22,12 +22,12 @@ const PROGRAMS = [
   'tar',
   'unshare',
 ];
-/** The folders of Debian and of the upstream releases. */
+/** The folders of CNI plugins in Debian and in the upstream releases. */
 const PLUGIN_FOLDERS = ['/usr/lib/cni', '/opt/cni/bin'];
 const PLUGINS = ['bridge', 'host-local', 'loopback', 'portmap'];
 const TRIAL_TIMEOUT_MS = 30_000;
 
-/** What the cluster does in its namespaces. Argument: a folder. */
+/** A script that tries what a cluster does in its namespaces. Its argument: a folder. */
 const TRIAL = `
 set -eu
 mount --make-rprivate /
@@ -39,10 +39,10 @@ ip link add bridge-trial type bridge
 ip link add veth-trial type veth
 `;
 
-/** Found once for each process. */
+/** The answer of the first call in this process. */
 const known: { answer?: string | false } = {};
 
-/** The reason why no cluster can run on this machine, for skipping a test, or false. */
+/** The reason why no cluster can run on this machine, for skipping a test; `false` if one can. */
 export function missingForPods(): string | false {
   known.answer ??= findMissing() ?? false;
   return known.answer;
@@ -71,7 +71,7 @@ function findMissing(): string | undefined {
   return cgroups === undefined ? refusal() : `Pods need cgroups: ${cgroups}`;
 }
 
-/** Whether root finds this program. */
+/** Whether root can find this program. */
 export function isInstalled(program: string): boolean {
   return PROGRAM_PATH.split(path.delimiter).some((folder) => {
     try {
@@ -85,7 +85,7 @@ export function isInstalled(program: string): boolean {
   });
 }
 
-/** What the kernel or a container around this process does not allow. */
+/** The reason why the kernel, or a container around this process, does not permit a cluster. */
 function refusal(): string | undefined {
   const folder = mkdtempSync(path.join(tmpdir(), 'keyferry-namespace-trial-'));
   try {

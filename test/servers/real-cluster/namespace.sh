@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The first process of the namespaces in which a cluster runs: prepares their mounts, and waits. Its end is the end of all other processes.
+# The first process of the namespaces in which a cluster runs. It prepares their mounts and waits. When it ends, all other
+# processes in them end, too.
 # Argument: the folder of the cluster.
 set -euo pipefail
 folder=$1
@@ -7,13 +8,14 @@ folder=$1
 mount --make-rprivate /
 mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
-# Programs have fixed folders there: writes go to a folder of this cluster.
+# Programs write to fixed folders in /var. The overlay sends these writes to a folder of this cluster.
 for name in lib log; do
   mkdir -p "$folder/var/$name" "$folder/var/work-$name"
   mount -t overlay overlay -o "lowerdir=/var/$name,upperdir=$folder/var/$name,workdir=$folder/var/work-$name" "/var/$name"
 done
 
-# The kubelet insists on these settings of the kernel, which are those of the whole machine. It reads and writes files in their place.
+# The kubelet insists on these kernel settings, which count for the whole machine. So it reads and writes files in their
+# place.
 settings="$folder/settings"
 mkdir "$settings"
 while read -r setting value; do
@@ -30,6 +32,6 @@ kernel/keys/root_maxbytes 25000000
 END
 
 touch "$folder/prepared"
-# Bash collects the processes whose parents have ended.
+# Bash waits here, and collects processes whose parents have ended.
 sleep infinity &
 wait

@@ -1,9 +1,10 @@
 /**
- * The network, mount and process namespaces in which all servers and Pods of a cluster run, and the link to this machine.
+ * The network, mount and process namespaces in which all servers and Pods of a cluster run, and their link to this
+ * machine.
  *
- * States: open → closed. The end of the first process (`namespace.sh`) is the end of all others, and of their mounts, network devices and
- * rules of iptables, also after a kill -9 of this process (see `Reaper`). Then only empty cgroups and the link stay, which the next cluster
- * removes.
+ * States: open → closed. When the first process (`namespace.sh`) ends, all others end, too, with their mounts, network
+ * devices and rules of iptables, also after a kill -9 of this process (see `Reaper`). Only empty cgroups and the link
+ * stay then, and the next cluster removes them.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,15 +19,15 @@ import { PROGRAM_PATH } from './missing.ts';
 const SCRIPT = path.join(import.meta.dirname, 'namespace.sh');
 const READY_TIMEOUT_MS = 60_000;
 const RUN_TIMEOUT_MS = 120_000;
-/** The device between two clusters, and its addresses. */
+/** The name of the device between two clusters, and its addresses. */
 const JOINT = 'joint';
 const JOINT_NETWORK = ['198.19.0.1', '198.19.0.2'] as const;
-/** Servers reach each other directly. */
+/** The environment of the servers: they reach each other without a proxy. */
 const ENV = { PATH: PROGRAM_PATH, NO_PROXY: '*', no_proxy: '*' };
 
 export class Namespace {
   readonly link: Link;
-  /** The kubelet's `cgroupRoot`. */
+  /** The name for `cgroupRoot` of the kubelet. */
   readonly cgroup: string;
   readonly #first: ServerProcess;
 
@@ -36,7 +37,7 @@ export class Namespace {
     this.cgroup = cgroup;
   }
 
-  /** @param folder of the cluster, where programs in the namespace may write */
+  /** Opens the namespaces. @param folder of the cluster, into which programs in the namespaces may write */
   static async open(folder: string): Promise<Namespace> {
     const first = new ServerProcess({
       name: 'namespace',
@@ -61,20 +62,20 @@ export class Namespace {
     return this.#first.pid ?? 0;
   }
 
-  /** Starts a server in the namespace. It ends with the namespace. */
+  /** Starts a server in the namespaces. It ends with them. */
   spawn(name: string, command: string, args: readonly string[], folder: string): ServerProcess {
     const logFile = path.join(folder, `${name}.log`);
     return new ServerProcess({ name, command: 'nsenter', args: this.#enter(command, args), env: ENV, logFile });
   }
 
-  /** Runs a program in the namespace to its end. @throws Error with its output if it fails @returns its stdout */
+  /** Runs a program in the namespaces until it ends. @throws Error with its output if it fails @returns its stdout */
   async run(command: string, ...args: readonly string[]): Promise<string> {
     const options = { env: { ...process.env, ...ENV }, timeout: RUN_TIMEOUT_MS, maxBuffer: 32 * 1024 * 1024 };
     const { stdout } = await promisify(execFile)('nsenter', this.#enter(command, args), options);
     return stdout;
   }
 
-  /** Lets its Pods reach the servers of one other cluster, at their addresses. */
+  /** Lets the Pods of this cluster reach the servers of one other cluster, at their addresses. */
   async reach(other: Namespace): Promise<void> {
     await joinNamespaces(JOINT, [this.pid, other.pid]);
     for (const [namespace, address] of [
@@ -87,14 +88,17 @@ export class Namespace {
     await this.run('ip', 'route', 'add', other.link.inside, 'via', JOINT_NETWORK[1]);
   }
 
-  /** Ends all of its processes, and waits until none is left. */
+  /** Ends all processes in the namespaces, and waits until none is left. */
   async close(): Promise<void> {
     await this.#first.kill();
     await removeLink(this.link);
     await removeCgroups(this.cgroup);
   }
 
-  /** The child of `unshare` has the process namespace, and `unshare` the others, too. */
+  /**
+   * The command that runs a program in the namespaces. Its process namespace is that of `unshare`'s child, the others
+   * are those of `unshare`.
+   */
   #enter(command: string, args: readonly string[]): string[] {
     const file = (type: string): string => `/proc/${this.pid}/ns/${type}`;
     const into = [`--net=${file('net')}`, `--mount=${file('mnt')}`, `--pid=${file('pid_for_children')}`];
@@ -107,9 +111,9 @@ export class Namespace {
     await ip('link', 'set', 'lo', 'up');
     await ip('address', 'add', `${inside}/${PREFIX_LENGTH}`, 'dev', 'eth0');
     await ip('link', 'set', 'eth0', 'up');
-    // The kubelet wants one.
+    // The kubelet wants a default route.
     await ip('route', 'add', 'default', 'via', outside);
-    // The setting belongs to the namespace.
+    // The setting counts in the namespace only.
     await this.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward');
   }
 }

@@ -1,4 +1,4 @@
-/** Images that hold one static program, as an archive that `ctr image import` reads. */
+/** Makes images with one static program, as archives that `ctr image import` reads. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';

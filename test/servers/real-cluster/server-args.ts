@@ -4,28 +4,28 @@ import path from 'node:path';
 import { etcdArgs } from '../control-plane-args.ts';
 
 export const NODE = 'node1';
-/** In every cluster the same: no other one sees the addresses of Services and Pods. */
+/** The addresses of Services. They are the same in every cluster, because no other cluster sees them. */
 export const SERVICES = '10.96.0.0/24';
-/** The first address of `SERVICES`, that of the Service `kubernetes`. */
+/** The first address in `SERVICES`, which the Service `kubernetes` has. */
 export const API_SERVICE = '10.96.0.1';
 export const DNS_SERVICE = '10.96.0.10';
 export const PODS = '10.244.0.0/24';
 export const API_PORT = 6443;
 
-/** The ports of etcd. Each cluster has a loopback device of its own. */
+/** The port of etcd's clients. It is fixed, because each cluster has a loopback device of its own. */
 const ETCD_PORT = 2379;
 const ETCD_PEER_PORT = 2380;
 
 /** The files and the address of a cluster. */
 export interface Layout {
-  /** Everything that the cluster writes. */
+  /** The folder for all that the cluster writes. */
   readonly folder: string;
-  /** Of the node. */
+  /** The address of the node. */
   readonly address: string;
   readonly cgroup: string;
 }
 
-/** @param name of a file that `writeClusterFiles` writes */
+/** The path of a file of the cluster. @param name - of a file that `writeClusterFiles` writes */
 export function clusterFile({ folder }: Pick<Layout, 'folder'>, name: string): string {
   return path.join(folder, 'config', name);
 }
@@ -52,7 +52,7 @@ export function realApiServerArgs(layout: Layout): string[] {
     '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
     `--service-account-key-file=${file('service-account.key')}`,
     `--service-account-signing-key-file=${file('service-account.key')}`,
-    // For logs, exec and port-forward.
+    // For kubectl logs, exec and port-forward.
     `--kubelet-certificate-authority=${file('ca.crt')}`,
     `--kubelet-client-certificate=${file('api-server-client.crt')}`,
     `--kubelet-client-key=${file('api-server-client.key')}`,
