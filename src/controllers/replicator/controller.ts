@@ -1,4 +1,4 @@
-/** The replicator controller: its parts, its watches, and what each of them wakes. */
+/** The replicator controller: constructs its parts, opens its watches, and says what each event enqueues. */
 import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
@@ -20,7 +20,7 @@ export const replicator: ControllerEntry = {
     return (annotation) => annotation === SUSPEND_ANNOTATION || isReplicatorAnnotation(names, annotation);
   },
   create,
-  // A kind is ready when the first lists of its objects and of the namespaces are complete. Where only some namespaces are served, all kinds are together.
+  // A kind is ready when the first lists of its objects and of the namespaces are complete, or all first lists are.
   healthz: ({ cluster, config }, stuck) => {
     const synced = new Set(cluster.watches.filter((watch) => watch.synced).map(({ name }) => name));
     const unsynced = config.replicator.runReplicators.filter((kind) => {
@@ -32,13 +32,13 @@ export const replicator: ControllerEntry = {
   programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
 
-/** The original's name of a replicator: one Go type serves Secrets and ConfigMaps. */
+/** The original's name for its replicators: one Go type serves Secrets and ConfigMaps. */
 const COMPONENT = '*replicate.ObjectReplicator';
 
 /**
- * `/healthz` in the format of the original.
+ * The answer to `/healthz` in the form of the original.
  * @param unsynced the kinds whose first list is not complete
- * @param stuck problems that a restart may solve; in a field that the original does not have
+ * @param stuck names of failing liveness checks. They are in a field that the original does not have
  */
 export function replicatorHealth(unsynced: readonly string[], stuck: readonly string[] = []): Reply {
   const ok = unsynced.length === 0 && stuck.length === 0;
@@ -58,14 +58,14 @@ function create(context: ControllerContext): Controller {
   const { kinds, settings } = rules;
   const changes = new NamespaceChanges(context, rules);
   const reconciler = new ReplicatorReconciler(context, rules, changes.isOutdated);
-  /** A changed object wakes its rule. */
+  /** A changed object enqueues its rule, if the change matters for the rule. */
   const objectChanged: OnObjectChange = (key, before, after, initial) => {
     const rule = rules.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
     if (was !== is) engine.enqueueRule(rule, initial ? 'low' : 'normal');
   };
-  /** Wakes all rules and targets, as the original does. In a settled cluster this causes no write. */
+  /** Enqueues all rules and targets, as the original does. In a settled cluster this causes no write. */
   const resync = (): void => {
     for (const { index } of kinds.map((kind) => cluster.store(kind))) {
       for (const key of index.keys()) {

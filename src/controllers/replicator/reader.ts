@@ -1,4 +1,4 @@
-/** The annotated objects for `status` and `plan`. They have no status of their own: their targets are decided as the controller would. */
+/** Reads the annotated objects for `status` and `plan`. They have no status, so their targets are decided. */
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -27,7 +27,7 @@ export class ReplicatorReader implements RuleReader {
   readonly #settings: RuleSettings;
   readonly #names: AnnotationNames;
   readonly #inventory: Inventory;
-  /** Of programs whose annotations the replicator can go on for. */
+  /** The requests of other programs, which `migrate` can translate; `undefined`: not read yet. */
   #foreign: readonly ForeignRequests[] | undefined;
 
   constructor({ inventory, scope }: ReaderContext) {
@@ -59,12 +59,12 @@ export class ReplicatorReader implements RuleReader {
   }
 
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
-    // Without a list of all namespaces it is not known what a pattern matches.
+    // Without a list of all namespaces, nobody knows what a pattern matches.
     if (!this.#inventory.isWhole('Namespace')) return undefined;
     return this.ruleSet.warningsOf(rule, evaluation?.outOfReach).map(withReason).join('; ') || undefined;
   }
 
-  /** The rule in the annotations of an object, or its refusal. */
+  /** The rule in the annotations of an object, or its refusal; `undefined`: the object is no rule. */
   #replicationRuleOf(
     key: ResourceKey,
     { annotations }: Observed,
@@ -106,7 +106,7 @@ export class ReplicatorReader implements RuleReader {
     }
   }
 
-  /** As they are written in the annotations. */
+  /** The destinations in the words of the annotations. */
   #destinationsOf({ annotations }: Observed): string[] {
     return [this.#names.to, this.#names.toNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
   }
@@ -153,14 +153,14 @@ export class ReplicatorReader implements RuleReader {
     };
   }
 
-  /** Why an object with a mark of the original may be no copy of it. */
+  /** Why an object with a mark of the original may be no copy; `undefined`: it is one. */
   #whyNoCopy({ annotations }: Observed): string | undefined {
     const names = this.#names;
     const unknown = unknownOn(this.#settings, 'it', annotations);
     if (unknown !== undefined) return unknown.message;
     const requests = [names.to, names.toNamespaces].find((name) => name in annotations);
     if (requests !== undefined) return `it has the annotation ${requests}`;
-    // The original writes both on every copy, the version only with data.
+    // The original writes `replicated-at` on every copy, and the version on every copy with data.
     return names.at in annotations || names.version in annotations ? undefined : `it has no annotation ${names.at}`;
   }
 
@@ -181,7 +181,7 @@ export class ReplicatorReader implements RuleReader {
   }
 }
 
-/** Why the rule copies nothing, or not into a namespace that it names. */
+/** Why the rule copies nothing, or not into a namespace that it names; `undefined`: neither. */
 function problemIn({ outOfReach }: Findings = {}): Cause | undefined {
   return outOfReach?.part === 'others' ? undefined : outOfReach;
 }
@@ -212,7 +212,7 @@ function stateOf(
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 
-/** Whether the rule depends on namespaces that could not be listed. */
+/** Whether the state of the rule depends on namespaces that could not be listed. */
 function dependsOnUnlisted(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
   if (replication.kind === 'push')
     return !['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind));

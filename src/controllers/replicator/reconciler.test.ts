@@ -34,7 +34,7 @@ const SETTINGS = {
 
 const unused = (): never => assert.fail('must not be called');
 
-test('an existing rule counts as evaluated only if no namespace was added or deleted since', async () => {
+test('getLive returns another version than the evaluation while a change of namespaces waits', async () => {
   const { signal } = new AbortController();
   let pending: RuleKey | undefined;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
@@ -57,7 +57,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   assert.equal(await isEvaluated(version), true);
 });
 
-test('the version of a rule changes when its mark becomes valid or invalid', () => {
+test('the version of a rule changes when a mark on its object is added or no longer counts', () => {
   const { names } = SETTINGS;
   const pushed = { ...METADATA.annotations, [names.by]: 'other/db' };
   const versions = [METADATA.annotations, pushed, { ...pushed, 'keyferry.dev/target': 'else/db' }].map((annotations) =>
@@ -66,7 +66,7 @@ test('the version of a rule changes when its mark becomes valid or invalid', () 
   assert.equal(new Set(versions).size, 3);
 });
 
-test('an event was found by the first look at its rule, or has begun since', async () => {
+test('an event has the state found at the first status update of its rule, and begun at later ones', async () => {
   const recorded: string[] = [];
   const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
   const context = {

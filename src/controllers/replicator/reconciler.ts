@@ -1,4 +1,4 @@
-/** The duties of the operator for annotated objects: it reads them live, and records events. Their meaning is in `rules/rule-set.ts`. */
+/** The operator's duties for annotated objects, which `rules/rule-set.ts` gives a meaning: live reads and events. */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
@@ -17,7 +17,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   readonly rules: ReplicatorRules;
   readonly getLive: RuleReconciler['getLive'];
   readonly #recordEvent: ControllerContext['recordEvent'];
-  /** The last recorded events of each rule, to record them once. Empty: it had none. */
+  /** The last events of each rule as JSON, so that they are recorded once. Empty: the rule had no events. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(
@@ -48,7 +48,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     const found = eventsOf(refusal, entries);
     if (found === undefined) return undefined;
     const remarks = this.rules.warningsOf(rule, outOfReach);
-    // A usual state is no event: those of one user would displace the warnings of others. The commands show it.
+    // Only warnings are events: normal states of one user's rules would displace warnings of others.
     const events = [...found, ...remarks.filter(({ type }) => type === 'Warning')];
     const text = events.length === 0 ? '' : JSON.stringify([observed.uid, events]);
     const before = this.#recorded.get(rule);

@@ -1,4 +1,4 @@
-/** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
+/** Reads the annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
 import { EVERYWHERE } from '../rules/namespace-lists.ts';
 import { type Foreign, type ForeignSource, type Remark, selectorText } from './requests.ts';
 
@@ -6,7 +6,7 @@ const PREFIX = 'kubed.appscode.com/';
 const NAMES = {
   sync: `${PREFIX}sync`,
   contexts: `${PREFIX}sync-contexts`,
-  /** Labels on a copy that name its source. At each start the program also writes them on a source, where they name that source itself. */
+  /** Labels on a copy that name its source. At its start, the program also writes them on each source, about itself. */
   originName: `${PREFIX}origin.name`,
   originNamespace: `${PREFIX}origin.namespace`,
   originCluster: `${PREFIX}origin.cluster`,
@@ -27,7 +27,7 @@ export const configSyncer: Foreign = {
   },
 };
 
-/** @param selector of the labels of namespaces; empty, or `true` as in old versions: all namespaces */
+/** @param selector a label selector for namespaces. Empty, or `true` in old versions: all namespaces */
 function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSource {
   const remarks: Remark[] = [];
   if (hasContexts) {

@@ -16,7 +16,7 @@ const PLACES = ['home', 'team-a', 'team-b'].flatMap((namespace) => [`${namespace
 
 type Texts = Readonly<Record<string, string>>;
 
-/** The annotations of a rule, and the namespaces that it may push to, by another reading than that of the program. */
+/** The annotations of a rule. `reaches`: the namespaces that it may push to, written here independently of the program. */
 interface Request {
   readonly annotations: Texts;
   readonly reaches?: RegExp;
@@ -35,7 +35,7 @@ const REQUESTS: readonly Request[] = [
   ...PLACES.map((pulls) => ({ annotations: { [`${MITTWALD}replicate-from`]: pulls }, pulls })),
 ];
 
-/** The marks of a copy. @param source the object that the marks name */
+/** The marks of a copy. `source`: the object that they name. `mayBeFar`: it may be in another cluster. */
 interface Marks {
   readonly annotations?: Texts;
   readonly labels?: Texts;
@@ -73,7 +73,7 @@ const keyOf = (place: string): ResourceKey => {
   return resourceKey('local', 'Secret', namespace, name);
 };
 
-/** The rows of all programs. A change has the verdict `change`. */
+/** The findings of all programs, and their changes with the verdict `change`. */
 async function rowsOf(all: readonly Given[], copiedBy: MigrationContext['copiedBy'] = () => undefined) {
   const objects = new Map(
     all.map(({ place, request, marks: { annotations = {}, labels = {} } }) => {
@@ -99,7 +99,7 @@ async function rowsOf(all: readonly Given[], copiedBy: MigrationContext['copiedB
 }
 
 describe('the objects of other copiers', () => {
-  it('copies of other copiers are left over only if their source is gone, and no rule of any program makes, fills or uses them', async () => {
+  it('a copy of another copier is a leftover only if its source is gone, and no rule of any program makes, fills or uses it', async () => {
     let leftovers = 0;
     await check(
       asyncProperty(cluster, async (all) => {
@@ -127,18 +127,18 @@ describe('the objects of other copiers', () => {
     assert.ok(leftovers > 5, `${leftovers} were`);
   });
 
-  it('copies of other copiers are never left over if their source may be in another cluster, whatever its name', async () => {
+  it('a copy whose source may be in another cluster is never a leftover, whatever the name of the cluster', async () => {
     const none = { annotations: {} };
     const marks = (name: string, clusterName: Texts, uid: string): Marks => ({
       annotations: { [`${KUBED}origin`]: JSON.stringify({ namespace: 'home', name, uid }) },
       labels: { [`${KUBED}origin.name`]: name, [`${KUBED}origin.namespace`]: 'home', ...clusterName },
     });
-    // Without a label, with the default of the program and of its chart.
+    // No label, and the default names of the program and of its chart.
     for (const name of [undefined, '', 'unicorn']) {
       const label: Texts = name === undefined ? {} : { [`${KUBED}origin.cluster`]: name };
       const rows = await rowsOf([
         { place: 'home/one', request: { annotations: { [`${KUBED}sync`]: '' } }, marks: {} },
-        // A user can write this.
+        // Marks that a user can write, too.
         { place: 'team-a/one', request: none, marks: marks('one', label, observedObject().uid) },
         { place: 'team-a/two', request: none, marks: marks('two', label, 'gone') },
       ]);
@@ -146,7 +146,7 @@ describe('the objects of other copiers', () => {
     }
   });
 
-  it('copies of other copiers are not left over if a name in their marks is not that of an object, or has spaces', async () => {
+  it('a copy is no leftover if its marks name no valid object, or name the source with spaces', async () => {
     const none = { annotations: {} };
     const marks = (source: string): Marks => ({
       annotations: { [`${REFLECTOR}reflects`]: source, [`${REFLECTOR}auto-reflects`]: 'True' },
@@ -164,7 +164,7 @@ describe('the objects of other copiers', () => {
     );
   });
 
-  it('with a selector of labels are open until a rule of Keyferry copies them', async () => {
+  it('a source with a label selector is unsupported until a rule of Keyferry copies it', async () => {
     const request = { annotations: { [`${MITTWALD}replicate-to-matching`]: 'app=x' } };
     const all = [{ place: 'home/one', request, marks: {} }];
     const [open] = await rowsOf(all);
@@ -174,7 +174,7 @@ describe('the objects of other copiers', () => {
     assert.match(done.text, /^SecretMirror home\/one copies it already; compare: .*namespaceSelector/);
   });
 
-  it('objects that other copiers push on are no copies', async () => {
+  it('an object that config-syncer pushes is a source, even with the marks of a copy', async () => {
     const sync = { annotations: { [`${KUBED}sync`]: '' } };
     const stamp = { labels: { [`${KUBED}origin.name`]: 'one', [`${KUBED}origin.namespace`]: 'home' } };
     const rows = await rowsOf([

@@ -1,9 +1,10 @@
 /**
- * The objects of copiers that have annotations of their own (reflector, kubernetes-replicator, config-syncer), and what the replicator
- * must be told to go on with them. Each has a file that reads its annotations; the rest is the same for all. Pure.
+ * Turns the annotations of other copiers (reflector, kubernetes-replicator, config-syncer) into those of the
+ * replicator, which then goes on with their copies. One file for each copier reads its annotations; this file has the
+ * rest. Pure.
  *
- * Nothing is removed: the other program's annotations mean nothing to Keyferry, and with them one can go back. An annotation of Keyferry
- * that a user wrote counts: it is the answer to what Keyferry could not read.
+ * No annotation of the other program is removed: Keyferry ignores them, and a user may go back. An annotation of
+ * Keyferry that a user wrote counts: it answers what Keyferry could not read.
  */
 import { type AnnotationNames, annotationNames, listItems } from '../rules/annotations.ts';
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
@@ -22,7 +23,7 @@ import {
   nameOf,
 } from './requests.ts';
 
-/** The objects of one program. */
+/** Makes the reader of one program's objects. */
 export function foreignReader(foreign: Foreign): ProgramReader {
   const { program, image } = foreign;
   const find = (context: MigrationContext): Promise<ProgramFindings> =>
@@ -33,7 +34,7 @@ export function foreignReader(foreign: Foreign): ProgramReader {
 class Analysis {
   readonly #program: Foreign['program'];
   readonly #context: MigrationContext;
-  /** The annotations that Keyferry reads here. */
+  /** The names of Keyferry's annotations under the configured prefix. */
   readonly #names: AnnotationNames;
   readonly #requests: ForeignRequests;
   readonly #findings: Finding[] = [];
@@ -67,7 +68,7 @@ class Analysis {
     if (pushesTo !== undefined && pushesTo.length > 0) {
       wanted.set(names.toNamespaces, { value: pushesTo.join(','), text: `is pushed to ${pushesTo.join(', ')}` });
     }
-    // A source that is only pushed need not be opened for everybody.
+    // If the source is only pushed, it gets no permission to be pulled.
     if (allows !== undefined && allows.length > 0 && (pushesTo === undefined || this.#requests.pulledFrom.has(key))) {
       if (allows === 'all') wanted.set(names.allowed, { value: 'true', text: 'may be pulled from every namespace' });
       else {
@@ -83,7 +84,7 @@ class Analysis {
       }
       const name = names[answer];
       const given = annotations[name];
-      // Also after `--apply` has written what Keyferry could read.
+      // The user has not answered: the annotation is missing, or `--apply` wrote it from what Keyferry could read.
       if (given === undefined || given === wanted.get(name)?.value) {
         const rule = verdict === 'unsupported' ? this.#context.copiedBy(key) : undefined;
         if (rule !== undefined) this.#find(key, 'difference', `${rule} copies it already; compare: ${text}`);
@@ -95,7 +96,7 @@ class Analysis {
     this.#change(key, Object.fromEntries(pairs), texts.join(', and '));
   }
 
-  /** The namespaces that Keyferry pushes a source to, by the annotation that it has or gets. */
+  /** The namespaces that Keyferry pushes a source to: from its present annotation, or from the one that it gets. */
   #pushesTo(source: ResourceKey): readonly string[] {
     const given = this.#annotationsOf(source)[this.#names.toNamespaces];
     return given === undefined ? (this.#requests.sources.get(source)?.pushesTo ?? []) : listItems(given);
@@ -120,7 +121,7 @@ class Analysis {
     } else this.#change(key, { [names.by]: nameOf(source) }, `is a copy of ${nameOf(source)}`, source);
   }
 
-  /** A copy that Keyferry would not push. @param source in its marks, or one that may push it */
+  /** A copy that Keyferry would not push. @param source the one in its marks, or one that may push it */
   #unpushed(
     key: ResourceKey,
     { cluster }: ForeignCopy & { readonly mode: 'push' },
@@ -166,7 +167,7 @@ class Analysis {
     );
   }
 
-  /** Adds the annotations that the object does not have, and replaces none. */
+  /** Adds annotations that the object lacks. It replaces none: a different value becomes a finding. */
   #change(object: ResourceKey, wanted: Observed['annotations'], text: string, source?: ResourceKey): void {
     const annotations = this.#annotationsOf(object);
     const added = Object.fromEntries(Object.entries(wanted).filter(([name, value]) => annotations[name] !== value));

@@ -1,4 +1,4 @@
-/** The annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
+/** Reads the annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
 import type { Annotations } from '../rules/annotations.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
@@ -17,7 +17,7 @@ const NAMES = {
   allowedNamespaces: `${PREFIX}replication-allowed-namespaces`,
   keepOwners: `${PREFIX}keep-owner-references`,
   stripLabels: `${PREFIX}strip-labels`,
-  /** On every object that it has written. There is no mark of the source. */
+  /** On every object that the program has written. Nothing there names the source. */
   version: `${PREFIX}replicated-from-version`,
 } as const;
 
@@ -25,7 +25,7 @@ export const mittwald: Foreign = {
   program: 'kubernetes-replicator',
   image: /^kubernetes-replicator$/,
   sourceOf: ({ annotations, labels }, patterns) => {
-    // An object that is filled is not pushed.
+    // The program does not push an object that it fills.
     const pushes = !(NAMES.from in annotations) && (NAMES.to in annotations || NAMES.toMatching in annotations);
     if (!pushes && !(NAMES.allowed in annotations)) return undefined;
     return sourceBy(annotations, patterns, pushes, Object.keys(labels).length > 0);
@@ -77,7 +77,7 @@ function sourceBy(
   if (pushesTo !== undefined && hasLabels && !isTrue(annotations[NAMES.stripLabels])) {
     remark('difference', 'its labels are not copied to new copies; the copies that exist keep theirs');
   }
-  // Both annotations are needed there; here one is enough.
+  // The program requires both annotations. Keyferry needs only one of them.
   if (!isTrue(annotations[NAMES.allowed]) || !(NAMES.allowedNamespaces in annotations)) {
     return pushesTo === undefined ? { remarks } : { pushesTo, remarks };
   }
@@ -85,12 +85,12 @@ function sourceBy(
   return pushesTo === undefined ? { allows, remarks } : { allows, pushesTo, remarks };
 }
 
-/** `*-x` becomes `^*-x$` there, which matches every name that ends with `-x`; `*` alone matches every name. */
+/** The program reads `*-x` as `^*-x$`, which matches all names that end with `-x`. It reads `*` alone as every name. */
 function withoutLeadingStar(list: string): string {
   return list.replaceAll(/(^|,)(\s*)\*/g, '$1$2.*');
 }
 
-/** `a|b` becomes `^a|b$` there, which matches every name that starts with `a`. */
+/** The program reads `a|b` as `^a|b$`, which matches all names that begin with `a` or end with `b`. */
 function isPartlyAnchored(item: string): boolean {
   let depth = 0;
   for (const [token] of item.matchAll(/\\.|\[\^?\]?[^\]]*\]|[()|]/g)) {
@@ -109,7 +109,7 @@ function isTrue(text: string | undefined): boolean {
   try {
     return text !== undefined && parseBool(text);
   } catch {
-    // The other program takes any other text for false, too.
+    // The program takes any other text for false.
     return false;
   }
 }
@@ -121,10 +121,10 @@ const COLLECTIONS = [
   { kind: 'ServiceAccount', groupPath: '/api/v1', plural: 'serviceaccounts' },
   { kind: 'Service', groupPath: '/api/v1', plural: 'services' },
 ] as const;
-/** The annotations of users. Those of copies are not counted: a copy is named by its source. */
+/** The annotations by which users request copies. An object without them is a copy or nothing, and is not reported. */
 const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${PREFIX}${name}`);
 
-/** Objects of kinds that the other program copies and Keyferry does not. @returns with notes on what could not be listed @throws the errors of `api.request`, except 403 */
+/** Finds objects of kinds that only the other program copies. @throws the errors of `api.request`, except 403 */
 export async function otherKinds(
   api: KubeApi,
   signal: AbortSignal | undefined,

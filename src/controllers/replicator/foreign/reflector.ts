@@ -1,4 +1,4 @@
-/** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
+/** Reads the annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
 import type { Annotations } from '../rules/annotations.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { EVERYWHERE, intersection } from '../rules/namespace-lists.ts';
@@ -14,7 +14,7 @@ const NAMES = {
   autoSelector: `${PREFIX}reflection-auto-namespaces-selector`,
   /** On a copy: `<namespace>/<name>` of its source. */
   reflects: `${PREFIX}reflects`,
-  /** On a copy that reflector has made. */
+  /** On a copy that reflector itself made, and not a user. */
   autoReflects: `${PREFIX}auto-reflects`,
 } as const;
 
@@ -23,7 +23,7 @@ export const reflector: Foreign = {
   image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
   sourceOf: ({ annotations }, patterns) => {
     const isMirror = isSet(annotations[NAMES.reflects]);
-    // Reflector pushes no mirror on. Other objects may be filled from a mirror that a user made.
+    // A copy that reflector made is no source. A copy that a user made may be one, which other objects are filled from.
     if (!isTrue(annotations[NAMES.allowed]) || (isMirror && isTrue(annotations[NAMES.autoReflects]))) return undefined;
     return sourceBy(annotations, patterns, !isMirror && isTrue(annotations[NAMES.auto]));
   },
@@ -37,7 +37,7 @@ export const reflector: Foreign = {
 function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: boolean): ForeignSource {
   const remarks: Remark[] = [];
   const answer = isAuto ? 'toNamespaces' : 'allowedNamespaces';
-  /** Without the annotation, or with an empty one, every namespace. */
+  /** The items of a list annotation. If it is missing or empty: every namespace. */
   const listIn = (name: string): readonly string[] => {
     const text = annotations[name];
     if (!isSet(text)) return [EVERYWHERE];
@@ -50,7 +50,7 @@ function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: bool
   const [name, ...others] = names.filter((one) => isSet(annotations[one]));
   if (name !== undefined) {
     const selectors = [name, ...others].map((one) => annotations[one] ?? '');
-    // A SecretMirror would push what is only pulled.
+    // No advice to write a SecretMirror where the source is only pulled: a SecretMirror pushes.
     const text = isAuto
       ? selectorText(name, ...selectors)
       : `${name}: Keyferry selects namespaces by their names, not by labels`;
@@ -64,7 +64,7 @@ function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: bool
   return { allows, pushesTo: [], remarks: [...remarks, { verdict: 'manual', text, answer }] };
 }
 
-/** The namespaces in both lists; `undefined` if no list can say it. */
+/** The namespaces in both lists; `undefined`: no list describes them exactly. */
 export function common(
   patterns: PatternCache,
   first: readonly string[],
@@ -80,7 +80,7 @@ function isSet(text: string | undefined): text is string {
   return text !== undefined && text.trim() !== '';
 }
 
-/** As .NET parses booleans. */
+/** Parses a boolean as .NET does. */
 function isTrue(text: string | undefined): boolean {
   return text?.trim().toLowerCase() === 'true';
 }

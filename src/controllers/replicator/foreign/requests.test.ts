@@ -9,13 +9,13 @@ import { namespaceList } from './requests.ts';
 const PATTERNS = new PatternCache('full');
 
 describe('lists of namespaces of other copiers', () => {
-  it('lists of other copiers are read as regular expressions of the replicator', () => {
+  it('items in lists of other copiers become names or regular expressions of the replicator', () => {
     for (const [text, items] of [
       ['', []],
       ['a', ['a']],
       [' a , b ,,a', ['a', 'b']],
       ['team-.*', ['team-.*']],
-      // A name for the replicator, a regular expression for the others.
+      // The replicator would read `team.` as a name, the other copiers as an expression.
       ['team.', ['(?:team.)']],
       ['ns-[0-9]*,prod', ['ns-[0-9]*', 'prod']],
     ] as const) {
@@ -24,14 +24,14 @@ describe('lists of namespaces of other copiers', () => {
     assert.ok(isListed(PATTERNS, namespaceList('team.', PATTERNS).items, 'team1'));
   });
 
-  it('of a list, the items that RE2 refuses are named', () => {
+  it('an item that RE2 refuses is reported with the reason, and the others are kept', () => {
     const { items, invalid } = namespaceList('ok,(?!kube-).*', PATTERNS);
     assert.deepEqual(items, ['ok']);
     assert.equal(invalid.length, 1);
     assert.match(invalid[0] ?? '', /^"\(\?!kube-\)\.\*" is not a valid RE2 expression: /);
   });
 
-  it('items of a list match whole names', () => {
+  it('names and patterns in a list match whole names', () => {
     const cases: readonly (readonly [readonly string[], string, boolean])[] = [
       [['a'], 'a', true],
       [['a'], 'ab', false],
@@ -47,7 +47,7 @@ describe('lists of namespaces of other copiers', () => {
 });
 
 describe('the namespaces in two lists', () => {
-  it('the namespaces in two lists are a list where names decide', () => {
+  it('common returns a list if the namespaces in two lists can be listed', () => {
     for (const [one, other, both] of [
       [['.*'], ['a', 'b'], ['a', 'b']],
       [['a', 'b'], ['b', 'c'], ['b']],
@@ -64,11 +64,11 @@ describe('the namespaces in two lists', () => {
     }
   });
 
-  it('the namespaces in two lists are no list where two expressions differ', () => {
+  it('common returns undefined for two lists with different expressions', () => {
     assert.equal(common(PATTERNS, ['team-.*'], ['.*-a']), undefined);
   });
 
-  it('the namespaces in two lists never have one that only one of the lists has', () => {
+  it('common returns exactly the namespaces that both lists match', () => {
     const item = constantFrom('a', 'b', 'team-a', 'team-b', 'team-.*', 't.*', '.*', '[ab]');
     const name = constantFrom('a', 'b', 'c', 'team-a', 'team-b', 'team-c', 'tx');
     check(

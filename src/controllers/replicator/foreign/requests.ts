@@ -1,6 +1,6 @@
 /**
- * What the objects of one other copier request, which objects its rules reach or use, and its lists of namespaces as lists of the
- * replicator. Pure.
+ * Reads what the objects of one other copier request: its sources, its copies, and the objects that its rules reach or
+ * use. Pure.
  */
 import { type AnnotationNames, isName } from '../rules/annotations.ts';
 import { isListed } from '../rules/namespace-lists.ts';
@@ -12,11 +12,11 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import { selectorObject } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 
-/** What one object requests of the other program. */
+/** What one object requests from the other program. */
 export interface ForeignSource {
-  /** Namespaces of the copies, as the replicator lists them. */
+  /** The namespaces that get copies, as a list of the replicator. */
   readonly pushesTo?: readonly string[];
-  /** Namespaces that may pull: a list of the replicator, or all. */
+  /** The namespaces whose objects may be filled from this one. */
   readonly allows?: readonly string[] | 'all';
   readonly remarks?: readonly Remark[];
 }
@@ -24,38 +24,38 @@ export interface ForeignSource {
 export interface Remark {
   readonly verdict: Exclude<FindingVerdict, 'change'>;
   readonly text: string;
-  /** The annotation in which a user names what Keyferry cannot read here. The rule may reach any namespace. */
+  /** The annotation by which a user can answer. Without an answer, the rule may reach any namespace. */
   readonly answer?: keyof Pick<AnnotationNames, 'toNamespaces' | 'allowedNamespaces'>;
 }
 
 /** An object that the other program writes. */
 export type ForeignCopy =
   /**
-   * It made the object. `source`: undefined where its marks do not name one. `cluster`: the name of the source's, of a program that copies
-   * between clusters. It does not show whether that is this one: installations share a default name, and a user can write any.
+   * The program made the object. `source`: undefined if no mark names it. `cluster`: the name of the source's cluster.
+   * It may be this cluster or another one: installations share a default name, and a user can write any.
    */
   | { readonly mode: 'push'; readonly source: string | undefined; readonly cluster?: string }
-  /** A user made the object, and named the source. */
+  /** A user made the object and named its source. */
   | { readonly mode: 'pull'; readonly source: string };
 
-/** How the objects of one program are read. */
+/** Reads the objects of one program. */
 export interface Foreign extends Pick<ProgramReader, 'program' | 'image'> {
-  /** @param patterns for its lists of namespaces */
+  /** @param patterns parses the program's lists of namespaces */
   readonly sourceOf: (observed: Observed, patterns: PatternCache) => ForeignSource | undefined;
   readonly copyOf: (observed: Observed) => ForeignCopy | undefined;
 }
 
 export class ForeignRequests {
-  /** Of the lists of namespaces that the program's objects have. */
+  /** The patterns in the program's lists of namespaces. */
   readonly patterns = new PatternCache('full');
   readonly sources = new Map<ResourceKey, ForeignSource>();
-  /** An object that requests copies is no copy, whatever its marks say: config-syncer and kubernetes-replicator stamp sources, too. */
+  /** Copies by key. No source is among them, even if it is marked: two of the programs also mark sources. */
   readonly copies = new Map<ResourceKey, ForeignCopy>();
-  /** The sources that some object names, with one that does. */
+  /** The sources from which objects are filled, each with one of these objects. */
   readonly pulledFrom = new Map<ResourceKey, ResourceKey>();
   readonly #program: string;
   readonly #byName = new Map<string, ResourceKey[]>();
-  /** The objects that marks of copies name as their source, with one of the copies. */
+  /** The sources that the marks of copies name, each with one of these copies. */
   readonly #pushedFrom = new Map<ResourceKey, ResourceKey>();
 
   constructor({ program, sourceOf, copyOf }: Foreign, objects: ReadonlyMap<ResourceKey, Observed>) {
@@ -80,7 +80,7 @@ export class ForeignRequests {
     }
   }
 
-  /** The other sources of this kind and name that push into its namespace, or may. */
+  /** The other sources of this kind and name that push, or may push, into the object's namespace. */
   reaching(key: ResourceKey): readonly ResourceKey[] {
     const { namespace } = parseResourceKey(key);
     return (this.#byName.get(kindAndName(key)) ?? []).filter((source) => {
@@ -90,12 +90,12 @@ export class ForeignRequests {
     });
   }
 
-  /** The program, if the object has its annotations. */
+  /** The name of the program, if the object has its annotations. */
   programOn(key: ResourceKey): string | undefined {
     return this.sources.has(key) || this.copies.has(key) ? this.#program : undefined;
   }
 
-  /** The rule of the program that makes, fills or uses an object. */
+  /** The rule of the program that makes, fills or uses an object, in words; `undefined`: none. */
   heldBy(key: ResourceKey): string | undefined {
     const program = this.#program;
     if (this.sources.has(key)) return `it requests copies of ${program} itself`;
@@ -110,7 +110,7 @@ export class ForeignRequests {
   }
 }
 
-/** @param named `<namespace>/<name>`; reflector allows spaces around both @returns `undefined`: no object can have this name */
+/** @param named `<namespace>/<name>`; reflector allows spaces around both parts @returns `undefined`: no valid name */
 export function keyOf(beside: ResourceKey, named: string): ResourceKey | undefined {
   const [namespace = '', name = '', ...more] = named.split('/').map((part) => part.trim());
   if (!isDnsLabel(namespace) || !isSubdomain(name) || more.length > 0) return undefined;
@@ -122,13 +122,13 @@ export function kindAndName(key: ResourceKey): string {
   return `${kind} ${name}`;
 }
 
-/** As other programs name an object: `<namespace>/<name>`. */
+/** `<namespace>/<name>`, as the programs name an object. */
 export function nameOf(key: ResourceKey): string {
   const { namespace, name } = parseResourceKey(key);
   return `${namespace}/${name}`;
 }
 
-/** The values of very long annotations are not known. @see lengthProblem */
+/** If an annotation is very long, its value was not kept. Then the source may request anything. @see lengthProblem */
 function tooLong({ annotations }: Observed): ForeignSource | undefined {
   for (const [name, value] of Object.entries(annotations)) {
     const problem = lengthProblem(value);
@@ -139,13 +139,13 @@ function tooLong({ annotations }: Observed): ForeignSource | undefined {
 }
 
 export interface NamespaceList {
-  /** As the replicator reads them. */
+  /** Items that the replicator accepts. */
   readonly items: readonly string[];
-  /** Items that the replicator would refuse, with the reason. */
+  /** Items that the replicator would refuse, each with the reason. */
   readonly invalid: readonly string[];
 }
 
-/** Reads the list of another copier. An item that is a name only because of its dots stays a regular expression. */
+/** Reads another copier's list. There `team.` is an expression, and quoted it stays one for the replicator. */
 export function namespaceList(text: string, patterns: PatternCache): NamespaceList {
   const items: string[] = [];
   const invalid: string[] = [];
@@ -161,9 +161,9 @@ export function namespaceList(text: string, patterns: PatternCache): NamespaceLi
 }
 
 /**
- * What a finding says of an annotation that selects namespaces by their labels. Annotations of Keyferry cannot, but a SecretMirror can.
- * @param name of the annotation
- * @param selectors the namespaces have the labels of all
+ * The text of a finding about an annotation that selects namespaces by labels, which a SecretMirror can, and Keyferry's
+ * annotations cannot.
+ * @param name of the annotation. @param selectors a namespace must match all of them
  */
 export function selectorText(name: string, ...selectors: readonly string[]): string {
   const why = `${name}: annotations of Keyferry select namespaces by their names, not by labels`;

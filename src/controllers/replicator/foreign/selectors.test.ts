@@ -21,7 +21,7 @@ function textOf(program: Foreign, annotations: Readonly<Record<string, string>>)
 const expression = (key: string, operator: string, ...values: string[]): object =>
   values.length === 0 ? { key, operator } : { key, operator, values };
 
-it('a selector of labels is the selector of a SecretMirror', () => {
+it('the finding on a label selector advises a SecretMirror with the same selector', () => {
   const table: [Foreign, Record<string, string>, object[]][] = [
     [configSyncer, { 'kubed.appscode.com/sync': 'app=x' }, [expression('app', 'In', 'x')]],
     [
@@ -50,12 +50,12 @@ it('a selector of labels is the selector of a SecretMirror', () => {
   }
 });
 
-it('a selector that does not parse is said', () => {
+it('the finding on an invalid label selector says that it is invalid', () => {
   const text = textOf(mittwald, { [`${MITTWALD}replicate-to-matching`]: 'a b' });
   assert.match(text, /the selector is invalid \("a b" is not a requirement of a label selector: /);
 });
 
-it('a source that is only pulled gets no SecretMirror, which would push', () => {
+it('the finding on a source that is only pulled advises no SecretMirror, which would push', () => {
   const text = textOf(reflector, { ...ALLOWED, [`${REFLECTOR}reflection-allowed-namespaces-selector`]: 'a=1' });
   assert.doesNotMatch(text, /SecretMirror/);
 });

@@ -1,6 +1,6 @@
 /**
- * The annotations of k8s-replicator v1.3.0 with a configurable prefix: users write seven of them, the controller five. Keyferry and
- * the original can read each other's annotations.
+ * The annotations of k8s-replicator v1.3.0. Users write seven of them, the controller writes five. Their prefix is
+ * configurable. Keyferry and the original understand each other's annotations.
  */
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
@@ -17,11 +17,11 @@ export interface Place {
 }
 
 export interface AnnotationNames extends Readonly<Record<keyof typeof REPLICATION_NAMES, string>> {
-  /** With the slash; '' for bare names. */
+  /** The prefix with its slash; '' for names without a prefix. */
   readonly prefix: string;
 }
 
-/** @param prefix with or without the slash; '' for bare names */
+/** @param prefix with or without the slash; '' for names without a prefix */
 export function annotationNames(prefix: string): AnnotationNames {
   const start = prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
   const names = Object.entries(REPLICATION_NAMES).map(([key, name]) => [key, `${start}${name}`] as const);
@@ -34,29 +34,29 @@ export function userNames(names: AnnotationNames): readonly string[] {
   return [from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces];
 }
 
-/** The unknown annotations with the prefix. None for bare names: they cannot be distinguished from other annotations. */
+/** The annotations with the prefix that are not known. Without a prefix there are none: they look like anybody's. */
 export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
   if (names.prefix === '') return [];
   const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
   return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
 }
 
-/** Whether an annotation belongs to the replicator, known or unknown. */
+/** Whether an annotation belongs to the replicator, also if its name is unknown. */
 export function isReplicatorAnnotation(names: AnnotationNames, annotation: string): boolean {
   if (names.prefix !== '') return annotation.startsWith(names.prefix);
   return annotation !== '' && Object.values(names).includes(annotation);
 }
 
-/** Whether an object has annotations of the replicator. Called for every object in the cluster. */
+/** Whether an object has annotations of the replicator. Called for every object in the cluster, so it must be fast. */
 export function isAnnotated(names: AnnotationNames, annotations: Annotations = {}): boolean {
   for (const key in annotations) if (isReplicatorAnnotation(names, key)) return true;
   return false;
 }
 
-/** Why an object is not copied, or its copy is cleared. */
+/** Why an object is not copied, or why the data of a copy is removed. */
 export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
 
-/** On an annotated object, with `true`: nothing of its rule is written or deleted. */
+/** On an annotated object: with the value `true`, nothing of its rule is written or deleted. */
 export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
 
 export const SUSPENDED: Refusal = userCause(
@@ -87,12 +87,12 @@ export function tooLongOn(names: AnnotationNames, annotations: Annotations): Ref
   return undefined;
 }
 
-/** A value for an event, shortened. */
+/** A shortened value for a message. */
 function clip(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
-/** `false` where the annotation is absent. */
+/** @returns `false` if the annotation is absent */
 export function readBool(annotations: Annotations, name: string): boolean | Refusal {
   const text = annotations[name];
   if (text === undefined) return false;
@@ -105,17 +105,17 @@ export function readBool(annotations: Annotations, name: string): boolean | Refu
 
 const NAME = /^[0-9a-z.-]+$/;
 
-/** Whether an item is a name and not a pattern. `team.` is a name: a dot alone does not make a pattern. */
+/** Whether an item is a name and no pattern. `team.` is a name: the original takes dots for a part of names. */
 export function isName(text: string): boolean {
   return NAME.test(text);
 }
 
-/** Whether a name can be part of a request path: `.` and `..` cannot. */
+/** Whether a name can be part of a request path, as `.` and `..` cannot. */
 export function isPathName(text: string): boolean {
   return isName(text) && text !== '.' && text !== '..';
 }
 
-/** Splits a list as the original does: items are not trimmed, empty items are ignored. */
+/** Splits a list as the original does: without trimming items. Empty items are ignored. */
 export function listItems(text: string): string[] {
   return text.split(',').filter((item) => item !== '');
 }

@@ -1,11 +1,12 @@
-/** The annotations that the replicator keeps on a target: their meaning for its data, and the patches that change them. Pure. */
+/** The bookkeeping annotations on a target: what they say about its data, and how a write changes them. Pure. */
 import type { FieldPatch } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { type AnnotationNames, type Annotations, readBool, type Refusal } from './annotations.ts';
 
 /**
- * The source's version on a target. An old version alone is no reason to write while the data are equal, because a loop of
- * replicate-from would then never end. If the version is missing, or another client has set it, the target is written.
+ * The patch of `replicated-from-version`. A different version alone causes no write while the data is equal, because a
+ * loop of `replicate-from` would never end. If the annotation is missing, or another client set it, the target is
+ * written.
  */
 export function versionPatch(
   names: AnnotationNames,
@@ -17,12 +18,12 @@ export function versionPatch(
   return ours ? { annotations: {}, bookkeeping: mark } : { annotations: mark, bookkeeping: {} };
 }
 
-/** The bookkeeping of a target without data of a source. */
+/** The patch for a target that no longer has data of a source: it removes the bookkeeping. */
 export function cleared({ version, onceVersion, inherited, origin }: AnnotationNames): FieldPatch {
   return { [version]: null, [onceVersion]: null, [inherited]: null, [origin]: null };
 }
 
-/** The present bookkeeping of a target as a patch that changes nothing. */
+/** A patch with the present bookkeeping, which changes nothing. */
 export function kept(names: AnnotationNames, { annotations }: Observed): FieldPatch {
   const bookkeeping = [names.at, names.version, names.onceVersion, names.origin, names.inherited];
   return Object.fromEntries(
@@ -31,14 +32,14 @@ export function kept(names: AnnotationNames, { annotations }: Observed): FieldPa
 }
 
 /**
- * Whether a target has data of a source, or bookkeeping of such data. A replicate-once-version alone does not count: the controller
- * never writes it alone, so a user has set it on an object with the user's own data.
+ * Whether a target has data of a source, or bookkeeping of such data. A `replicate-once-version` alone does not show
+ * that: the controller never writes it alone, so a user has set it on an object with own data.
  */
 export function isFilled(names: AnnotationNames, { annotations }: Observed): boolean {
   return [names.version, names.inherited, names.origin].some((name) => name in annotations);
 }
 
-/** Whether `replicate-once` freezes the data of a target: it keeps its data until the source has another `replicate-once-version`. */
+/** Whether `replicate-once` freezes the data of a target. A new `replicate-once-version` on the source ends that. */
 export function isFrozen(names: AnnotationNames, source: Annotations, target: Annotations): boolean | Refusal {
   if (!(names.version in target)) return false;
   const bySource = readBool(source, names.once);

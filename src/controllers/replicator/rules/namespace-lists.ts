@@ -1,11 +1,11 @@
-/** Lists of namespaces as the annotations of the replicator have them: names, and patterns of whole names. Pure. */
+/** The lists of namespaces in annotations of the replicator: names, and patterns of whole names. Pure. */
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { isName } from './annotations.ts';
 
-/** The pattern of every namespace. */
+/** The pattern that matches every namespace. */
 export const EVERYWHERE = '.*';
 
-/** Whether a namespace is in the list. Nothing matches an invalid pattern. */
+/** Whether a namespace is in the list. An invalid pattern matches nothing. */
 export function isListed(patterns: PatternCache, items: readonly string[], namespace: string): boolean {
   return items.some((item) => {
     if (isName(item)) return item === namespace;
@@ -15,9 +15,9 @@ export function isListed(patterns: PatternCache, items: readonly string[], names
 }
 
 /**
- * The namespaces in both lists, as a list: the items in both, and the names of one list that match a pattern of the other.
- * @param maxTrials pairs of a name and a pattern to match; instead of more, only the items in both
- * @returns `isWhole`: the list has all of them. Two different patterns have no common pattern
+ * The namespaces in both lists, as a list: items of both, and names in one list that match a pattern in the other.
+ * @param maxTrials maximum number of such matches to try; if it is exceeded, only items of both are returned
+ * @returns `isWhole`: the list is complete. Two different patterns have no common pattern
  */
 export function intersection(
   patterns: PatternCache,

@@ -1,4 +1,4 @@
-/** Whether a source may be copied by `replicate-from`, and the permission that a copy passes on to its own copies. */
+/** Whether `replicate-from` may copy a source, and which permission a copy passes on to its own copies. */
 import { userCause } from '../../../copy/model/cause.ts';
 import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import {
@@ -21,18 +21,18 @@ export interface PermissionRules {
 
 /**
  * - `denied`: the target must not have the data.
- * - `cancelled`: the annotations are invalid, so the target stays as it is.
- * - `loop`: all lists allow the target, but the source is a copy of it. The target stays as it is.
+ * - `cancelled`: an annotation is invalid, so the target stays as it is.
+ * - `loop`: the lists allow the target, but the source is itself a copy of the target. The target stays as it is.
  */
 export interface Denial {
   readonly result: 'denied' | 'cancelled' | 'loop';
   readonly refusal: Refusal;
 }
 
-/** An inherited permission for no namespace. */
+/** The inherited permission that allows no namespace. */
 const NOWHERE = '-';
 
-/** Why `target` must not have the data of `source`; `undefined`: it may. @param annotations of the source */
+/** Why `target` must not have the data of `source`; `undefined`: it may. @param annotations those of the source */
 export function permission(
   rules: PermissionRules,
   target: Place,
@@ -57,7 +57,7 @@ export function permission(
   return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : undefined;
 }
 
-/** The source is itself a copy: its own source must allow the target, too. */
+/** The source is itself a copy. So its own source must allow the target, too. */
 function inheritedPermission(
   rules: PermissionRules,
   target: Place,
@@ -76,7 +76,7 @@ function inheritedPermission(
   return undefined;
 }
 
-/** Tries the items of a list in order: an invalid pattern after a match has no effect. */
+/** Tries the items in their order: an invalid pattern after a match has no effect. */
 function listedPermission(
   { patterns: cache }: PermissionRules,
   annotation: string,
@@ -96,12 +96,12 @@ function listedPermission(
   return denied(`annotation ${annotation} of ${where} does not include namespace ${namespace}`);
 }
 
-/** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
+/** Maximum number of pairs of name and pattern to match for one intersection: for example 50 names and 50 patterns. */
 const MAX_TRIALS = 2500;
 
 /**
- * The permission that a copy of this source passes on: `replicated-from-allowed`. Where two lists have no exact intersection, a copy passes on
- * less, never more.
+ * The permission that a copy passes on: the annotation `replicated-from-allowed`. If two lists have no exact
+ * intersection, it allows too little, never too much.
  */
 export function inheritance({ names, patterns }: PermissionRules, annotations: Annotations): string {
   const own = annotations[names.allowedNamespaces];

@@ -1,4 +1,4 @@
-/** Messages about a source in another namespace reveal nothing to a user of `replicate-from` without permission. */
+/** A user of `replicate-from` without permission learns nothing about a source in another namespace from messages. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { userCause } from '../../../copy/model/cause.ts';
@@ -68,7 +68,7 @@ describe('a source in another namespace', () => {
     ['a list that is too long', { [names.allowedNamespaces]: 'a,'.repeat(20_000) }],
   ];
   for (const [title, annotations] of odd) {
-    it(`a source in another namespace with ${title}, which only its own namespace can see, gets the same message`, () => {
+    it(`a source in another namespace with ${title} gets the message of a missing source; in the same namespace it is named`, () => {
       const source = present(
         observe({ name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '', annotations }).annotations,
       );
@@ -78,7 +78,7 @@ describe('a source in another namespace', () => {
     });
   }
 
-  it('problems of a source are reported to the namespaces that it allows', () => {
+  it('a namespace that the source allows reads the problems of the source', () => {
     const allowed = { [names.allowed]: 'true' };
     assert.match(
       JSON.stringify(desiredState(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
@@ -98,7 +98,7 @@ describe('a source in another namespace', () => {
     assert.match(JSON.stringify(desiredState(present(loop), 'victim/x', false)), /Loop/u);
   });
 
-  it('a source in the same namespace is reported exactly', () => {
+  it('the problem of a source in the same namespace is reported exactly', () => {
     assert.match(JSON.stringify(desiredState(MISSING, 'me/y', false)), /NoSecret/u);
     assert.match(JSON.stringify(desiredState(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
   });

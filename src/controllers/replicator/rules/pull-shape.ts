@@ -1,6 +1,6 @@
 /**
- * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows that. Otherwise the object
- * is cleared, if it was filled before. Its labels, type and other annotations do not change.
+ * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows
+ * that. Otherwise its data is removed, if it came from a source. Labels, type and other annotations stay.
  */
 import { type Cause, causeOf, userCause } from '../../../copy/model/cause.ts';
 import {
@@ -58,7 +58,7 @@ export class PullShape implements Shape {
     return observed.annotations[this.#settings.names.version];
   }
 
-  /** A SecretMirror that owns the target, perhaps in another process, would overwrite the data, and both would write again and again. */
+  /** If a SecretMirror, perhaps in another process, owned the target, both would overwrite each other. */
   #keptByMirror({ annotations }: Observed): Cause | undefined {
     if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
     const mirror = annotations[MIRROR_OWNER];
@@ -68,7 +68,7 @@ export class PullShape implements Shape {
     return userCause('Conflict', message);
   }
 
-  /** Whether the target still refers to the source of this shape. If not, its rule is evaluated soon. */
+  /** Whether the target still names the source of this shape. If not, its rule will soon be evaluated. */
   #isCurrent({ annotations }: Observed): boolean {
     const { names } = this.#settings;
     const value = annotations[names.from];
@@ -103,7 +103,7 @@ export class PullShape implements Shape {
       [names.origin]: once ? null : this.#originOf(source),
     };
     const at = { [names.at]: rfc3339(now) };
-    // Labels and type belong to the user.
+    // Labels and type belong to the user, so they stay.
     const unchanged = { kind: 'be', labels: {}, type: '' } as const;
     if (frozen) return { ...unchanged, annotations: passedOn, bookkeeping: at, data: 'keep' };
     const mark = versionPatch(names, observed, version);
@@ -116,8 +116,8 @@ export class PullShape implements Shape {
   }
 
   /**
-   * The same message for a source that does not exist and for one that does not allow the target. Otherwise users could find out
-   * the names of objects in other namespaces. Within the namespace of the target the exact message is used.
+   * A message that does not show whether the source exists or denies permission: otherwise users could find out names
+   * of objects in other namespaces. If source and target share a namespace, the exact message is used.
    */
   #withoutDetails(remark: Waiting | Failed): Waiting | Failed {
     const { namespace, name } = this.#source;
@@ -129,14 +129,14 @@ export class PullShape implements Shape {
     return { state: 'error', ...userCause('Denied', message) };
   }
 
-  /** The first source of the chain. */
+  /** The first source of the chain, for `replicated-from-origin`. */
   #originOf(source: Annotations): string {
     const { names } = this.#settings;
     const origin = names.from in source ? source[names.origin] : undefined;
     return origin ?? `${this.#source.namespace}/${this.#source.name}`;
   }
 
-  /** The desired state without data of the source. A target that was never filled keeps the data of its user. */
+  /** The desired state without data of the source. Data that never came from a source is the user's, and stays. */
   #cleared(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {

@@ -1,7 +1,7 @@
 /**
- * The desired state of the target of a `replicate-to`: a copy of its source or, if the source has a `replicate-from`, an empty object with the
- * same `replicate-from`. The annotations of the source are read for each desired state, so a change of them changes the desired state and not
- * the claim.
+ * The desired state of a target of `replicate-to`: a copy of the source. If the source itself has a `replicate-from`,
+ * the target is an empty object with the same `replicate-from`. Each desired state reads the source's annotations, so
+ * their change alters the desired state, not the claim.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { nobodyCause } from '../../../copy/model/cause.ts';
@@ -32,7 +32,7 @@ export class PushShape implements Shape {
   readonly #settings: RuleSettings;
   readonly #source: Place;
   readonly #owner: string;
-  /** The rule of the last annotations: the same for all copies. */
+  /** The rule in the last read annotations. All copies share it. */
   #last: { readonly annotations: Annotations; readonly rule: ReplicationRule | undefined } | undefined;
 
   constructor(settings: RuleSettings, source: Place) {
@@ -60,7 +60,7 @@ export class PushShape implements Shape {
   }
 
   #rule(annotations: Annotations): ReplicationRule | undefined {
-    // A source that is itself a copy in its place has other objects of the same annotations (`Slot`).
+    // The annotations of such a source may be a new object with equal content (`Slot`), so they are compared by value.
     if (!isDeepStrictEqual(this.#last?.annotations, annotations)) {
       this.#last = { annotations, rule: readRule(this.#settings, this.#source, annotations) };
     }
@@ -71,7 +71,7 @@ export class PushShape implements Shape {
     return observed?.annotations[this.#settings.names.by] === this.#owner;
   }
 
-  /** A copy with the data of the source. */
+  /** The desired state of a copy with the source's data. */
   #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
@@ -99,7 +99,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** A target that is filled by its own `replicate-from`. */
+  /** The desired state of a target that its own `replicate-from` fills. */
   #emptyCopy(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
@@ -115,7 +115,7 @@ export class PushShape implements Shape {
     if (!isChanged) {
       return { ...common, annotations: { ...kept(names, observed), ...annotations }, bookkeeping: {}, data: 'keep' };
     }
-    // The data stay until the new source is copied.
+    // The old data stays until the data of the new source is copied.
     return {
       ...common,
       annotations: { ...annotations, ...cleared(names) },
@@ -124,7 +124,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** Labels are set only at creation. The label of all copies comes with any write, so that no copy is written for the label alone. */
+  /** Labels are set only at creation. The copy label is bookkeeping: its absence alone causes no write. */
   #common(
     source: Annotations,
     observed: Observed | undefined,
@@ -146,7 +146,7 @@ export class PushShape implements Shape {
     return { kind: 'be', labels, annotations, bookkeepingLabels: COPY_LABELS };
   }
 
-  /** The annotations of the target, without a replicate-once that was copied from the source before. */
+  /** The target's annotations, without a `replicate-once` that an earlier write copied from the source. */
   #ownOnce(source: Annotations, observed: Observed): Annotations {
     const { names } = this.#settings;
     if (names.once in source || this.#isUsersOnce(observed)) return observed.annotations;

@@ -21,7 +21,7 @@ const MAX_EVENTS = 20;
 
 /**
  * @param refusal why the whole rule is not applied
- * @returns `undefined` while an outcome is pending, to avoid incomplete events
+ * @returns `undefined` while an outcome is pending: the events would be incomplete
  */
 export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
   if (refusal === SUSPENDED) return [{ ...warning(refusal), type: 'Normal' }];
@@ -40,8 +40,8 @@ export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): 
 }
 
 /**
- * The events for targets in namespaces that are named but not served or do not exist, and for patterns that look like a glob or a list.
- * @param served the only namespaces that copies can be in; `undefined`: all
+ * The events about named namespaces that do not exist or are not served, and about patterns that look like a glob.
+ * @param served the only namespaces that may contain copies; `undefined`: all
  */
 export function warningsOf({ groups, suspects }: Targets, there: There, served: Served | undefined): ReplicatorEvent[] {
   const { names } = unionOf(groups.map((group) => group.namespaces));
@@ -58,7 +58,7 @@ export function warningsOf({ groups, suspects }: Targets, there: There, served: 
   return [warning({ reason: 'NotServed', message }), ...events];
 }
 
-/** A Warning event of a cause. */
+/** Makes a Warning event. */
 export function warning({ reason, message }: Pick<ReplicatorEvent, 'reason' | 'message'>): ReplicatorEvent {
   return { type: 'Warning', reason, message };
 }

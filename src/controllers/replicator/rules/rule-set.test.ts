@@ -1,4 +1,4 @@
-/** Copies of a source whose annotations are refused stay; copies of a source that is gone do not. */
+/** Which copies stay when no rule claims them, and how often the rule of a source is read. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -20,7 +20,7 @@ function rules(replicateTo: string): ReplicatorRules {
   return new ReplicatorRules(ruleScope(), { observed: () => source });
 }
 
-test('a copy whose source has a mistake stays, as long as the source is there', async () => {
+test('a copy that no rule claims stays while the annotations of its source have a mistake, and goes with the source', async () => {
   const copy = observedObject({ annotations: { 'k8s-replicator/replicated-by': 'home/db' } });
   const fate = async (replicateTo: string, isThere: boolean): Promise<string> => {
     const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
@@ -37,14 +37,14 @@ test('a copy whose source has a mistake stays, as long as the source is there', 
   assert.equal(await fate('team/db', true), 'delete');
 });
 
-test('a copy with an annotation that is not known stays in any case', () => {
+test('a copy with an unknown annotation stays as an orphan', () => {
   const copy = observedObject({
     annotations: { 'k8s-replicator/replicated-by': 'home/db', 'k8s-replicator/new': 'x' },
   });
   assert.equal(rules('team/db').orphanPolicy(RULE, copy), 'keep');
 });
 
-test('the rule of a source that is itself a copy in its place is read once for all targets', (t) => {
+test('the rule of a source with a place annotation is read once for all its targets', (t) => {
   const { settings } = rules('team/db');
   const read = t.mock.method(settings.patterns, 'get');
   const place = { namespace: 'home', name: 'db' };

@@ -1,11 +1,10 @@
 /**
- * What annotated objects mean, for all kinds; a rule of one kind claims only objects of that kind. See `RuleSet`.
+ * What annotated objects mean. See `RuleSet`. A rule is `replicator:<Kind>/<namespace>/<name>`, the annotated object,
+ * and claims only objects of its kind.
  *
- * A rule is `replicator:<Kind>/<namespace>/<name>`, the annotated object. `replicate-to` makes `own` claims on the targets,
- * `replicate-from` makes one `fill` claim on the object itself. A copy with a `replicate-from` is itself a rule.
- *
- * A rule with an invalid annotation claims its existing copies and leaves them unchanged: a mistake in an annotation never deletes
- * or clears a copy.
+ * `replicate-to` makes `own` claims on the targets. `replicate-from` makes one `fill` claim on the object itself. A
+ * copy with a `replicate-from` is a rule, too. A rule with an invalid annotation claims its existing copies and leaves
+ * them unchanged: a mistake never deletes or empties a copy.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
@@ -46,16 +45,16 @@ import { PushShape } from './push-shape.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 
-/** The kinds by their names in `--run-replicators`. */
+/** The kinds, by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
-/** Targets in one step of an evaluation: less than a millisecond of work. */
+/** Number of targets in one step of an evaluation: less than a millisecond of work. */
 const STEP = 100;
 
 export interface ReplicatorRulesOptions {
-  /** Labels for created objects. A command need not know them: copies that exist keep theirs. */
+  /** Labels of new objects. A command does not need them, because existing copies keep their labels. */
   readonly createWithLabels?: RuleSettings['createWithLabels'];
-  /** The object in the cache. */
+  /** The object in the cache; `undefined`: it does not exist. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
 }
 
@@ -66,9 +65,9 @@ export class ReplicatorRules implements RuleSet {
   readonly kinds: readonly Kind[];
   readonly #scope: RuleScope;
   readonly #observed: ReplicatorRulesOptions['observed'];
-  /** The namespaces that the rules with copies select, as of their last evaluation. */
+  /** The namespaces that each rule selected in its last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
-  /** One shape for each source, because it caches the rule. */
+  /** One shape for each source, so that all its copies share the parsed rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(scope: RuleScope, { createWithLabels = {}, observed }: ReplicatorRulesOptions) {
@@ -86,14 +85,14 @@ export class ReplicatorRules implements RuleSet {
     return this.#scope.reach.concernedBy(changes, this.#selections);
   }
 
-  /** The rule of an object; `undefined` if the replicator does not run for its kind. */
+  /** The rule of an object; `undefined`: the replicator does not run for its kind or cluster. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { cluster, kind, namespace, name } = parseResourceKey(object);
     if (this.#kindOf(kind) === undefined || cluster !== this.#scope.cluster) return undefined;
     return ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, namespace, name);
   }
 
-  /** Changes whenever the rule must be evaluated again; `undefined` if the object is not a rule. */
+  /** Changes when the rule must be evaluated again; `undefined`: the object is no rule. */
   versionOf({ uid, annotations }: Observed): string | undefined {
     const { settings } = this;
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
@@ -129,7 +128,7 @@ export class ReplicatorRules implements RuleSet {
     if (replication === undefined) return nothing;
     if (replication.kind === 'broken') return refused(replication.refusal);
     const forbidden = this.#forbidden(replication, place);
-    // Whether it may copy can depend on the labels of its namespace, and of that of its source.
+    // Labels of the rule's namespace, and of its source's, may decide. So changes of both namespaces concern the rule.
     if (reach.labelKeys.length > 0 && (replication.kind === 'pull' || forbidden !== undefined)) {
       const names = new Set([place.namespace, ...(replication.kind === 'pull' ? [sourceNamespace(replication)] : [])]);
       this.#selections.set(rule, { names, patterns: [] });
@@ -155,7 +154,7 @@ export class ReplicatorRules implements RuleSet {
     return { ...nothing, claims, outOfReach, demand };
   }
 
-  /** Why the rule must not copy at all. */
+  /** Why the rule must not copy at all; `undefined`: it may. */
   #forbidden(replication: Exclude<ReplicationRule, { kind: 'broken' }>, { namespace: home }: Place): Cause | undefined {
     const { reach, namespaces, config } = this.#scope;
     if (replication.kind === 'push') {
@@ -164,11 +163,11 @@ export class ReplicatorRules implements RuleSet {
       return reach.fromRefusal(home, namespaces.factsOf(home));
     }
     const from = sourceNamespace(replication);
-    // The object asks for its content itself, so its namespace need not consent.
+    // The target itself requests the data, so its namespace need not consent.
     return reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
   }
 
-  /** The targets, or a refusal if they exceed a limit. */
+  /** The targets, or the refusal of too many. */
   *#targets(
     rule: RuleKey,
     place: Place,
@@ -177,7 +176,7 @@ export class ReplicatorRules implements RuleSet {
   ): Steps<Pick<Evaluation, 'outOfReach' | 'demand'> & { readonly found: ReadonlySet<string> | Refusal }> {
     const { limits } = this;
     const { namespaces: there, reach } = this.#scope;
-    // Set before the search: a namespace that is added during the search then starts another evaluation.
+    // Before the search: a namespace that is added meanwhile then starts another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
     const leftOut = new LeftOut(place.namespace);
@@ -186,7 +185,7 @@ export class ReplicatorRules implements RuleSet {
     if ('reason' in found) return { found, outOfReach };
     const demand = limits.demand(rule, place.namespace, rank, Math.max(found.size, targets.named));
     if (demand.isAdmitted) return { found, outOfReach, demand };
-    // Only patterns let a new namespace add targets. The targets of names count already, also where their namespaces do not exist.
+    // Only a match of a pattern can add targets: targets of names are counted even if their namespaces do not exist.
     this.#selections.set(rule, { ...selection, names: new Set() });
     const problem = `the annotated objects in namespace ${place.namespace} have more than ${limits.limit} targets in total; older objects take precedence`;
     return { found: illFormed(...targets.annotation, problem), outOfReach, demand };
@@ -204,7 +203,7 @@ export class ReplicatorRules implements RuleSet {
     return unknownOn(this.settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
   }
 
-  /** The events that the annotations of a rule deserve, whatever becomes of its targets. */
+  /** The events that the annotations alone cause, apart from outcomes. */
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly ReplicatorEvent[] {
     const { served, namespaces } = this.#scope;
     const targets = this.#targetsOf(rule);
@@ -212,7 +211,7 @@ export class ReplicatorRules implements RuleSet {
     return outOfReach === undefined ? warnings : [warning(outOfReach), ...warnings];
   }
 
-  /** What the object of a rule pushes to. */
+  /** The targets of a rule that pushes; `undefined`: it does not. */
   #targetsOf(rule: RuleKey): Targets | undefined {
     const { place, observed } = this.objectOf(rule);
     const replication = observed && readRule(this.settings, place, observed.annotations);
@@ -230,7 +229,7 @@ export class ReplicatorRules implements RuleSet {
     return getOrCreate(this.#shapes, rule, () => new PushShape(this.settings, place));
   }
 
-  /** The annotated object of a rule, as the cache has it. @throws TypeError for the key of another rule */
+  /** The annotated object of a rule, from the cache. @throws TypeError: not a rule key of the replicator */
   objectOf(rule: RuleKey): { readonly kind: Kind; readonly place: Place; readonly observed: Observed | undefined } {
     const { kind: kindName, namespace, name } = parseRuleKey(rule);
     const kind = this.#kindOf(kindName);
@@ -243,7 +242,7 @@ export class ReplicatorRules implements RuleSet {
   }
 }
 
-/** The namespace of the source of a pull. */
+/** The namespace of the source of a rule that pulls. */
 function sourceNamespace({ from }: { readonly from: string }): string {
   return from.split('/')[0] ?? '';
 }

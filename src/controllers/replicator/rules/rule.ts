@@ -1,4 +1,4 @@
-/** Reads a rule from the annotations of an object. Pure. */
+/** Reads the rule in the annotations of an object. Pure. */
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
@@ -31,13 +31,13 @@ import type { PermissionRules } from './permission.ts';
 
 export interface RuleSettings extends PermissionRules {
   readonly ignoreUnknown: boolean;
-  /** Labels for created objects. */
+  /** Labels of new objects. */
   readonly createWithLabels: Readonly<Record<string, string>>;
 }
 
 /**
  * - `broken`: an annotation is invalid or unknown, or suspends the rule. The copies stay as they are.
- * - `push`: the object has copies. With `from`, they are filled from there, and only the type of the object is copied.
+ * - `push`: the object has copies. With `from`, only its type is copied, and each copy is filled from there.
  * - `pull`: the object is filled from `from`.
  */
 export type ReplicationRule =
@@ -45,14 +45,14 @@ export type ReplicationRule =
   | { readonly kind: 'push'; readonly targets: Targets; readonly from: string | undefined }
   | { readonly kind: 'pull'; readonly from: string };
 
-/** @returns `undefined` if the object is not a rule */
+/** @returns `undefined`: the object is no rule */
 export function readRule(settings: RuleSettings, home: Place, annotations: Annotations): ReplicationRule | undefined {
   const { names } = settings;
   if (!isRule(settings, annotations)) return undefined;
   if (annotations[SUSPEND_ANNOTATION] === 'true') return { kind: 'broken', refusal: SUSPENDED };
   const refusal = unknownOn(settings, 'the object', annotations);
   if (refusal !== undefined) return { kind: 'broken', refusal };
-  // A copy has no copies of its own.
+  // A copy pushes no copies of its own.
   const targets =
     pushedBy(names, home, annotations) === undefined
       ? readTargets(names, settings.patterns, home, annotations)
@@ -68,14 +68,14 @@ export function readRule(settings: RuleSettings, home: Place, annotations: Annot
   return from === undefined ? undefined : { kind: 'pull', from };
 }
 
-/** Whether the object is a rule: it has copies, a source, or an unknown annotation that may be a misspelled one. */
+/** Whether the object is a rule. An unknown annotation counts, because it may be a misspelled one. */
 export function isRule(settings: RuleSettings, annotations: Annotations): boolean {
   const { names } = settings;
   if (names.from in annotations || names.to in annotations || names.toNamespaces in annotations) return true;
   return !settings.ignoreUnknown && unknownAnnotations(names, annotations).length > 0;
 }
 
-/** The refusal of an object with unknown annotations, or with annotations that are too long. */
+/** The refusal of an object with unknown or too long annotations; `undefined`: it has none. */
 export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Refusal | undefined {
   const tooLong = tooLongOn(settings.names, annotations);
   if (tooLong !== undefined) return userCause(tooLong.reason, `${where}: ${tooLong.message}`);
@@ -84,7 +84,7 @@ export function unknownOn(settings: RuleSettings, where: string, annotations: An
   return found.length === 0 ? undefined : unknown(where, found, settings.names);
 }
 
-/** The refusal of a source if an annotation that its copies inherit is invalid. */
+/** The refusal of a source with an invalid annotation that its copies would inherit. */
 function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations: Annotations): Refusal | undefined {
   for (const name of [names.once, names.allowed]) {
     const value = readBool(annotations, name);
@@ -99,9 +99,7 @@ function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations:
   return undefined;
 }
 
-/**
- * The source of the copy at `home`; `undefined` if the object has no valid mark, or a mark for another place.
- */
+/** The source in the mark of the copy at `home`; `undefined`: there is no valid mark, or it is for another place. */
 export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): Place | undefined {
   const mark = annotations[names.by];
   if (isMarkedElsewhere(annotations, home)) return undefined;
@@ -110,7 +108,7 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
   return isPathName(namespace) && isPathName(name) && more.length === 0 ? { namespace, name } : undefined;
 }
 
-/** Changes whenever the claims of the object may change, and not with its bookkeeping. */
+/** Changes when the claims of the object may change, and does not change with its bookkeeping. */
 export function ruleVersion(settings: RuleSettings, uid: string, annotations: Annotations): string {
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
@@ -119,25 +117,25 @@ export function ruleVersion(settings: RuleSettings, uid: string, annotations: An
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 
-/** Copies of the same names in the same namespaces: `names × namespaces`. The product may be too large to be made. */
+/** Targets with each of these names in each of these namespaces. They may be too many to be listed. */
 export interface TargetGroup {
   readonly names: readonly string[];
   readonly namespaces: NamespaceSelection;
 }
 
-/** The targets of `replicate-to` and `replicate-to-namespaces` together. */
+/** The targets of `replicate-to` and `replicate-to-namespaces`. */
 export interface Targets {
-  /** The names without a namespace, in all namespaces of the object; and each name that has namespaces of its own (`<namespace or pattern>/<name>`). */
+  /** One group for the names without a namespace, and one for each name in `<namespace or pattern>/<name>`. */
   readonly groups: readonly TargetGroup[];
-  /** Number of targets without patterns, also in namespaces that do not exist; at most `MAX_TARGETS`. */
+  /** Number of targets without patterns, even if their namespaces do not exist. At most `MAX_TARGETS`. */
   readonly named: number;
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
-  /** The annotation and its value, for the error if there are too many targets. */
+  /** An annotation and its value, for the message about too many targets. */
   readonly annotation: readonly [string, string];
 }
 
-/** @returns `undefined` if the object at `home` has no copies */
+/** @returns `undefined`: the object at `home` pushes no copies */
 export function readTargets(
   names: AnnotationNames,
   cache: PatternCache,
@@ -149,7 +147,7 @@ export function readTargets(
   if (to === undefined && toNamespaces === undefined) return undefined;
   const rulePatterns = new RulePatterns(cache);
   const suspects: SuspectPattern[] = [];
-  /** Adds a name or a pattern. @returns why the item is refused */
+  /** Adds a name or a pattern to a selection. @returns why the item is refused */
   const select = (selection: MutableSelection, annotation: string, text: string, item: string): Refusal | undefined => {
     if (isName(text)) {
       selection.names.add(text);
@@ -203,8 +201,9 @@ interface MutableSelection extends NamespaceSelection {
 }
 
 /**
- * The targets in existing namespaces, as `<namespace>/<name>`, without the source; a refusal for more than `MAX_TARGETS`.
- * @param leftOut gets the namespaces that must not be copied into
+ * The targets in existing namespaces, `<namespace>/<name>`, without the source; or the refusal of more than
+ * `MAX_TARGETS`.
+ * @param leftOut gets the namespaces that the rule must not copy into
  */
 export function* targetsIn(
   { groups, annotation }: Targets,

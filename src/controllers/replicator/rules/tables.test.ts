@@ -14,7 +14,7 @@ import { withinCpu } from '../../../../test/support/yardstick.ts';
 const names = annotationNames('k8s-replicator');
 const rules = (allowAll: boolean): PermissionRules => ({ names, allowAll, patterns: new PatternCache('full') });
 
-/** Short names for the annotations of a table's row. */
+/** The annotations of a row, which has short names: `from` for `replicate-from`. */
 function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>): Annotations {
   return Object.fromEntries(Object.entries(row).map(([key, value]) => [names[key as keyof typeof names], value]));
 }
@@ -22,20 +22,20 @@ function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>)
 type Row = Parameters<typeof annotations>[0];
 
 describe('annotations', () => {
-  it('annotations have a prefix with or without the slash, or none', () => {
+  it('the prefix of the annotations may have a slash or not, or be empty', () => {
     assert.equal(annotationNames('p').from, 'p/replicate-from');
     assert.deepEqual(annotationNames('p/'), annotationNames('p'));
     assert.equal(annotationNames('').from, 'replicate-from');
   });
 
-  it('unknown annotations are found, except with bare names', () => {
+  it('annotations with the prefix and an unknown name are found, and none if the prefix is empty', () => {
     const values = { 'k8s-replicator/replicate-too': '', 'k8s-replicator/x': '', 'other/x': '', [names.from]: '' };
     assert.deepEqual(unknownAnnotations(names, values), ['k8s-replicator/replicate-too', 'k8s-replicator/x']);
     assert.deepEqual(unknownAnnotations(annotationNames(''), values), []);
     assert.deepEqual(unknownAnnotations(names, { [names.version]: '', [names.once]: '' }), []);
   });
 
-  it('an object has annotations of the replicator if one has the prefix, or a bare name', () => {
+  it('an object is annotated if an annotation has the prefix or, with an empty prefix, a known name', () => {
     assert.equal(isAnnotated(names, { 'k8s-replicator/anything': '' }), true);
     assert.equal(isAnnotated(names, { 'k8s-replicator2/replicate-to': '' }), false);
     assert.equal(isAnnotated(names, undefined), false);
@@ -60,7 +60,7 @@ describe('annotations', () => {
     ['a/..', undefined],
     ['a/.', undefined],
   ] as const) {
-    it(`replicate-from: ${JSON.stringify(value)} is ${path ?? 'ill-formed'}`, () => {
+    it(`replicate-from ${JSON.stringify(value)} on home/self ${path === undefined ? 'is ill-formed' : `names ${path}`}`, () => {
       const read = sourcePath(names, home, value);
       assert.equal(typeof read === 'object' ? undefined : read, path);
       if (typeof read === 'object') assert.match(read.message, /k8s-replicator\/replicate-from/);
@@ -76,7 +76,7 @@ describe('annotations', () => {
     ['../b', undefined],
     ['A/b', undefined],
   ] as const) {
-    it(`replicated-by: ${mark} refers to ${by ?? 'no source'}`, () => {
+    it(`replicated-by ${mark} on home/self names ${by ?? 'no source'}`, () => {
       const { namespace, name } = pushedBy(names, home, annotations({ by: mark })) ?? {};
       assert.equal(name === undefined ? undefined : `${namespace}/${name}`, by);
     });
@@ -85,37 +85,91 @@ describe('annotations', () => {
 
 describe('permission to pull into target-ns/target', () => {
   const table: readonly [string, boolean, Row, string, 'allowed' | 'denied' | 'cancelled' | 'loop'][] = [
-    ['nothing', false, {}, 'target-ns', 'denied'],
-    ['--allow-all', true, {}, 'target-ns', 'allowed'],
-    ['forbidden', true, { allowed: 'false' }, 'target-ns', 'denied'],
-    ['neither true nor false', true, { allowed: 'other' }, 'target-ns', 'cancelled'],
-    ['another namespace', true, { allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
-    ['a bad pattern', true, { allowedNamespaces: '(((' }, 'target-ns', 'cancelled'],
-    ['allowed', false, { allowed: 'true' }, 'target-ns', 'allowed'],
-    ['the namespace', false, { allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
-    ['both', false, { allowed: 'true', allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
-    ['allowed elsewhere', false, { allowed: 'true', allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
-    ['a pattern', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
-    ['a pattern of others', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-abc', 'denied'],
+    ['the source has no annotations', false, {}, 'target-ns', 'denied'],
+    ['the source has no annotations, with --allow-all', true, {}, 'target-ns', 'allowed'],
+    ['replication-allowed is false', true, { allowed: 'false' }, 'target-ns', 'denied'],
+    ['replication-allowed is neither true nor false', true, { allowed: 'other' }, 'target-ns', 'cancelled'],
+    ['only another namespace is listed', true, { allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
+    ['the list has only an invalid pattern', true, { allowedNamespaces: '(((' }, 'target-ns', 'cancelled'],
+    ['replication-allowed is true', false, { allowed: 'true' }, 'target-ns', 'allowed'],
+    ['the namespace is listed', false, { allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
+    [
+      'replication-allowed is true, and the namespace is listed',
+      false,
+      { allowed: 'true', allowedNamespaces: 'target-ns' },
+      'target-ns',
+      'allowed',
+    ],
+    [
+      'replication-allowed is true, but another namespace is listed',
+      false,
+      { allowed: 'true', allowedNamespaces: 'other-ns' },
+      'target-ns',
+      'denied',
+    ],
+    ['a pattern matches', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
+    ['the pattern does not match', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-abc', 'denied'],
     ['a pattern is anchored at the start', false, { allowedNamespaces: 'number-[0-9]+' }, 'x-number-1', 'denied'],
     ['a pattern is anchored at the end', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
-    ['a list', false, { allowedNamespaces: 'abc,def,ghi' }, 'def', 'allowed'],
-    ['a list of others', false, { allowedNamespaces: 'abc,def,ghi' }, 'xyz', 'denied'],
-    ['patterns', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-123', 'allowed'],
-    ['patterns of others', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-abc', 'denied'],
-    ['a mixed list, by name', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-other', 'allowed'],
-    ['a mixed list, by pattern', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-123', 'allowed'],
-    ['an empty list', false, { allowed: 'true', allowedNamespaces: '' }, 'target-ns', 'denied'],
-    ['a dot alone is not a pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
-    ['a bad pattern after a match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
-    ['chain: bad inheritance', false, { allowed: 'true', from: 'o/o', inherited: '(((' }, 'target-ns', 'cancelled'],
-    ['inheritance without a chain', false, { allowed: 'true', inherited: '(((' }, 'target-ns', 'allowed'],
-    ['chain: no inheritance', false, { allowed: 'true', from: 'o/o' }, 'target-ns', 'denied'],
-    ['chain: inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,target-ns' }, 'target-ns', 'allowed'],
-    ['chain: not inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,two' }, 'target-ns', 'denied'],
-    ['chain: no namespaces', false, { allowed: 'true', from: 'o/o', inherited: '-' }, 'target-ns', 'denied'],
+    ['the namespace is in the list', false, { allowedNamespaces: 'abc,def,ghi' }, 'def', 'allowed'],
+    ['the namespace is not in the list', false, { allowedNamespaces: 'abc,def,ghi' }, 'xyz', 'denied'],
+    ['one of several patterns matches', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-123', 'allowed'],
+    ['none of several patterns matches', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-abc', 'denied'],
     [
-      'chain: a loop',
+      'a name in a list with patterns matches',
+      false,
+      { allowedNamespaces: 'number-other,number-[0-9]+' },
+      'number-other',
+      'allowed',
+    ],
+    [
+      'a pattern in a list with names matches',
+      false,
+      { allowedNamespaces: 'number-other,number-[0-9]+' },
+      'number-123',
+      'allowed',
+    ],
+    ['the list is empty', false, { allowed: 'true', allowedNamespaces: '' }, 'target-ns', 'denied'],
+    ['a dot alone is not a pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
+    ['an invalid pattern comes after the match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
+    [
+      'the source is a copy with an invalid inherited list',
+      false,
+      { allowed: 'true', from: 'o/o', inherited: '(((' },
+      'target-ns',
+      'cancelled',
+    ],
+    [
+      'the source has an inherited list, but is no copy',
+      false,
+      { allowed: 'true', inherited: '(((' },
+      'target-ns',
+      'allowed',
+    ],
+    ['the source is a copy without an inherited list', false, { allowed: 'true', from: 'o/o' }, 'target-ns', 'denied'],
+    [
+      'the source is a copy, and its inherited list has the namespace',
+      false,
+      { allowed: 'true', from: 'o/o', inherited: 'one,target-ns' },
+      'target-ns',
+      'allowed',
+    ],
+    [
+      'the source is a copy, and its inherited list lacks the namespace',
+      false,
+      { allowed: 'true', from: 'o/o', inherited: 'one,two' },
+      'target-ns',
+      'denied',
+    ],
+    [
+      'the source is a copy, and its inherited list allows nothing',
+      false,
+      { allowed: 'true', from: 'o/o', inherited: '-' },
+      'target-ns',
+      'denied',
+    ],
+    [
+      'the source is a copy of the target',
       false,
       { allowed: 'true', from: 'o/o', inherited: '.*', origin: 'target-ns/target' },
       'target-ns',
@@ -123,7 +177,7 @@ describe('permission to pull into target-ns/target', () => {
     ],
   ];
   for (const [title, allowAll, row, namespace, summary] of table) {
-    it(`${title}: ${summary}`, () => {
+    it(`a pull into ${namespace} is ${summary === 'loop' ? 'a loop' : summary}: ${title}`, () => {
       const source = { namespace: 'source-ns', name: 'source' };
       const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
       assert.equal(answer?.result ?? 'allowed', summary);
@@ -137,21 +191,21 @@ describe('an object with replicate-to and replicate-from', () => {
   const home = { namespace: 'my-ns', name: 'me' };
   const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
   const table: readonly [string, Row, 'push' | 'pull' | 'broken' | undefined][] = [
-    ['nothing', {}, undefined],
-    ['pulls', { from: 'a/b' }, 'pull'],
-    ['pushes', { to: 'a/b' }, 'push'],
-    ['pushes with a source', { to: 'a/b', from: 'a/c' }, 'push'],
-    ['pushes without targets, and so does not pull', { to: '', from: 'a/c' }, 'push'],
-    ['pushes with itself as source', { to: 'a/b', from: 'me' }, 'broken'],
-    ['is a copy, and does not push', { by: 'a/b', to: 'a/c' }, undefined],
-    ['is a copy, and pulls', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
-    ['has its own mark', { by: 'my-ns/me', to: 'a/c' }, 'push'],
-    ['has a bad target', { to: 'A', from: 'a/c' }, 'broken'],
-    ['passes on a bad permission', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
-    ['passes on a bad boolean', { to: 'a/b', allowed: 'yes' }, 'broken'],
+    ['has no annotations', {}, undefined],
+    ['has replicate-from', { from: 'a/b' }, 'pull'],
+    ['has replicate-to', { to: 'a/b' }, 'push'],
+    ['has replicate-to and replicate-from', { to: 'a/b', from: 'a/c' }, 'push'],
+    ['has an empty replicate-to, and replicate-from', { to: '', from: 'a/c' }, 'push'],
+    ['has replicate-to, and itself as its source', { to: 'a/b', from: 'me' }, 'broken'],
+    ['is a copy with replicate-to', { by: 'a/b', to: 'a/c' }, undefined],
+    ['is a copy with replicate-to and replicate-from', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
+    ['has replicate-to, and names itself in its mark', { by: 'my-ns/me', to: 'a/c' }, 'push'],
+    ['has an invalid target', { to: 'A', from: 'a/c' }, 'broken'],
+    ['passes on an invalid list of namespaces', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
+    ['passes on an invalid replication-allowed', { to: 'a/b', allowed: 'yes' }, 'broken'],
   ];
   for (const [title, row, kind] of table) {
-    it(`${title}: ${kind ?? 'not a rule'}`, () => {
+    it(`an object that ${title} is ${kind === undefined ? 'no rule' : `a ${kind} rule`}`, () => {
       assert.equal(readRule(settings, home, annotations(row))?.kind, kind);
     });
   }
@@ -160,23 +214,27 @@ describe('an object with replicate-to and replicate-from', () => {
 describe('the permission that a copy passes on', () => {
   const from = 'o/o';
   const table: readonly [string, Row, string][] = [
-    ['the first source of a chain', {}, '.*'],
-    ['the list of the first source', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
-    ['a copy without inherited permission', { from }, '-'],
-    ['a copy without its own list', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
-    ['both lists', { from, allowedNamespaces: 'test-1,test-2', inherited: 'test-2,test-3' }, 'test-2'],
-    ['lists with nothing in common', { from, allowedNamespaces: 'test-1', inherited: 'test-3' }, '-'],
-    ['everything inherited', { from, allowedNamespaces: 'a,b.*', inherited: '.*' }, 'a,b.*'],
-    ['two patterns', { from, allowedNamespaces: 'a.*', inherited: '.*b' }, '-'],
-    ['the same pattern', { from, allowedNamespaces: 'a.*,x', inherited: 'a.*,y' }, 'a.*'],
+    ['a first source without a list', {}, '.*'],
+    ['a first source with a list', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
+    ['a copy without an inherited list', { from }, '-'],
+    ['a copy without a list of its own', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
+    ['a copy with two lists', { from, allowedNamespaces: 'test-1,test-2', inherited: 'test-2,test-3' }, 'test-2'],
     [
-      'names that match patterns, without bad patterns',
+      'a copy with two lists that have nothing in common',
+      { from, allowedNamespaces: 'test-1', inherited: 'test-3' },
+      '-',
+    ],
+    ['a copy that inherited everything', { from, allowedNamespaces: 'a,b.*', inherited: '.*' }, 'a,b.*'],
+    ['a copy with two different patterns', { from, allowedNamespaces: 'a.*', inherited: '.*b' }, '-'],
+    ['a copy with the same pattern in both lists', { from, allowedNamespaces: 'a.*,x', inherited: 'a.*,y' }, 'a.*'],
+    [
+      'a copy with names that match patterns of the other list, and with invalid patterns',
       { from, allowedNamespaces: 'test-1,.*-2,test-3,*-3,test-4', inherited: 'test-2,.*-4,test-5,*-5' },
       'test-2,test-4',
     ],
   ];
   for (const [title, row, list] of table) {
-    it(`${title}: ${list}`, () => {
+    it(`a copy of ${title} passes on the permission ${list}`, () => {
       const found = inheritance(rules(false), annotations(row));
       assert.deepEqual(found.split(',').sort(), list.split(',').sort());
     });
@@ -189,7 +247,7 @@ describe('lists of the maximum length', () => {
   const quick = <T>(work: () => T): T => withinCpu(1000, 'a long list', work);
   const from = 'o/o';
 
-  it('lists of the maximum length are intersected within a time limit: a copy passes on less, never more', () => {
+  it('two lists of maximum length are intersected within a second of CPU time; the result may lack names, never have more', () => {
     const own = many(20_000, (index) => `a${index}`);
     for (const inherited of [many(20_000, (index) => `b${index}`), many(20_000, (index) => `a${index}.*`)]) {
       const row = annotations({ from, allowedNamespaces: `${own},both`, inherited: `both,${inherited}` });
@@ -200,7 +258,7 @@ describe('lists of the maximum length', () => {
     }
   });
 
-  it('a list of the maximum length of patterns is rejected', () => {
+  it('a list of maximum length with 20,000 patterns is refused within a second of CPU time', () => {
     const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const place = { namespace: 'a', name: 'a' };
     const answer = quick(() => permission(rules(false), place, place, row));
@@ -210,7 +268,7 @@ describe('lists of the maximum length', () => {
     assert.equal(quick(() => readRule(settings, place, pushing))?.kind, 'broken');
   });
 
-  it('a list of the maximum length of allowed names works', () => {
+  it('a list of maximum length with 20,000 names allows a namespace within a second of CPU time', () => {
     const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
     const place = { namespace: 'a', name: 'a' };
     assert.equal(
@@ -219,7 +277,7 @@ describe('lists of the maximum length', () => {
     );
   });
 
-  it('targets are counted before the product of names and namespaces is made', () => {
+  it('20,000 names times 20,000 namespaces are refused by their number, without making the product', () => {
     const home = { namespace: 'a', name: 'a' };
     const read = (row: Row): ReturnType<typeof readTargets> =>
       quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));
@@ -244,7 +302,7 @@ describe('lists of the maximum length', () => {
     assert.ok(most !== undefined && 'named' in most && most.named === 10_000);
   });
 
-  it('patterns with too many targets are refused before the targets are made', () => {
+  it('patterns that select more than 10,000 targets are refused within a second of CPU time', () => {
     const home = { namespace: 'a', name: 'a' };
     const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
     const namespaces = { names: () => there, has: (name: string) => there.includes(name), factsOf: () => undefined };
@@ -267,22 +325,37 @@ describe('lists of the maximum length', () => {
 describe('replicate-once', () => {
   const version = 'other';
   const table: readonly [string, Row, Row, boolean | 'refused'][] = [
-    ['never replicated', {}, {}, false],
-    ['bad at the source', { once: 'other' }, { version }, 'refused'],
-    ['bad at the target', {}, { once: 'other', version }, 'refused'],
-    ['without replicate-once', {}, { version }, false],
+    ['nowhere, and no copy yet', {}, {}, false],
+    ['with a bad value on the source', { once: 'other' }, { version }, 'refused'],
+    ['with a bad value on the target', {}, { once: 'other', version }, 'refused'],
+    ['nowhere', {}, { version }, false],
     ['on the source', { once: 'true' }, { version }, true],
     ['on the target', {}, { once: '1', version }, true],
     ['false on both', { once: 'false' }, { once: 'F', version }, false],
-    ['never replicated, on the source', { once: 'true' }, {}, false],
-    ['never replicated, on the target', {}, { once: 'true' }, false],
-    ['a first version', { onceVersion: 'new' }, { once: 'true', version }, false],
-    ['another version', { onceVersion: 'older' }, { once: 'true', version, onceVersion: 'later' }, false],
-    ['the same version', { once: 'true', onceVersion: 'v' }, { version, onceVersion: 'v' }, true],
-    ['version removed', { once: 'true' }, { version, onceVersion: 'v' }, true],
+    ['on the source, and no copy yet', { once: 'true' }, {}, false],
+    ['on the target, and no copy yet', {}, { once: 'true' }, false],
+    [
+      'on the target, and a first replicate-once-version on the source',
+      { onceVersion: 'new' },
+      { once: 'true', version },
+      false,
+    ],
+    [
+      'on the target, and another replicate-once-version on the source',
+      { onceVersion: 'older' },
+      { once: 'true', version, onceVersion: 'later' },
+      false,
+    ],
+    [
+      'on the source, and the same replicate-once-version on both',
+      { once: 'true', onceVersion: 'v' },
+      { version, onceVersion: 'v' },
+      true,
+    ],
+    ['on the source, whose replicate-once-version was removed', { once: 'true' }, { version, onceVersion: 'v' }, true],
   ];
   for (const [title, source, target, frozen] of table) {
-    it(`${title}: ${frozen === true ? 'stays' : frozen === false ? 'is copied' : frozen}`, () => {
+    it(`replicate-once ${title}: the data ${frozen === true ? 'stays' : frozen === false ? 'is copied' : 'is refused'}`, () => {
       const answer = isFrozen(names, annotations(source), annotations(target));
       assert.equal(typeof answer === 'object' ? 'refused' : answer, frozen);
     });
@@ -291,7 +364,7 @@ describe('replicate-once', () => {
 
 describe('targets of my-ns/me', () => {
   const home = { namespace: 'my-ns', name: 'me' };
-  /** Literal targets, then patterns tried on these namespaces; `null`: ill-formed. */
+  /** replicate-to, replicate-to-namespaces, and the targets in a cluster with these namespaces; `null`: ill-formed. */
   const NAMESPACES = ['my-ns', 'a', 'b', 'ab-1', 'ab-2', 'ns-'];
   const table: readonly [string | undefined, string | undefined, readonly string[] | null][] = [
     [undefined, undefined, []],
@@ -340,7 +413,7 @@ describe('targets of my-ns/me', () => {
     ['x', 'b,(((', null],
   ];
   for (const [to, toNamespaces, targets] of table) {
-    it(`${JSON.stringify(to)} × ${JSON.stringify(toNamespaces)}`, () => {
+    it(`replicate-to ${to ?? 'absent'} and replicate-to-namespaces ${toNamespaces ?? 'absent'} ${targets === null ? 'are ill-formed' : `have the targets [${targets.join(' ')}]`}`, () => {
       const row = { ...(to === undefined ? {} : { to }), ...(toNamespaces === undefined ? {} : { toNamespaces }) };
       const read = readTargets(names, new PatternCache('full'), home, annotations(row));
       if (read !== undefined && 'reason' in read) {
@@ -348,7 +421,7 @@ describe('targets of my-ns/me', () => {
         assert.match(read.message, /k8s-replicator\/replicate-to/);
         return;
       }
-      // Literal targets count, also in namespaces that do not exist.
+      // Named namespaces count as existing.
       const named = read?.groups.flatMap(({ namespaces }) => [...namespaces.names]) ?? [];
       const there = new Set([...NAMESPACES, ...named]);
       const namespaces = { names: () => there, has: (name: string) => there.has(name), factsOf: () => undefined };
@@ -360,7 +433,7 @@ describe('targets of my-ns/me', () => {
     });
   }
 
-  it('targets are refused if their patterns are too complex together', () => {
+  it('a pattern of namespaces that is too complex is refused', () => {
     const read = readTargets(
       names,
       new PatternCache('full'),
