@@ -1,4 +1,4 @@
-/** All controllers. A new one is a folder, a line here, and its flags in `config/`. */
+/** The list of all controllers. A new controller is a folder, a line here, and its flags in `config/`. */
 import type { ControllerName } from '../config/config.ts';
 import type { ControllerEntry } from './common/context.ts';
 import type { ProgramReader } from './common/migration.ts';
@@ -10,7 +10,7 @@ import { syncSecretCcm } from './syncsecret/ccm.ts';
 import { syncSecretManager } from './syncsecret/manager.ts';
 import { secretSynchronizer } from './syncsecret/synchronizer.ts';
 
-/** In the order in which their marks are read. */
+/** The order is that in which the marks on an object are read. */
 export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   replicator,
   mirrors,
@@ -20,7 +20,7 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   generator,
 ];
 
-/** @param controllers those of the operator; a reader is that of all roles of its system. Default: all */
+/** The readers of the systems of these controllers: one reader for all roles of a system. Default: all. */
 export async function controllerReaders(controllers?: readonly ControllerName[]): Promise<ControllerReader[]> {
   const systemOf = (name: ControllerName): string | undefined => name.split('-')[0];
   const entries = CONTROLLER_LIST.filter(

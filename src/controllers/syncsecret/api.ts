@@ -1,8 +1,8 @@
 /**
- * The types of the SyncSecret API, `kubelb.k8c.io/v1alpha1`, and the names that KubeLB and its documentation use.
+ * The types of the SyncSecret API, `kubelb.k8c.io/v1alpha1`, and names from KubeLB and its documentation.
  *
- * The schema of the CRD is generated from `scripts/crd/`; a test there compares it with these types. All fields are at the root, so each
- * change of them is a new generation.
+ * `scripts/crd/` generates the schema of the CRD, and a test there compares it with these types. All fields are at the
+ * root, so each change of a field makes a new generation.
  */
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
@@ -27,27 +27,27 @@ export const SYNC_SECRET: Kind = {
 };
 export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET.plural}.${SYNC_SECRET_GROUP}`);
 
-/** On every SyncSecret that may have a copy or a Secret, in both clusters. */
+/** Every SyncSecret that may have a copy or a Secret carries this finalizer, in both clusters. */
 export const SYNC_SECRET_FINALIZER = 'kubelb.k8c.io/lb-finalizer';
-/** The finalizer of KubeLB's program, which Keyferry removes. It differs from the one in KubeLB's documentation. */
+/** The finalizer that KubeLB's program writes. Keyferry removes it. KubeLB's documentation has another name. */
 export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
-/** Both: Keyferry removes either when a SyncSecret may go. */
+/** The finalizers that Keyferry removes when a SyncSecret may go. */
 export const OWN_FINALIZERS: ReadonlySet<string> = new Set([SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER]);
 
-/** Labels on the copies in the management cluster: where the tenant's SyncSecret is. */
+/** Labels on a copy in the management cluster: they name the tenant's SyncSecret. */
 export const ORIGIN_LABELS = {
   name: 'kubelb.k8c.io/origin-name',
-  /** As KubeLB's program writes it. */
+  /** The key in KubeLB's program. */
   namespace: 'kubelb.k8c.io/origin-ns',
-  /** As KubeLB's documentation has it. */
+  /** The key in KubeLB's documentation. */
   documentedNamespace: 'kubelb.k8c.io/origin-namespace',
 } as const;
 
-/** The label with which a user offers a Secret to the secret synchronizer, and its value. */
+/** By this label and value a user offers a Secret to the secret synchronizer. */
 export const MANAGED_BY_LABEL = 'kubelb.k8c.io/managed-by';
 export const MANAGED_BY_KUBELB = 'kubelb';
 
-/** The type of the condition in the status. */
+/** The type of the one condition in the status. */
 export const SYNCED_CONDITION = 'Synced';
 
 export type SyncSecretPhase = 'Pending' | 'Synced' | 'Failed' | 'Terminating';
@@ -56,21 +56,21 @@ export interface SyncSecret extends KubeObject, SyncSecretFields {
   readonly status?: SyncSecretStatus;
 }
 
-/** What a user writes: as in a Secret. */
+/** The fields that a user writes, as in a Secret. */
 export interface SyncSecretFields {
-  /** Values in base64. The API server refuses an empty text here, which a Secret may have. */
+  /** Values in base64. Unlike in a Secret, the API server refuses an empty text here. */
   readonly data?: Readonly<Record<string, string>>;
-  /** Values as text. They take precedence over `data`. */
+  /** Values as text. They win over `data`. */
   readonly stringData?: Readonly<Record<string, string>>;
   readonly type?: string;
   readonly immutable?: boolean;
 }
 
 export interface SyncSecretStatus {
-  /** The `metadata.generation` of this status. */
+  /** The `metadata.generation` that this status describes. */
   readonly observedGeneration?: number;
   /** A `SyncSecretPhase`; the schema allows any text. */
   readonly phase?: string;
-  /** The schema allows several of one type. */
+  /** The schema allows several conditions of one type. */
   readonly conditions?: readonly Condition[];
 }

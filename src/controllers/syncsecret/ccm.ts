@@ -1,6 +1,7 @@
 /**
- * The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are its watches and what each
- * wakes, its finalizers and marks, and the status of the whole chain. The meaning of SyncSecrets is in `rules/sync-secret-rule-set.ts`.
+ * The CCM copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are
+ * its watches, finalizers, marks and the status of the chain. What SyncSecrets mean is in
+ * `rules/sync-secret-rule-set.ts`.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
@@ -39,7 +40,7 @@ function create(context: ControllerContext): Controller {
   const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
   const copyOf = (name: string): CopyStatus | undefined => {
     const { generation, content } = index.find(copyKey(name)) ?? {};
-    // The index has the answers to own writes as well. After such a write the status is still that of the content before.
+    // The index also has the answers to own writes, in which the status still describes the earlier content.
     if (content === undefined || content.revision !== generation) return undefined;
     return { generation, status: content.status ?? {} };
   };
@@ -51,7 +52,7 @@ function create(context: ControllerContext): Controller {
     unreachable() === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
   );
   const stopped = new AbortController();
-  /** Reads the uid of a cluster. The marks of copies depend on it, and so does which copies are orphans, and which SyncSecrets are copied. */
+  /** Reads the uid of a cluster. Then evaluates all again: the uid decides what is copied and what is an orphan. */
   const identify = async (of: keyof ClusterUids, what: string, advice: string, onKnown?: () => void): Promise<void> => {
     const { api } = of === 'own' ? cluster : management;
     await readClusterUid(api, stopped.signal, (uid, error) => {
@@ -63,23 +64,23 @@ function create(context: ControllerContext): Controller {
     });
   };
   const open = (): void => {
-    // A SyncSecret wakes itself.
+    // Each change of a SyncSecret enqueues it.
     reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
     const advice = 'grant `get` on the namespace kube-system';
     const until = 'until then copies without a SyncSecret are not deleted';
     const synced = new Promise<void>((resolve, reject) => {
       identify('own', 'the cluster', `${advice}; ${until}`, resolve).catch(reject);
     });
-    // Where an evaluation waits for the uid, it gets the error. Nobody may wait when a stop ends the reads.
+    // An evaluation that waits for the uid gets the error. If none waits, an error at the stop must not be unhandled.
     synced.catch(() => undefined);
     reconciler.watches.add({ synced });
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
-    // The management cluster may not answer for any time.
+    // The management cluster may be unreachable for long, so nothing waits for its uid.
     identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
     const lists = new KeyLists();
     const scope = { namespace, isSource: () => false, statusOf: (object: KubeObject) => statusOf(object, lists) };
     management.watchContents(SYNC_SECRET, scope, {
-      // The status of a copy wakes the status of its SyncSecret. The engine does so where a copy is gone.
+      // A changed copy enqueues the status of its SyncSecret. For a deleted copy, the engine does that.
       upsert: ({ metadata }) => {
         for (const { claim } of engine.book.on(copyKey(metadata.name))) engine.enqueueStatus(claim.owner.key);
         return true;
@@ -87,7 +88,7 @@ function create(context: ControllerContext): Controller {
       remove: () => undefined,
       prune: () => undefined,
     });
-    // While the management cluster does not answer, those that wait say for what. A settled one keeps its status.
+    // When the management cluster becomes unreachable or reachable, waiting SyncSecrets report it. Others stay.
     reachability.onChange(() => {
       for (const [rule] of reconciler.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
@@ -95,17 +96,17 @@ function create(context: ControllerContext): Controller {
   return { reconciler, open, stop: () => stopped.abort() };
 }
 
-/** The uids of the clusters; absent: not read yet. */
+/** The uids of both clusters; absent: not read yet. */
 interface ClusterUids {
   own?: string;
   management?: string;
 }
 
-/** The management cluster, as the duties of the CCM need it. */
+/** The part of the management cluster that the CCM's duties need. */
 export interface Management extends Pick<CcmRulesOptions, 'namespace' | 'copyOf'> {
   readonly name: string;
   readonly uids: Readonly<ClusterUids>;
-  /** Why the cluster cannot be used. */
+  /** Why the cluster cannot be used; `undefined`: it can. */
   readonly unreachable: () => Cause | undefined;
 }
 
@@ -114,9 +115,9 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   protected readonly target = 'its copy in the management cluster';
   readonly #management: Management;
   readonly #isManagers: (namespace: string) => boolean;
-  /** Whose mark named another namespace, and was replaced: the uids. */
+  /** Uids of objects whose mark this CCM replaced, because it named another namespace. */
   readonly #remarked = new Map<RuleKey, string>();
-  /** Another CCM has been logged. */
+  /** Whether the log has the warning about another CCM. */
   #knowsOtherCcm = false;
 
   constructor(context: ControllerContext, management: Management) {
@@ -137,12 +138,12 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     });
   }
 
-  /** Those in the namespaces of tenants may turn out to be rules when both clusters are known. */
+  /** Whether the SyncSecret may be a rule. In a tenant's namespace that is known only when both clusters are. */
   protected isRule({ metadata: { namespace = '' }, origin, propagated }: SyncSecretRule): boolean {
     return propagated !== undefined || (origin !== 'another' && !this.#isManagers(namespace));
   }
 
-  /** A manager in this cluster serves the object from now on, but not while the object is being deleted. */
+  /** A manager in this cluster may serve the object from now on. While the object is being deleted, its mark stays. */
   protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
     return metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [];
   }
@@ -151,7 +152,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     return this.#management.unreachable();
   }
 
-  /** The mark is written with the finalizer. A mark with another namespace is replaced: the tenant may have been renamed. */
+  /** The mark is written with the finalizer. Another namespace in it is replaced once: the tenant may be renamed. */
   preparationOf(rule: RuleKey): Preparation | undefined {
     const { namespace } = this.rules.options;
     const object = this.store.get(rule);
@@ -179,13 +180,13 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     const { namespace } = this.rules.options;
     const object = this.store.get(rule);
     if (object === undefined) this.#remarked.delete(rule);
-    // The mark names the other namespace again, so another CCM runs. Both would replace the mark without an end.
+    // The other namespace is back in the mark, so another CCM runs. Each would replace the other's mark without end.
     else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace)
       this.#warnOfOtherCcm(object);
     return await super.updateStatus(...args);
   }
 
-  /** The mark of a SyncSecret names another management namespace again, after this CCM had replaced it. */
+  /** Warns once that another CCM has put its namespace back into a mark. */
   #warnOfOtherCcm({ metadata: { namespace, name }, propagated: target }: SyncSecretRule): void {
     if (this.#knowsOtherCcm) return;
     this.#knowsOtherCcm = true;
@@ -200,7 +201,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     result: RuleResult,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    // If the SyncSecret is the manager's, its status is, too.
+    // If the manager serves the SyncSecret, the manager also writes its status.
     if (this.rules.dutyOf(object) === 'keep') return undefined;
     const { outcome, failure } = result;
     const state = tenantState(result, this.unreachable(), this.rules.options.copyOf(object.metadata.uid));
@@ -220,12 +221,12 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   }
 }
 
-/** The uid of this namespace is, by convention, the identity of a cluster. */
+/** By convention, the uid of this namespace identifies a cluster. */
 const KUBE_SYSTEM = '/api/v1/namespaces/kube-system';
 
 /**
- * Reads the uid of a cluster. A refused read is tried again: an administrator may permit it at any time.
- * @param onRead gets the uid; before that, once, `UNKNOWN_CLUSTER` and the error of a refused read
+ * Reads the uid of a cluster, and retries until it succeeds: an administrator may permit the read at any time.
+ * @param onRead gets the uid. After the first refusal it gets `UNKNOWN_CLUSTER` and the error
  */
 async function readClusterUid(
   api: KubeApi,

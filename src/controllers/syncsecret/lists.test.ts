@@ -1,4 +1,4 @@
-/** What the reconcilers wait for before they evaluate a rule, and what the synchronizer keeps before it has evaluated one. */
+/** The reconcilers wait for lists before they evaluate a rule, and for its evaluation before they act. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -35,7 +35,7 @@ const syncSecret: KubeObject = {
     annotations: { [PROPAGATED_ANNOTATION]: NAMESPACE },
   },
 };
-/** No longer offered, with the finalizer of KubeLB. */
+/** A Secret that is no longer offered and has KubeLB's finalizer. */
 const leftSecret: KubeObject = { metadata: { ...metadata, finalizers: [ORIGINAL_FINALIZER] } };
 
 const api: KubeApi = { cluster: 'c', request: unused, stream: unused };
@@ -45,7 +45,7 @@ interface Situation {
   readonly api?: KubeApi;
 }
 
-/** A controller whose engine does nothing. */
+/** A context whose engine does nothing. */
 function contextOf(its = api): ControllerContext {
   const context = {
     engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
@@ -60,7 +60,7 @@ function contextOf(its = api): ControllerContext {
   return context as unknown as ControllerContext;
 }
 
-/** A watch that is listed as the test says. */
+/** A watch whose list is complete when the test says so. */
 function listing(synced: Situation['synced']): { readonly synced: Promise<unknown> } {
   return {
     get synced() {
@@ -69,7 +69,7 @@ function listing(synced: Situation['synced']): { readonly synced: Promise<unknow
   };
 }
 
-/** A reconciler with a SyncSecret. */
+/** Puts the SyncSecret into the store of the reconciler, and adds the watch. */
 function withObject<R extends ManagerReconciler | CcmReconciler>(
   reconciler: R,
   object: KubeObject,
@@ -114,7 +114,7 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
 
 describe('no rule is evaluated before the lists that its claims depend on', () => {
   for (const [controller, create] of Object.entries(RECONCILERS)) {
-    it(controller, async () => {
+    it(`${controller} evaluates no rule before its watches are listed`, async () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
       for (const name of ['c', 'm']) engine.backends.add(stubBackend(name));
@@ -149,7 +149,7 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
 });
 
 describe('the finalizer of KubeLB on a Secret that is no longer offered', () => {
-  /** How many requests a status update sends. */
+  /** The number of requests that a status update sends. */
   async function requests(outcome: Outcome | undefined, evaluated: 'now' | 'before' | 'never'): Promise<number> {
     let sent = 0;
     const counting: KubeApi = {
@@ -174,7 +174,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
     return sent;
   }
 
-  it('the finalizer of KubeLB stays until the claim of the present version of the Secret was tried', async () => {
+  it('the finalizer of KubeLB on a Secret stays until the claim of its present version was tried', async () => {
     assert.equal(await requests(undefined, 'never'), 0);
     assert.equal(await requests(SYNCED, 'never'), 0);
     assert.equal(await requests(SYNCED, 'before'), 0);
@@ -184,7 +184,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
   });
 });
 
-test('nothing is reported of a SyncSecret without the finalizer, because nothing was done for it', async () => {
+test('no status is written for a SyncSecret without the finalizer', async () => {
   for (const [finalizers, reported] of [
     [[SYNC_SECRET_FINALIZER], 1],
     [[], 0],

@@ -1,6 +1,6 @@
 /**
- * The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. Their meaning is in
- * `rules/sync-secret-rule-set.ts`.
+ * The manager makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What SyncSecrets mean
+ * is in `rules/sync-secret-rule-set.ts`.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
@@ -25,7 +25,7 @@ export const syncSecretManager: ControllerEntry = {
   programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
 
-/** A deletion is left to the CCM for so many times the limit of deletions: the CCM itself keeps it. */
+/** The manager leaves a deletion to the CCM for so many deletion timeouts, so that the CCM ends it first. */
 const LEFT_LIMITS = 2;
 
 function create(context: ControllerContext): Controller {
@@ -33,7 +33,7 @@ function create(context: ControllerContext): Controller {
   const { index } = cluster.store(SECRET);
   const reconciler = new ManagerReconciler(context, (secret) => index.find(secret) !== undefined);
   const open = (): void => {
-    // A SyncSecret wakes itself.
+    // Each change of a SyncSecret enqueues it.
     reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
     reconciler.watches.add(watchCopies(cluster, SECRET, 'syncsecret', COPY_OF_SYNC_SECRET));
   };
@@ -45,7 +45,7 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
   protected readonly target = 'its Secret';
   readonly #exists: (secret: ResourceKey) => boolean;
 
-  /** @param exists whether a Secret exists, as far as is known */
+  /** @param exists whether a Secret exists in the cache */
   constructor(context: ControllerContext, exists: (secret: ResourceKey) => boolean) {
     super('manager', context);
     this.#exists = exists;

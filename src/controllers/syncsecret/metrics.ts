@@ -1,19 +1,19 @@
-/** The metrics of KubeLB's SyncSecret controllers with the same names, labels and buckets. */
+/** The metrics of KubeLB's SyncSecret controllers, with their names, labels and buckets. */
 import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
 import type { Counter, Histogram, MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { Clock } from '../../runtime/clock.ts';
 
-/** Seconds, as in KubeLB. */
+/** Upper limits of the buckets, seconds, as in KubeLB. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export class SyncSecretMetrics {
   readonly #total: Counter<'namespace' | 'result'>;
   readonly #seconds: Histogram<'namespace'>;
-  /** Start of each reconciliation under way, monotonic ms. */
+  /** Start of each running reconciliation, monotonic ms. */
   readonly #started = new Map<RuleKey, number>();
   readonly #clock: Pick<Clock, 'monotonic'>;
 
-  /** @param role as in the names of the metrics */
+  /** @param role its name in the metrics */
   constructor(registry: MetricRegistry, role: 'ccm' | 'manager', clock: Pick<Clock, 'monotonic'>) {
     const name = `kubelb_${role}_sync_secret_reconcile`;
     this.#total = registry.counter(`${name}_total`, 'Reconciliations of SyncSecrets.', ['namespace', 'result']);
@@ -30,7 +30,7 @@ export class SyncSecretMetrics {
     if (!this.#started.has(rule)) this.#started.set(rule, this.#clock.monotonic());
   }
 
-  /** The result of the last `started`. Later calls do nothing until the next one. */
+  /** Counts the result of the last `started`. Without a `started` before it, it does nothing. */
   finished(rule: RuleKey, result: 'success' | 'error'): void {
     const started = this.#started.get(rule);
     if (started === undefined) return;

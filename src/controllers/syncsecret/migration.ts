@@ -1,4 +1,4 @@
-/** A cluster of KubeLB: its SyncSecrets stay as they are. */
+/** Reports on a cluster of KubeLB. Its SyncSecrets stay as they are. */
 import { someOf } from '../../runtime/text/texts.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
 import type { KubeObject } from '../../kube/api.ts';
@@ -9,13 +9,13 @@ import type { Finding, ProgramFindings, MigrationContext, ProgramReader } from '
 import { MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
 import { Travel } from './rules/travel.ts';
 
-/** Keys of one object that a finding names. */
+/** Maximum number of keys that one finding names. */
 const MAX_NAMED = 10;
 
 export const kubelbMigration: ProgramReader = {
   program: 'kubelb',
   image: /^kubelb(-ccm|-manager)?(-ee)?$/,
-  // The Lease is that of Keyferry.
+  // KubeLB and Keyferry use the same Lease, so only one of them writes.
   mustBeStopped: false,
   controller: MANAGER_CONTROLLER,
   find,
@@ -57,7 +57,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
     ['labels', labels, travel.labels(labels)],
     ['annotations', annotations, travel.annotations(annotations)],
   ] as const) {
-    // The origin labels are those of Keyferry, too.
+    // Keyferry writes the origin labels too, so no finding names them.
     const staying = Object.keys(map).filter((key) => !(key in travelling) && !isMark(key));
     if (staying.length === 0) continue;
     texts.push(`its ${what} ${someOf(staying, MAX_NAMED)} do not travel; --propagate-${what} allows keys`);
@@ -66,7 +66,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
   return texts.map((text) => ({ verdict: 'difference', object, text }));
 }
 
-/** Secrets that the conversion controller of KubeLB holds with its finalizer. */
+/** Secrets with KubeLB's finalizer that are no longer offered: KubeLB would hold them forever. */
 function secretFindings({ metadata }: KubeObject): Finding[] {
   const { namespace = '', name, finalizers = [], labels = {} } = metadata;
   if (!finalizers.includes(ORIGINAL_FINALIZER) || labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB) return [];

@@ -4,7 +4,7 @@ import { Pending } from './pending.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 
-test('a state that is not final is written if it lasts', () => {
+test('a state that is not final is written after 1.5 s', () => {
   const pending = new Pending();
   assert.equal(pending.waitMs(asKey('a'), true, 1000), 1500);
   assert.equal(pending.waitMs(asKey('a'), true, 2000), 500);
@@ -13,7 +13,7 @@ test('a state that is not final is written if it lasts', () => {
   assert.equal(pending.waitMs(asKey('a'), false, 10_000), 1500, 'a later one counts anew');
 });
 
-test('a rule waits for its turn while others get done, and not if something is wrong', () => {
+test('while other rules get done, a rule that may wait for its turn is not written, and one with a problem is', () => {
   const pending = new Pending();
   pending.waitMs(asKey('a'), true, 0);
   pending.waitMs(asKey('b'), true, 0);
@@ -23,7 +23,7 @@ test('a rule waits for its turn while others get done, and not if something is w
   assert.equal(pending.waitMs(asKey('a'), true, 4500), 0, 'nothing was done for a while');
 });
 
-test('no rule of thousands is written while they get done one after the other, however long that takes', () => {
+test('while 10,000 rules get done one after the other, no waiting rule is written', () => {
   const pending = new Pending();
   const rules = Array.from({ length: 10_000 }, (_, index) => asKey<RuleKey>(`r${index}`));
   for (const rule of rules) pending.waitMs(rule, true, 0);
@@ -31,13 +31,13 @@ test('no rule of thousands is written while they get done one after the other, h
   for (const [index, rule] of rules.entries()) {
     const now = 2000 + index * msEach;
     pending.done(rule, now);
-    // Each is looked at again after the answer, as in the status queue.
+    // The waiting rules are checked again from time to time, as in the status queue.
     if (index % 300 !== 0) continue;
     for (const waiting of rules.slice(index + 1)) assert.equal(pending.waitMs(waiting, true, now), 3000);
   }
 });
 
-test('a rule that never gets its turn is written while others get done, and then the next such one', () => {
+test('two stuck rules are written one after the other, although others get done', () => {
   const pending = new Pending();
   const stuck = asKeys<RuleKey>(['stuck', 'stuck too']);
   const written: string[] = [];
@@ -51,7 +51,7 @@ test('a rule that never gets its turn is written while others get done, and then
   assert.deepEqual(written, ['stuck 1', 'stuck too 3']);
 });
 
-test('a rule that was done before it was pending is no sign of progress', () => {
+test('a rule that was never pending does not count as done, so a waiting rule is written', () => {
   const pending = new Pending();
   pending.waitMs(asKey('a'), true, 0);
   pending.done(asKey('settled'), 2000);

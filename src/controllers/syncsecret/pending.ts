@@ -1,28 +1,28 @@
 /**
- * Decides when a state that is not final is written. Most rules are done soon, and each write costs as much as a copy, so only a state that lasts
- * is written. While other rules get done, a rule may simply be waiting for its turn. Then only the state of the rule that waits longest is
- * written, after a time in which its turn should have come.
+ * Decides when to write a state that is not final, such as `Pending`. Each write costs as much as a copy, and most
+ * rules are done soon. So only a state that lasts is written. While other rules get done, a rule may just wait for its
+ * turn. Then only the rule that waits longest gets its state written, after a time in which its turn should have come.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
 
 /** A state is written if it lasts longer than this, ms. */
 const WAIT_MS = 1500;
-/** Between two looks at a rule that waits for its turn, ms. */
+/** Pause before a rule that waits for its turn is checked again, ms. */
 const TURN_MS = 3000;
-/** The rule that waits longest should have had its turn in this time, ms. */
+/** The rule that waits longest should have had its turn within this time, ms. */
 const PASSED_MS = 15_000;
 
 export class Pending {
-  /** In the order of their turns. */
+  /** When each rule began to wait, monotonic ms, in the order of their turns. */
   readonly #since = new Map<RuleKey, number>();
-  /** The rule that waits longest, and since when it is that one, as of its last look. */
+  /** The rule that waits longest, and since when it is the first one, monotonic ms. */
   #first: { readonly rule: RuleKey; readonly since: number } | undefined;
   #doneAt = -Infinity;
 
   /**
-   * @param isTurn nothing is known to be wrong: the rule may be waiting for its turn
+   * @param isTurn whether the rule may just wait for its turn: nothing wrong is known
    * @param now monotonic clock, ms
-   * @returns how long to wait before the state is written, ms; 0: write the state now
+   * @returns ms until the next check; 0: write the state now
    */
   waitMs(rule: RuleKey, isTurn: boolean, now: number): number {
     const since = this.#since.get(rule) ?? now;
@@ -37,13 +37,13 @@ export class Pending {
     if (rule !== first) return false;
     if (this.#first?.rule !== rule) this.#first = { rule, since: now };
     if (now - this.#first.since < PASSED_MS) return false;
-    // It goes to the end, so that the next rule becomes the first.
+    // The rule moves to the end, so that the next rule becomes the first.
     this.#since.delete(rule);
     this.#since.set(rule, since);
     return true;
   }
 
-  /** The state of a rule is final. */
+  /** Call it when the state of a rule is final. */
   done(rule: RuleKey, now: number): void {
     if (this.#since.delete(rule)) this.#doneAt = now;
   }

@@ -1,6 +1,7 @@
 /**
- * The SyncSecrets for `status` and `plan`, in a tenant cluster and in the management cluster. One that is propagated has its copy in the
- * other cluster, which the commands do not read: its status says what came of it. Any other one has its Secret here.
+ * Reads the SyncSecrets for `status` and `plan`, in a tenant cluster and in the management cluster. The copy of a
+ * propagated SyncSecret is in the other cluster, which is not read, but its status shows the result. Any other
+ * SyncSecret has its Secret here.
  */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { KeyLists, observe, type Observed } from '../../copy/model/observed.ts';
@@ -42,12 +43,12 @@ export class SyncSecretReader implements RuleReader {
   readonly versionMark = SOURCE_VERSION_ANNOTATION;
   readonly ruleSet: ManagerRules;
   readonly #cluster: string;
-  /** A manager serves SyncSecrets of this cluster. */
+  /** Whether a manager serves SyncSecrets of this cluster. */
   #hasManager = false;
   readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
-  /** All, under the keys of the manager. */
+  /** All SyncSecrets, under the rule keys of the manager. */
   readonly #all: RuleStore<SyncSecretRule>;
-  /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
+  /** The namespaces of the management cluster that get copies of SyncSecrets here. */
   readonly #propagatedTo = new Set<string>();
 
   constructor({ inventory, scope }: ReaderContext) {
@@ -85,13 +86,13 @@ export class SyncSecretReader implements RuleReader {
     for (const [key, rule] of this.#all.all()) if (isManaged(rule)) yield key;
   }
 
-  /** The label offers a Secret to the synchronizer, of KubeLB or of Keyferry. */
+  /** A Secret with this label belongs to the synchronizer, of KubeLB or of Keyferry. */
   heldBy(object: ResourceKey): string | undefined {
     const isOffered = this.#labelsOf(object)[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
     return isOffered ? `the label ${MANAGED_BY_LABEL} offers it to the secret synchronizer` : undefined;
   }
 
-  /** What becomes of a SyncSecret whose Secret is not in this cluster, or has no name yet. */
+  /** Explains where the Secret of a SyncSecret will be, if it is in another cluster or has no name yet. */
   notesOf(object: ResourceKey): readonly string[] {
     const { kind, namespace, name } = parseResourceKey(object);
     const rule = kind === SYNC_SECRET.kind ? this.#all.get(this.#all.key(namespace, name)) : undefined;
@@ -104,10 +105,10 @@ export class SyncSecretReader implements RuleReader {
     return [this.#fateOf(namespace)];
   }
 
-  /** What becomes of a SyncSecret that no program has served. The others show what this cluster is. */
+  /** Explains that for a SyncSecret which no program has served. The others show what this cluster is. */
   #fateOf(namespace: string): string {
     const here = `becomes a Secret in namespace ${namespace} of this cluster; its name is the uid that the SyncSecret gets when it is created`;
-    // With both programs in one cluster, the manager has the namespaces of the copies.
+    // If both programs serve this cluster, the manager serves the namespaces of the copies.
     if (this.#hasManager && (this.#propagatedTo.size === 0 || this.#propagatedTo.has(namespace))) return here;
     const [place, ...others] = this.#propagatedTo;
     if (place === undefined)
@@ -140,7 +141,7 @@ export class SyncSecretReader implements RuleReader {
     }
   }
 
-  /** The SyncSecret of the user: for a copy, that of the tenant. */
+  /** The SyncSecret that a user wrote: for a copy, the tenant's. */
   #sourceOf(inventory: Inventory, { metadata, origin }: SyncSecretRule): string {
     const { namespace = '', name } = metadata;
     const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET.kind, namespace, name));
@@ -148,7 +149,7 @@ export class SyncSecretReader implements RuleReader {
     return tenants === undefined ? `syncsecret ${namespace}/${name}` : `syncsecret ${tenants} in tenant`;
   }
 
-  /** Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
+  /** Finds Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
   unwanted({ claims, inventory }: Snapshot, key: ResourceKey, observed: Observed): Unwanted | undefined {
     const { kind, namespace, name } = parseResourceKey(key);
     if (kind === SYNC_SECRET.kind && observed.annotations[SECRET_ANNOTATION] === name) {
@@ -172,8 +173,8 @@ export class SyncSecretReader implements RuleReader {
 }
 
 /**
- * Whether the manager of this cluster makes a Secret of it. Without a copy's marks, and before a controller has seen it, the SyncSecret
- * may be one of a tenant cluster.
+ * Whether the manager of this cluster makes a Secret of it. A SyncSecret without the marks of a copy, which no
+ * controller has seen, may also be one of a tenant cluster.
  */
 function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): boolean {
   if (origin === 'another') return true;
@@ -184,6 +185,6 @@ function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): bo
 function stateOf(rule: SyncSecretRule): RuleState {
   const { phase = 'Unknown' } = rule.status;
   const state = stateByCondition(rule, SYNCED_CONDITION, phase);
-  // The condition is True in the phase Terminating.
+  // In the phase Terminating the condition is True, but the SyncSecret is not ready.
   return { ...state, ready: state.ready && phase === 'Synced' };
 }

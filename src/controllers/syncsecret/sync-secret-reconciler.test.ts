@@ -1,4 +1,4 @@
-/** How long a SyncSecret that is being deleted waits, and what it says meanwhile. */
+/** How long a deleted SyncSecret waits for its target, and what its status says meanwhile. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -20,7 +20,7 @@ import { ruleScope } from '../../../test/support/rule-scope.ts';
 
 const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
 const MARK = 'example.com/mark';
-/** Of the monotonic clock, when this process sees the deletion. The time in the object is of another clock. */
+/** Monotonic ms when this process sees the deletion. The time in the object comes from another clock. */
 const START = 5000;
 const LIMIT_MS = 60_000;
 const SOON_MS = 5000;
@@ -41,20 +41,20 @@ interface Situation {
   readonly isDeleted?: boolean;
   readonly isMarked?: boolean;
   readonly unreachable?: Cause;
-  /** The error of every write of a status. */
+  /** Every write of a status fails with this error. */
   readonly statusError?: Error;
 }
 
 const unused = (): never => assert.fail('not used');
 
-/** Rules that are all released. */
+/** A rule set that releases all its rules. */
 class ReleasedRules extends ManagerRules {
   override isActive(): boolean {
     return false;
   }
 }
 
-/** What CCM and manager have in common, with the marks and the cluster of a test. */
+/** The shared duties of CCM and manager, with marks and an unreachable cluster that the test sets. */
 class TestReconciler extends SyncSecretReconciler {
   readonly rules = new ReleasedRules(ruleScope(), { store: this.store, isServed: () => true });
   protected readonly target = 'its copy';
@@ -83,9 +83,9 @@ class TestReconciler extends SyncSecretReconciler {
 /** One SyncSecret and a clock that the test sets. */
 class Scene {
   now = START;
-  /** What was written, and the events. */
+  /** The writes and events. */
   readonly calls: string[] = [];
-  /** Of the log. */
+  /** Warnings in the log. */
   readonly warnings: string[] = [];
   readonly #reconciler: TestReconciler;
   readonly #object: KubeObject;
@@ -155,7 +155,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.calls, [`finalizer ${MARK}`]);
   });
 
-  it('a SyncSecret that is being deleted says what it waits for if that lasts, and is asked again at the time limit', async () => {
+  it('a SyncSecret that is being deleted reports what it waits for after some seconds, and is checked again at the time limit', async () => {
     const scene = new Scene();
     const { requeueAfterMs = LIMIT_MS } = (await scene.update(RELEASED, waiting)) ?? {};
     assert.ok(requeueAfterMs < SOON_MS);
@@ -176,7 +176,7 @@ describe('a SyncSecret that is being deleted', () => {
     ]);
   });
 
-  it('a SyncSecret that is being deleted says that its cluster cannot be used, and waits as long as any other', async () => {
+  it('a SyncSecret that is being deleted reports that its cluster is unreachable, and waits until the same time limit', async () => {
     const scene = new Scene({ unreachable: down });
     await scene.update(PENDING);
     scene.now += SOON_MS;
@@ -184,7 +184,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.calls, [`status Terminating: SyncSecret is being deleted; ${down.message}`]);
   });
 
-  it('the status and the event of a SyncSecret that is being deleted name no webhook', async () => {
+  it('the status and the event of a SyncSecret that is being deleted have the public message, which names no webhook', async () => {
     const scene = new Scene();
     for (const ms of [0, SOON_MS, LIMIT_MS]) {
       scene.now += ms;
@@ -210,7 +210,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.warnings, [], 'the permissions of KubeLB do not include the status');
   });
 
-  it('it is logged why the status of a SyncSecret that is being deleted cannot be written, unless that is forbidden', async () => {
+  it('a failed write of the status of a SyncSecret that is being deleted is logged, unless it is forbidden', async () => {
     const scene = new Scene({ statusError: new Error('the connection was closed') });
     await scene.update(waiting);
     scene.now += SOON_MS;
@@ -218,14 +218,14 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.warnings, ['the status of a SyncSecret that is being deleted cannot be written']);
   });
 
-  it('a SyncSecret says that it is being deleted while only the finalizer of another client holds it, with no second event', async () => {
+  it('a SyncSecret that only the finalizer of another client holds reports that it is being deleted, without an event', async () => {
     const scene = new Scene({ finalizers: ['example.com/other'] });
     await scene.update(waiting);
     assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted']);
   });
 });
 
-it('a SyncSecret that is released without being deleted waits without a limit and a status', async () => {
+it('a SyncSecret that is released while active waits for its target without a time limit, and reports nothing', async () => {
   const scene = new Scene({ isDeleted: false, isMarked: true });
   assert.deepEqual(await scene.update(waiting), { requeueAfterMs: LIMIT_MS });
   scene.now += 2 * LIMIT_MS;

@@ -1,6 +1,6 @@
 /**
- * What CCM and manager do for SyncSecrets: their store, finalizers, statuses and deletions. The roles differ in the status and in the target. What
- * SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
+ * The duties that CCM and manager share: store, finalizers, statuses and deletions of SyncSecrets. They differ in
+ * status and target. What SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
  */
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay } from '../../copy/model/claim.ts';
@@ -37,27 +37,27 @@ import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } f
 import { type RuleResult, type SyncState, terminatingState } from './rules/status.ts';
 import type { SyncSecretRules } from './rules/sync-secret-rule-set.ts';
 
-/** Not `FIELD_MANAGER`, because a SyncSecret may be a copy as well: see `RuleClient`. */
+/** Field manager of writes to rules. Not `FIELD_MANAGER`: a SyncSecret may also be a copy, see `RuleClient`. */
 const RULES_MANAGER = 'keyferry-rules';
-/** Until the next attempt to write a status, ms. */
+/** Pause before a failed write of a status is tried again, ms. */
 const STATUS_RETRY_MS = 5000;
 
 export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncSecretRules> implements RuleReconciler {
   abstract readonly rules: Rules;
   readonly store: RuleStore<SyncSecretRule>;
-  /** At least those of SyncSecrets and of their targets here. */
+  /** The watches of SyncSecrets and, at least, of targets in this cluster. */
   readonly watches = new AwaitedWatches();
   readonly getLive: RuleReconciler['getLive'];
   protected readonly context: ControllerContext;
   protected readonly metrics: SyncSecretMetrics;
-  /** When a state that is not final is written. */
+  /** Decides when a state that is not final is written. */
   protected readonly pending = new Pending();
   readonly #deletions: Deletions;
   readonly #client: RuleClient;
   readonly #lists = new KeyLists();
   readonly #statuses: RuleStatuses<SyncSecretRule, SyncSecretStatus>;
 
-  /** @param role as in the names of the controller, of its metrics, and of the source of its events */
+  /** @param role the name in those of the controller, its metrics and the source of its events */
   constructor(role: 'ccm' | 'manager', context: ControllerContext) {
     this.context = context;
     const { engine, cluster, clock, config } = context;
@@ -99,27 +99,27 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     });
   }
 
-  /** What is deleted before the SyncSecret, for people. */
+  /** The target of a SyncSecret in words: it is deleted first. */
   protected abstract readonly target: string;
   /** Whether a SyncSecret is a rule of this controller. */
   protected abstract isRule(rule: SyncSecretRule): boolean;
-  /** Annotations that are removed with the finalizer. */
+  /** Annotations that are removed together with the finalizer. */
   protected marksOf(_object: SyncSecretRule): readonly string[] {
     return [];
   }
-  /** Why the cluster of the targets cannot be used. */
+  /** Why the cluster of the targets cannot be used; `undefined`: it can. */
   protected unreachable(): Cause | undefined {
     return undefined;
   }
 
-  /** Annotations that are written with the finalizer. */
+  /** Annotations that are written together with the finalizer. */
   protected get propagation(): Readonly<Record<string, string>> | undefined {
     return undefined;
   }
 
   abstract preparationOf(rule: RuleKey): Preparation | undefined;
 
-  /** Adds the finalizer in place of KubeLB's. @throws ApiError */
+  /** Adds the finalizer, and removes that of KubeLB. @throws ApiError */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
@@ -155,7 +155,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       this.#deletions.forget(rule);
       return undefined;
     }
-    // Nothing was done yet for a SyncSecret without the finalizer.
+    // Without the finalizer, nothing was done for the SyncSecret yet.
     const isOutdated = evaluated !== ruleVersion(object) || this.preparationOf(rule) === 'first';
     if (!this.rules.isActive(object)) {
       return isOutdated ? undefined : await this.#release(rule, object, entries, signal);
@@ -168,10 +168,9 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   }
 
   /**
-   * Reports the deletion, and removes the finalizer when the copy or the Secret is gone, or at a time limit. The status gives
-   * the reason of the wait. An object that remains after the limit is an orphan, and is deleted as soon as that is possible.
-   * @param object is being deleted, or is released without being deleted
-   * @param entries its claims, which release their targets
+   * Removes the finalizer when the target is gone, or at the time limit. Until then the status explains the wait. A
+   * target that remains after the limit is an orphan, and is deleted as soon as possible.
+   * @param object is being deleted, or is released while active. @param entries its claims, which release their targets
    */
   async #release(
     rule: RuleKey,
@@ -184,7 +183,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     const marks = this.marksOf(object);
     const unreachable = this.unreachable();
     if (marks.length === 0 && !finalizers.some((one) => OWN_FINALIZERS.has(one))) {
-      // The finalizer of another client holds it.
+      // Only another client's finalizer holds the object.
       if (deletionTimestamp === undefined) return undefined;
       return await this.writeStatus(rule, object, terminatingState(undefined), signal);
     }
@@ -203,19 +202,20 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     if (isTimedOut) {
       const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
       const message = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
-      // Recorded once for all retries.
+      // Only one event for all retries.
       this.#statuses.record(rule, object, [{ type: 'Warning', reason: 'DeletionTimeout', message }]);
     }
     const annotations = marks.length === 0 ? undefined : Object.fromEntries(marks.map((key) => [key, null]));
     const whole = await this.#withFinalizers(rule, object, signal);
-    // Also the finalizer of KubeLB.
+    // KubeLB's finalizer is removed too.
     await this.#client.removeFinalizers(whole, [...OWN_FINALIZERS], { annotations }, signal);
     return undefined;
   }
 
   /**
-   * Says in the status what the deletion waits for. A failure does not prolong the deletion: KubeLB's permissions do not include the status.
-   * @returns whether the status is written
+   * Writes into the status what the deletion waits for. A failure does not prolong the deletion: KubeLB's permissions
+   * lack the status.
+   * @returns whether the status was written
    */
   async #report(
     rule: RuleKey,
@@ -234,18 +234,18 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     }
   }
 
-  /** The object with all its finalizers, which are replaced as one list. @throws ApiError */
+  /** The object with all its finalizers, because a write replaces the whole list. @throws ApiError */
   async #withFinalizers(rule: RuleKey, object: SyncSecretRule, signal: AbortSignal): Promise<KubeObject> {
     if (!object.metadata.finalizers.includes(MORE_FINALIZERS)) return object;
     const { metadata, ...rest } = await this.#client.get(ruleName(rule), signal);
-    // Another object of the name may have been created meanwhile: then the write fails, because the patch requires this uid.
+    // If the object was recreated meanwhile, the write must fail: so the patch keeps the earlier uid.
     return { ...rest, metadata: { ...metadata, uid: object.metadata.uid } };
   }
 
   /**
-   * Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause.
-   * @returns when to try again, if somebody else keeps changing them
-   * @throws ApiError
+   * Writes phase and condition if they differ. Records a Warning event when the condition turns False or gets another
+   * cause.
+   * @returns when to try again, if another client keeps changing them. @throws ApiError
    */
   protected async writeStatus(
     rule: RuleKey,
@@ -259,7 +259,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     const condition = nextCondition(before, next, generation, this.context.clock.now(), MAX_TEXT);
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
-    // A SyncSecret that waits for its turn is no reason for a warning.
+    // Waiting for a turn is no reason for a warning.
     const isWarning = status === 'False' && isWaiting !== true && isNews;
     const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
@@ -267,7 +267,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     return await this.#statuses.write(rule, object, written, signal);
   }
 
-  /** The response to most own writes has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
+  /** Stores the answer to an own write: only metadata. Without a new generation, type and `immutable` stay. */
   #storeMetadata(object: KubeObject): void {
     const { namespace = '', name, generation } = object.metadata;
     const stored = this.store.get(this.store.key(namespace, name));
@@ -281,18 +281,18 @@ function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {
   );
 }
 
-/** What the entries of all controllers of SyncSecrets say. */
+/** The part that the entries of all SyncSecret controllers share. */
 export const SYNC_SECRET_ENTRY = {
   kinds: [SYNC_SECRET],
   hasTenants: true,
   annotationReader: () => isReadMark,
 } satisfies Partial<ControllerEntry>;
 
-/** The answer to the write of the finalizer has the values of a SyncSecret. Those of thousands without one would take the room of others. */
+/** Only SyncSecrets with the finalizer keep values in the cache. The write of a finalizer brings others. */
 const HAS_FINALIZER: ContentUse['isSource'] = ({ metadata }) =>
   metadata.finalizers?.includes(SYNC_SECRET_FINALIZER) === true;
 
-/** Watches all SyncSecrets of the cluster that the process runs in. @param isSource @see ContentUse */
+/** Watches all SyncSecrets of this process's cluster. @param isSource see `ContentUse` */
 export function watchSyncSecrets(
   { cluster, config }: ControllerContext,
   sink: WatchSink,

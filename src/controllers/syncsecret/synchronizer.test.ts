@@ -1,4 +1,4 @@
-/** A Secret that is no longer offered: its rule ends, unless the finalizer of KubeLB has to go first. */
+/** The rule of a Secret that lost its label ends, unless KubeLB's finalizer must be removed first. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -11,7 +11,7 @@ import { secretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './rules/sync
 const labels = { [MANAGED_BY_LABEL]: MANAGED_BY_KUBELB };
 const common = { name: 'x', namespace: 'default', uid: 'u', creationTimestamp: '' };
 
-test('the rule of a Secret that lost its label stays while the finalizer of KubeLB is there', () => {
+test('the rule of a Secret that lost its label stays while the Secret has the finalizer of KubeLB', () => {
   for (const [finalizers, expected] of [
     [[ORIGINAL_FINALIZER], false],
     [['example.com/other'], undefined],

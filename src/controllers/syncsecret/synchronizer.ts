@@ -1,6 +1,6 @@
 /**
- * The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster, and removes the finalizer that KubeLB puts on Secrets. It
- * reads no other Secrets. Their meaning is in `rules/synchronizer-rule-set.ts`.
+ * The secret synchronizer makes a SyncSecret of each labelled Secret in a tenant cluster. It removes the finalizer that
+ * KubeLB puts on Secrets, and reads no other Secrets. What the Secrets mean is in `rules/synchronizer-rule-set.ts`.
  */
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Controller, Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
@@ -32,13 +32,13 @@ export const secretSynchronizer: ControllerEntry = {
   create,
 };
 
-/** The source component of events. */
+/** The source component of the events. */
 const COMPONENT = 'kubelb-ccm';
 
 function create(context: ControllerContext): Controller {
   const { engine, cluster } = context;
   const reconciler = new SynchronizerReconciler(context);
-  /** The SyncSecrets of KubeLB, under the keys of the rules of their Secrets. */
+  /** The SyncSecrets that KubeLB made, under the rule keys of their Secrets. */
   const ofKubeLb = new RuleStore({
     controller: SYNCHRONIZER_CONTROLLER,
     toRule: keptOfKubeLb,
@@ -52,29 +52,29 @@ function create(context: ControllerContext): Controller {
   const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
   const open = (): void => {
     reconciler.watches.add(
-      // A Secret wakes itself.
+      // Each change of a labelled Secret enqueues it.
       cluster.watchContents(SECRET, { labelSelector, isSource: () => true }, labelledSecretSink(reconciler.secrets)),
-      // A SyncSecret of KubeLB wakes the rule of its Secret.
+      // Each SyncSecret of KubeLB enqueues the rule of its Secret.
       watchSyncSecrets(context, ofKubeLb.sink, () => false),
     );
   };
   return { reconciler, open };
 }
 
-/** What is kept of a SyncSecret of KubeLB. SyncSecrets are targets here, and rules of the CCM. */
+/** The part that is kept of a SyncSecret of KubeLB. */
 function keptOfKubeLb(object: KubeObject): KubeObject | undefined {
   if (!isOfKubeLb(object)) return undefined;
   const { name, namespace = '', uid, resourceVersion, creationTimestamp } = object.metadata;
   return { metadata: { name, namespace, uid, resourceVersion, creationTimestamp } };
 }
 
-/** Takes the events of the watch of labelled Secrets, which cannot tell a deletion from a lost label. */
+/** Stores the events of the watch of labelled Secrets. For such a watch, a lost label looks like a deletion. */
 export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
   return {
     ...secrets.sink,
     remove: (object) => {
       const withoutLabel = { ...object, metadata: { ...object.metadata, labels: {} } };
-      // A Secret that has only lost the label still exists, and KubeLB's finalizer would hold its deletion for ever.
+      // A Secret that lost its label still exists, and KubeLB's finalizer would block its deletion forever.
       if (secretRule(withoutLabel) === undefined) secrets.sink.remove(object);
       else secrets.put(withoutLabel);
     },
@@ -87,11 +87,11 @@ export class SynchronizerReconciler implements RuleReconciler {
   readonly watches = new AwaitedWatches();
   readonly getLive: RuleReconciler['getLive'];
   readonly #context: ControllerContext;
-  /** Of the Secrets' metadata. */
+  /** Reads and writes only metadata of Secrets. */
   readonly #client: RuleClient;
   /** The last warning about each rule. */
   readonly #warned = new Map<RuleKey, string>();
-  /** Rules whose Secret has to be read, because KubeLB has made a SyncSecret of it. */
+  /** Rules whose Secret must be read once, because KubeLB has made a SyncSecret of it. */
   readonly #unread = new Set<RuleKey>();
 
   constructor(context: ControllerContext) {
@@ -107,12 +107,12 @@ export class SynchronizerReconciler implements RuleReconciler {
     this.#client = new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true });
     this.getLive = liveRules(async (rule, signal) => {
       const live = await this.#read(rule, signal);
-      // The metadata do not have this field.
+      // Metadata does not include this field.
       return live && secretVersion({ ...live, immutable: secrets.get(rule)?.immutable === true });
     });
   }
 
-  /** The Secret of this rule is read at the next evaluation, unless it is offered. */
+  /** Reads the Secret of this rule before its next evaluation, if the Secret is not offered. */
   expectFinalizer(rule: RuleKey): void {
     this.#unread.add(rule);
   }
@@ -125,7 +125,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     return this.#unread.has(rule) ? 'beside' : undefined;
   }
 
-  /** Until a Secret is read, it is no rule, and a SyncSecret of KubeLB without a rule is kept. */
+  /** Reads a Secret that may have KubeLB's finalizer. Until then, the SyncSecret of KubeLB is kept. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     try {
       if (this.secrets.get(rule) === undefined) await this.#read(rule, signal);
@@ -135,7 +135,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     this.#unread.delete(rule);
   }
 
-  /** Reads a Secret. One with KubeLB's finalizer that is not offered becomes a rule. @throws ApiError, ConnectionError */
+  /** Reads a Secret. It becomes a rule if it has KubeLB's finalizer and is not offered. @throws ApiError */
   async #read(rule: RuleKey, signal: AbortSignal): Promise<SecretRule | undefined> {
     const object = await this.#client.get(ruleName(rule), signal);
     const read = secretRule(object);
@@ -143,7 +143,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     return read;
   }
 
-  /** Removes the finalizer that KubeLB puts on Secrets. @throws ApiError, ConnectionError */
+  /** Removes KubeLB's finalizer from a Secret. @throws ApiError, ConnectionError */
   async #removeFinalizer(rule: RuleKey, secret: SecretRule, signal: AbortSignal): Promise<void> {
     try {
       const object = await this.#client.get(ruleName(rule), signal);
@@ -153,12 +153,12 @@ export class SynchronizerReconciler implements RuleReconciler {
     } catch (error) {
       if (!isObjectGone(error, secret.metadata.name)) throw error;
     }
-    // No watch reports the change of a Secret without the label. Another Secret of its name may be offered meanwhile.
+    // No watch reports a Secret without the label, so its rule ends here, unless a new Secret has the name.
     const latest = this.secrets.get(rule);
     if (latest?.isOffered === false && latest.metadata.uid === secret.metadata.uid) this.secrets.sink.remove(latest);
   }
 
-  /** The status of a SyncSecret is that of its CCM, and Secrets have none: a problem is an event. */
+  /** The CCM writes the status of SyncSecrets, and Secrets have none. So a problem becomes an event. */
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
@@ -178,12 +178,12 @@ export class SynchronizerReconciler implements RuleReconciler {
       this.#warned.set(rule, problem.message);
       this.#warn(secret, problem);
     }
-    // Remove the finalizer only now: until the SyncSecret has the mark, only the finalizer shows that both are to be deleted together.
+    // Only now: until the SyncSecret has its mark, the finalizer alone shows that both belong together.
     const isTried = entry !== undefined && !isUnderWay(entry.outcome);
     if (isTried && secret.metadata.finalizers !== undefined) await this.#removeFinalizer(rule, secret, signal);
   }
 
-  /** The Secret has no SyncSecret, or the SyncSecret cannot follow it. */
+  /** Warns that the Secret has no SyncSecret, or that the SyncSecret cannot follow its changes. */
   #warn({ metadata: { name, namespace = '', uid } }: SecretRule, { reason, message }: Cause): void {
     const subject = { apiVersion: SECRET.apiVersion, kind: SECRET.kind, namespace, name, uid };
     this.#context.recordEvent(COMPONENT, { subject, type: 'Warning', reason, message });

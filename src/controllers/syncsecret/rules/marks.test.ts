@@ -9,7 +9,7 @@ type Case = readonly [
   string | undefined,
 ];
 
-it('the origin is that of the annotation, else that of the labels, and never a text that is no name', () => {
+it('originPlace reads the annotation, else the labels, and returns no text that is not a namespace and name', () => {
   const labels = { 'kubelb.k8c.io/origin-name': 'app', 'kubelb.k8c.io/origin-ns': 'team' };
   const documented = { 'kubelb.k8c.io/origin-name': 'app', 'kubelb.k8c.io/origin-namespace': 'docs' };
   const mark = (text: string) => ({ 'keyferry.dev/origin': text });

@@ -1,5 +1,5 @@
 /**
- * The marks on SyncSecrets and Secrets: where an object comes from, and who made it.
+ * The marks on SyncSecrets and Secrets. They name the object that this one was made from, and its maker.
  *
  *   Secret ──synchronizer──▶ SyncSecret ──CCM──▶ copy in the management cluster ──manager──▶ Secret
  *          SECRET_ANNOTATION            ORIGIN_ANNOTATION                         OWNER_ANNOTATION
@@ -9,19 +9,19 @@ import { OWN_PREFIX } from '../../common/excluded-metadata.ts';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { ORIGIN_LABELS } from '../api.ts';
 
-/** On a copy in the management cluster: `<uid of the tenant cluster's kube-system>/<namespace>/<name>` of the tenant's SyncSecret. */
+/** On a copy in the management cluster: `<uid of the tenant's kube-system>/<namespace>/<name>` of the SyncSecret. */
 export const ORIGIN_ANNOTATION = `${OWN_PREFIX}origin`;
-/** On a tenant's SyncSecret, with the finalizer: the namespace of its copy. A manager in the same cluster leaves the object alone. */
+/** On a tenant's SyncSecret: the namespace of its copy. A manager in the same cluster ignores the object. */
 export const PROPAGATED_ANNOTATION = `${OWN_PREFIX}propagated`;
-/** On a Secret: the name of its SyncSecret, in the same namespace. */
+/** On a Secret: the name of its SyncSecret in the same namespace. */
 export const OWNER_ANNOTATION = `${OWN_PREFIX}syncsecret`;
-/** On a SyncSecret that the synchronizer made: the name of its Secret, in the same namespace. */
+/** On a SyncSecret of the synchronizer: the name of its Secret in the same namespace. */
 export const SECRET_ANNOTATION = `${OWN_PREFIX}secret`;
-/** On a Secret whose type is Opaque, because a Secret of this type is never created. */
+/** On a Secret that got the type Opaque instead of this type, because Keyferry never creates one of this type. */
 export const ORIGINAL_TYPE_ANNOTATION = `${OWN_PREFIX}original-type`;
-/** On every copy: the version of the source that it holds. */
+/** On every copy: the version of the source's content that it has. */
 export const SOURCE_VERSION_ANNOTATION = `${OWN_PREFIX}source-version`;
-/** The value of `COPY_LABEL` on the Secrets that the manager makes. */
+/** The value of `COPY_LABEL` on a Secret of the manager. */
 export const COPY_OF_SYNC_SECRET = 'syncsecret';
 
 const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
@@ -33,26 +33,26 @@ const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
   SOURCE_VERSION_ANNOTATION,
 ]);
 
-/** Annotations that the controllers read. Others with our prefix may be a tenant's, and of any number. @see IsRead */
+/** The annotations that the controllers read. A tenant may write any number of others with the prefix. @see IsRead */
 export function isReadMark(annotation: string): boolean {
   return READ_ANNOTATIONS.has(annotation);
 }
 
-/** The uid of a cluster whose namespace kube-system cannot be read. */
+/** Stands for the uid of a cluster whose namespace kube-system cannot be read. */
 export const UNKNOWN_CLUSTER = 'unknown';
 
-/** Longest value of a label. */
+/** Maximum length of a label's value. */
 const MAX_LABEL = 63;
 const HASH_DIGITS = 10;
 
-/** A name as the value of a label: names of objects may be longer. */
+/** A name as the value of a label. Longer names are cut, and end with a hash. */
 export function labelValue(name: string): string {
   if (name.length <= MAX_LABEL) return name;
   const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_DIGITS);
   return `${name.slice(0, MAX_LABEL - HASH_DIGITS - 1).replace(/[-.]+$/, '')}-${hash}`;
 }
 
-/** The labels that name the origin of an object. */
+/** The labels of a copy that name its origin. */
 export function originLabels(namespace: string, name: string): Record<string, string> {
   return {
     [ORIGIN_LABELS.name]: labelValue(name),
@@ -61,12 +61,12 @@ export function originLabels(namespace: string, name: string): Record<string, st
   };
 }
 
-/** What the API server accepts as namespace and name, with a `/` between them. A tenant can write any text into an annotation. */
+/** A valid `<namespace>/<name>`. A tenant can write any text into an annotation. */
 const PLACE = /^[a-z0-9][a-z0-9.-]*\/[a-z0-9][a-z0-9.-]*$/;
 
 /**
- * `<namespace>/<name>` of the tenant's SyncSecret that an object in the management cluster comes from, for people. Without the annotation
- * (on Secrets, and on copies of KubeLB) long names are shortened, as in the labels.
+ * `<namespace>/<name>` of the tenant's SyncSecret that an object in the management cluster comes from, for messages.
+ * From labels (of Secrets, and of copies of KubeLB) long names are shortened.
  */
 export function originPlace({
   labels,
@@ -83,7 +83,7 @@ export function originPlace({
   return PLACE.test(labelled) ? labelled : undefined;
 }
 
-/** Which object the marks of a SyncSecret name. */
+/** The object that the marks of a SyncSecret name as its origin. */
 export type Origin = 'none' | 'itself' | 'another';
 
 export function originOf({
@@ -94,7 +94,7 @@ export function originOf({
 }: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>): Origin {
   const mark = annotations[ORIGIN_ANNOTATION];
   if (mark !== undefined) return mark.endsWith(`/${namespace}/${name}`) ? 'itself' : 'another';
-  // Made by the synchronizer, also while somebody has changed its labels.
+  // The synchronizer made this SyncSecret, even if somebody has changed its labels.
   if (annotations[SECRET_ANNOTATION] === name) return 'itself';
   const originName = labels[ORIGIN_LABELS.name];
   const originNamespace = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];

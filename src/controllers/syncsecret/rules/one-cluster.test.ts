@@ -44,11 +44,11 @@ describe('whose a namespace is', () => {
     ['tenant-b', undefined, 'a', 'unknown'],
     ['tenant-b', 'unknown', 'a', 'unknown'],
     ['tenant-b', 'a', 'unknown', 'unknown'],
-    // Two clusters that nobody may identify are not the same one.
+    // Two clusters whose uids cannot be read do not count as the same cluster.
     ['tenant-b', 'unknown', 'unknown', 'unknown'],
   ];
   for (const [namespace, own, management, zone] of cases) {
-    it(`with the uids ${own} and ${management} of the clusters, the namespace ${namespace} is: ${zone}`, () => {
+    it(`where the CCM knows its cluster as ${own} and the management cluster as ${management}, the zone of namespace ${namespace} is ${zone}`, () => {
       assert.equal(zoneOf(namespace, own, management, NOBODYS), zone);
       assert.equal(
         zoneOf(namespace, own, management, () => true),
@@ -62,16 +62,16 @@ describe('whose a namespace is', () => {
 describe('the CCM', () => {
   const cases: readonly (readonly [string, SyncSecretRule, ccm: string, manager: string, unknown: string])[] = [
     ['a new SyncSecret', rule('n'), 'copy', 'none', 'none'],
-    ['a propagated one', rule('n', propagated), 'copy', 'release', 'keep'],
-    ['a propagated one in deletion', rule('n', { ...propagated, ...deleted }), 'release', 'release', 'release'],
-    ['one in deletion', rule('n', deleted), 'release', 'none', 'none'],
+    ['a propagated SyncSecret', rule('n', propagated), 'copy', 'release', 'keep'],
+    ['a deleted propagated SyncSecret', rule('n', { ...propagated, ...deleted }), 'release', 'release', 'release'],
+    ['a deleted SyncSecret', rule('n', deleted), 'release', 'none', 'none'],
     ['a copy of KubeLB', rule('n', copied), 'none', 'none', 'none'],
     ['a copy', rule('n', markedCopy), 'none', 'none', 'none'],
-    ['a copy in deletion', rule('n', { ...copied, ...deleted }), 'none', 'none', 'none'],
+    ['a deleted copy', rule('n', { ...copied, ...deleted }), 'none', 'none', 'none'],
     ['a propagated copy', rule('n', { ...copied, ...propagated }), 'release', 'release', 'release'],
   ];
   for (const [title, object, ...duties] of cases) {
-    it(`the duty of the CCM for ${title} in its own, a manager's and an unknown namespace: ${duties.join(', ')}`, () => {
+    it(`the duties of the CCM for ${title} in the zones ccm, manager and unknown are ${duties.join(', ')}`, () => {
       const zones = ['ccm', 'manager', 'unknown'] as const;
       assert.deepEqual(
         zones.map((zone) => ccmDuty(object, zone)),
@@ -84,15 +84,20 @@ describe('the CCM', () => {
 describe('the manager', () => {
   const cases: readonly (readonly [string, SyncSecretRule, served: string, other: string])[] = [
     ['a new SyncSecret', rule('n'), 'serve', 'none'],
-    ['one with its finalizer', rule('n', { finalizers: propagated.finalizers }), 'serve', 'none'],
-    ['a propagated one', rule('n', propagated), 'none', 'none'],
-    ['a propagated one in deletion', rule('n', { ...propagated, ...deleted }), 'free', 'free'],
-    ['such a one without our finalizer', rule('n', { ...propagated, ...deleted, finalizers: ['x'] }), 'none', 'none'],
-    ['one in deletion', rule('n', { ...deleted, finalizers: propagated.finalizers }), 'serve', 'free'],
-    ['a copy, whatever else it says', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
+    ['a SyncSecret with its finalizer', rule('n', { finalizers: propagated.finalizers }), 'serve', 'none'],
+    ['a propagated SyncSecret', rule('n', propagated), 'none', 'none'],
+    ['a deleted propagated SyncSecret', rule('n', { ...propagated, ...deleted }), 'free', 'free'],
+    [
+      'a deleted propagated SyncSecret without our finalizer',
+      rule('n', { ...propagated, ...deleted, finalizers: ['x'] }),
+      'none',
+      'none',
+    ],
+    ['a deleted SyncSecret', rule('n', { ...deleted, finalizers: propagated.finalizers }), 'serve', 'free'],
+    ['a copy with the annotation propagated', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
   ];
   for (const [title, object, served, other] of cases) {
-    it(`the duty of the manager for ${title} in a served and in another namespace: ${served}, ${other}`, () => {
+    it(`the duties of the manager for ${title} in a served and in another namespace are ${served}, ${other}`, () => {
       assert.equal(
         managerDuty(object, () => true),
         served,
@@ -101,7 +106,7 @@ describe('the manager', () => {
     });
   }
 
-  it('the manager serves all namespaces, those of tenants beside a CCM in the process, or those that match whole', () => {
+  it('the manager serves all namespaces, beside a CCM tenant-*, and with patterns the names that match as a whole', () => {
     const names = ['app', 'tenant-a', 'my-tenant-a'];
     const served = (patterns: readonly string[], hasCcm = false): string[] =>
       names.filter(servedNamespaces(patterns, hasCcm));
@@ -111,7 +116,7 @@ describe('the manager', () => {
     assert.deepEqual(served(['app', 'my-.*'], true), ['app', 'my-tenant-a']);
   });
 
-  it('the manager leaves a deletion that is not its own to the CCM for a time, which begins when it sees the deletion', () => {
+  it('the manager leaves the deletion of a propagated SyncSecret to the CCM for a time after it saw the deletion', () => {
     let now = 5;
     let present: SyncSecretRule | undefined;
     const rules = new ManagerRules(ruleScope(), {

@@ -1,42 +1,45 @@
 /**
- * Which program serves a SyncSecret. A cluster may be that of a tenant, of the management, or both. Nobody learns that from objects that
- * authors write, or from time: the CCM compares the uids of both `kube-system` namespaces, and the manager has a flag for its namespaces.
+ * Decides which program serves a SyncSecret. One cluster can be that of a tenant, the management cluster, or both. No
+ * object that users write and no timing decides that: the CCM compares the uids of both `kube-system` namespaces, and a
+ * flag gives the manager its namespaces.
  *
- *   SyncSecret                                  the CCM                       the manager
- *   a copy, by its marks                        leaves it alone               serves it in its namespaces
- *   in `tenant-*`, if the uids are equal        leaves it alone               serves it in its namespaces
- *   in `tenant-*`, if a uid cannot be read      keeps an existing copy,       serves it in its namespaces
- *                                               makes and changes none
- *   any other                                   copies it                     serves it in its namespaces, unless it has `PROPAGATED_ANNOTATION`
+ *   SyncSecret                                the CCM                       the manager
+ *   a copy, by its marks                      leaves it alone               serves it in its namespaces
+ *   in `tenant-*`, if the uids are equal      leaves it alone               serves it in its namespaces
+ *   in `tenant-*`, if a uid cannot be read    keeps an existing copy,       serves it in its namespaces
+ *                                             makes and changes none
+ *   any other                                 copies it                     serves it, if not `PROPAGATED_ANNOTATION`
  *
- * - `PROPAGATED_ANNOTATION` and the marks of a copy concern the object alone that has them, so a forged one harms nobody else. A SyncSecret
- *   that the CCM does not copy and that still has `PROPAGATED_ANNOTATION` is released: its copy goes, and the annotation.
- * - In one process, the namespaces of the manager are by default `tenant-*`, and the CCM leaves them alone, whatever the uids are.
- * - In two processes, a manager that serves all namespaces hands a SyncSecret over when the CCM has marked it. To avoid that, give it `tenant-*`.
- * - A manager removes the finalizer of a deleted object that it does not serve when the CCM has had twice the limit of deletions for it: then
- *   there is none, and the object was cloned or restored. The time begins when the manager sees the deletion. A copy that is left by that is
- *   an orphan of its CCM.
+ * - A forged `PROPAGATED_ANNOTATION` or mark harms only the object that has it. The CCM releases a SyncSecret that has
+ *   the annotation but is not to be copied: it deletes the copy and removes the annotation.
+ * - In one process, the manager has the namespaces `tenant-*` by default, and the CCM leaves them alone, whatever the
+ *   uids are.
+ * - In two processes, a manager of all namespaces leaves a SyncSecret when the CCM has marked it. To avoid that, give
+ *   it `tenant-*`.
+ * - A deleted object outside of the manager's namespaces may still have the finalizer after twice the deletion timeout.
+ *   Then no CCM is at work (the object was cloned or restored), and the manager removes the finalizer. A copy that
+ *   remains is an orphan of its CCM.
  */
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { OWN_FINALIZERS } from '../api.ts';
 import { UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretRule } from './rule.ts';
 
-/** The prefix of the tenants' namespaces in a management cluster. In a tenant's cluster the same name has no meaning. */
+/** The prefix of tenants' namespaces in a management cluster. In a tenant's cluster it means nothing. */
 const TENANT_PREFIX = 'tenant-';
 
-/** Whose the SyncSecrets of a namespace are, in the cluster of a CCM. */
+/** The program to which the SyncSecrets of a namespace belong, as a CCM sees it. */
 export type Zone = 'ccm' | 'manager' | 'unknown';
 
-/** What the CCM does with a SyncSecret. `keep`: a copy that may exist is neither changed nor deleted. */
+/** What the CCM does with a SyncSecret. `keep`: it neither changes nor deletes a copy. */
 export type CcmDuty = 'copy' | 'keep' | 'release' | 'none';
 
-/** What the manager does with a SyncSecret. `free`: the manager removes the finalizer, after a time. */
+/** What the manager does with a SyncSecret. `free`: it removes the finalizer after a time. */
 export type ManagerDuty = 'serve' | 'free' | 'none';
 
 type IsServed = (namespace: string) => boolean;
 
-/** The namespaces of the manager. @param patterns of the flag; empty: all, or those of tenants if a CCM is in the process */
+/** The manager's namespaces. @param patterns from the flag; empty: all, or `tenant-*` beside a CCM in the process */
 export function servedNamespaces(patterns: readonly string[], hasCcm: boolean): IsServed {
   if (patterns.length === 0) return (namespace) => !hasCcm || namespace.startsWith(TENANT_PREFIX);
   const served = new WholePatterns(patterns);
@@ -44,8 +47,8 @@ export function servedNamespaces(patterns: readonly string[], hasCcm: boolean): 
 }
 
 /**
- * @param own the uid of the CCM's cluster, or `UNKNOWN_CLUSTER`; `undefined`: not read yet
- * @param management as `own`, of the management cluster
+ * @param own uid of the CCM's cluster; `UNKNOWN_CLUSTER`: it cannot be read; `undefined`: not read yet
+ * @param management the same for the management cluster
  * @param isManagers whether a namespace belongs to a manager in the same process
  */
 export function zoneOf(

@@ -1,4 +1,4 @@
-/** Whose a copy is, and whether it may be deleted when no rule claims it: a mistake here deletes the copies of another cluster or tenant. */
+/** Who owns a copy, and whether an orphan is deleted. A mistake here deletes the copies of another cluster or tenant. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -34,7 +34,7 @@ describe('the CCM', () => {
   const marked = observedObject({ annotations: { [ORIGIN_ANNOTATION]: 'cluster/app/db' } });
   const ownerIn = (target: ResourceKey): string | undefined => ccm('cluster').ownerOf(marked, target);
 
-  it('the CCM owns copies in its own management namespace alone', () => {
+  it('the CCM owns only SyncSecrets in its own namespace of the management cluster', () => {
     assert.equal(ownerIn(asKey(`m:SyncSecret/tenant-one/${UID}`)), `${CCM_CONTROLLER}:app/db`);
     for (const target of [
       `m:SyncSecret/tenant-two/${UID}`,
@@ -46,11 +46,11 @@ describe('the CCM', () => {
     }
   });
 
-  it('the CCM does not own the copies of another cluster of the same tenant name', () => {
+  it('the CCM does not own copies whose mark has the uid of another cluster', () => {
     assert.equal(ccm('another').ownerOf(marked, asKey(`m:SyncSecret/tenant-one/${UID}`)), undefined);
   });
 
-  it('the CCM deletes orphans only if the uid of its cluster is known and in the mark', () => {
+  it('the CCM deletes an orphan only if the uid of its cluster is known and stands in the mark', () => {
     const policy = (own: string | undefined, mark: string, zone?: Zone): string =>
       ccm(own, zone).orphanPolicy(
         asKey(`${CCM_CONTROLLER}:app/db`),
@@ -75,13 +75,13 @@ describe('the manager', () => {
     return manager.ownerOf(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`));
   };
 
-  it("the manager takes KubeLB's owner reference for a mark only if the uid in it is the name of the Secret", () => {
+  it("KubeLB's owner reference is a mark only if the uid in it is the name of the Secret", () => {
     assert.equal(ownerOf(UID), `${MANAGER_CONTROLLER}:tenant-one/db`);
     assert.equal(ownerOf('0a1b2c3d-0000-4000-8000-000000000002'), undefined);
     assert.equal(ownerOf(UID, 'LoadBalancer'), undefined);
   });
 
-  it('the manager leaves the Secrets of namespaces that it does not serve', () => {
+  it('the manager keeps orphans in namespaces that it does not serve', () => {
     const isServed = (namespace: string): boolean => namespace === 'tenant-one';
     const some = new ManagerRules(ruleScope(), { store: store(MANAGER_CONTROLLER), isServed });
     assert.equal(some.orphanPolicy(asKey(`${MANAGER_CONTROLLER}:tenant-one/db`)), 'delete');

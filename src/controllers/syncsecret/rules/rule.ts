@@ -1,4 +1,4 @@
-/** The part of a SyncSecret that Keyferry keeps: metadata, type and status, and no values. */
+/** The part of a SyncSecret that Keyferry keeps: metadata, type and status, but no values. */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { flatText, clipped } from '../../../runtime/text/texts.ts';
 import type { KeyLists } from '../../../copy/model/observed.ts';
@@ -10,27 +10,27 @@ export interface SyncSecretRule {
     ObjectMeta,
     'name' | 'namespace' | 'uid' | 'resourceVersion' | 'generation' | 'creationTimestamp' | 'deletionTimestamp'
   > & { readonly finalizers: readonly string[] };
-  /** As in the object; '' if it has none. */
+  /** The type in the object; '' if it has none. */
   readonly type: string;
   readonly immutable: boolean;
   readonly origin: Origin;
   /** The value of `PROPAGATED_ANNOTATION`. */
   readonly propagated: string | undefined;
-  /** With the one condition that is read. */
+  /** The status, with the condition `Synced` alone. */
   readonly status: SyncSecretStatus;
 }
 
-/** Longest text of a status that is kept, characters: a condition may have 32,768. */
+/** Maximum length of a kept text of the status, characters. A condition may have 32,768. */
 export const MAX_TEXT = 1024;
 
-/** Longest name of a namespace that is kept, characters. The annotation of a user may have 256 KiB. */
+/** Maximum length of a kept namespace, characters. A user's annotation may have 256 KiB. */
 const MAX_NAMESPACE = 64;
-/** Longest list of finalizers that is kept, characters. The list of a user may have a megabyte. */
+/** Maximum length of a kept list of finalizers, characters. A user's list may have a megabyte. */
 const MAX_FINALIZERS = 4096;
-/** In a kept list: the object has foreign finalizers, and they are not kept. The API server accepts no such name. */
+/** Stands in a kept list for foreign finalizers that were dropped. The API server accepts no finalizer of this name. */
 export const MORE_FINALIZERS = '…';
 
-/** Our finalizers are always kept. */
+/** Drops foreign finalizers if the list is too long, and never those of `OWN_FINALIZERS`. */
 function keptFinalizers(finalizers: readonly string[]): readonly string[] {
   if (finalizers.reduce((length, one) => length + one.length, 0) <= MAX_FINALIZERS) return finalizers;
   return [...finalizers.filter((one) => OWN_FINALIZERS.has(one)), MORE_FINALIZERS];
@@ -60,12 +60,12 @@ export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
   };
 }
 
-/** The part of a status that is read. */
+/** The part of a status that Keyferry reads. */
 export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus {
   const { observedGeneration, phase, conditions } = (object as SyncSecret).status ?? {};
   const condition = conditions?.find(({ type }) => type === SYNCED_CONDITION);
   const text = (value: string): string => lists.text(clipped(value, MAX_TEXT));
-  // The SyncSecrets that were synced in one second have the same status.
+  // SyncSecrets that were synced in the same second have equal statuses, so they share one object.
   return lists.map({
     ...(observedGeneration !== undefined && { observedGeneration }),
     ...(phase !== undefined && { phase: text(phase) }),
@@ -82,7 +82,7 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
   });
 }
 
-/** Changes whenever the claims of a SyncSecret may change, and not with its status. */
+/** Changes when the claims of a SyncSecret may change, and does not change with its status. */
 export function ruleVersion({ metadata, origin, propagated }: SyncSecretRule): string {
   const { uid, generation = 0, finalizers, deletionTimestamp } = metadata;
   const deleting = deletionTimestamp === undefined ? '' : ' deleting';

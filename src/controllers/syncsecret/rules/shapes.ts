@@ -1,4 +1,4 @@
-/** The desired state of the three kinds of copies. Pure. */
+/** The desired states of the three kinds of copies. Pure. */
 import { COPY_LABEL, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import {
@@ -31,14 +31,14 @@ type Fields = Pick<
   'labels' | 'annotations' | 'type' | 'immutable' | 'ownerReferences'
 >;
 
-/** @template Of what the shape needs to know of its rule: kept for each of thousands of rules */
+/** @template Of the facts about the rule that the shape needs. They are kept for each of thousands of rules */
 abstract class SyncShape<Of> implements Shape {
   readonly id: string;
   protected readonly travel: Travel;
   protected readonly of: Of;
   /**
-   * No label or annotation of others stays, whoever added it: as in KubeLB, copies have those that travel, and no more. KubeLB itself let all
-   * travel. `false`: a user may add some
+   * Whether labels and annotations of other clients are removed. As in KubeLB, a copy has only those that travel;
+   * KubeLB lets all travel. `false`: users may add some.
    */
   protected get isWhollyOurs(): boolean {
     return true;
@@ -60,7 +60,7 @@ abstract class SyncShape<Of> implements Shape {
       kind: 'be',
       labels: { ...absent(cleared?.labels), ...labels },
       annotations: { ...absent(cleared?.annotations), ...annotations },
-      // The annotation `last-applied` is not observed, so a patch removes it only together with something else.
+      // Keyferry does not see the annotation `last-applied`. So a write that is needed anyway removes it.
       bookkeeping: { [SOURCE_VERSION_ANNOTATION]: source.version, ...(cleared && { [LAST_APPLIED]: null }) },
       data: 'source',
       ...fields,
@@ -71,14 +71,14 @@ abstract class SyncShape<Of> implements Shape {
     return annotations[SOURCE_VERSION_ANNOTATION];
   }
 
-  /** What the object should have besides the data of its source. */
+  /** The desired state except the data of the source. */
   protected abstract fieldsOf(source: Present, observed: Observed | undefined): Fields;
 }
 
-/** What every write sets besides the metadata of a shape. */
+/** Annotations that every write sets, whatever the shape is. */
 const ALWAYS_SET: ReadonlySet<string> = new Set([PLACE_ANNOTATION, SOURCE_VERSION_ANNOTATION]);
 
-/** Removes the labels or annotations that an object has. The desired ones are set after that. */
+/** A patch that removes all labels or annotations of an object. The desired ones are added afterwards. */
 function absent(map: Readonly<Record<string, string>> = {}): FieldPatch {
   return Object.fromEntries(Object.keys(map).flatMap((key) => (ALWAYS_SET.has(key) ? [] : [[key, null]])));
 }
@@ -91,11 +91,11 @@ export interface CopyOf {
   readonly immutable: boolean;
 }
 
-/** The copy of a tenant's SyncSecret in the management cluster. */
+/** The desired state of the copy of a tenant's SyncSecret in the management cluster. */
 export class CopyShape extends SyncShape<CopyOf> {
   constructor(rule: RuleKey, travel: Travel, of: CopyOf) {
     const isUnknown = of.cluster === UNKNOWN_CLUSTER;
-    // The key itself for most rules, because the text is kept for each of thousands. Any known uid is the same for all.
+    // The rule key itself is the id of most rules: this saves memory. It lacks a known uid, the same for all.
     const isUsual = !of.immutable && !isUnknown;
     super(isUsual ? rule : flatText(rule, of.immutable ? ' immutable' : '', isUnknown ? ' unknown' : ''), travel, of);
   }
@@ -106,12 +106,12 @@ export class CopyShape extends SyncShape<CopyOf> {
       labels: { ...this.travel.labels(labels), ...originLabels(namespace, name) },
       annotations: { ...this.travel.annotations(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
       immutable,
-      // An owner of the tenant cluster is unknown in the management cluster, where garbage collection would delete the copy.
+      // The owners are in the other cluster. Garbage collection here would not find them, and delete the copy.
       ownerReferences: [],
     };
   }
 
-  /** A mark with the uid of the cluster stays when the uid can no longer be read. */
+  /** If the uid cannot be read any more, a mark with the uid stays. */
   #markOn(observed: Observed | undefined): string {
     const { cluster, namespace, name } = this.of;
     const place = `/${namespace}/${name}`;
@@ -121,15 +121,15 @@ export class CopyShape extends SyncShape<CopyOf> {
 }
 
 export interface SecretOf {
-  /** Of the SyncSecret. */
+  /** Name of the SyncSecret. */
   readonly name: string;
   readonly uid: string;
   readonly immutable: boolean;
-  /** The type of the SyncSecret, if the Secret gets the type Opaque in its place. */
+  /** The type of the SyncSecret, if the Secret gets the type Opaque instead. */
   readonly originalType: string | undefined;
 }
 
-/** The Secret of a SyncSecret. */
+/** The desired state of the Secret of a SyncSecret. */
 export class SecretShape extends SyncShape<SecretOf> {
   constructor(travel: Travel, of: SecretOf) {
     const { uid, immutable, originalType } = of;
@@ -158,7 +158,7 @@ export class SecretShape extends SyncShape<SecretOf> {
   }
 }
 
-/** The SyncSecret of a labelled Secret. Annotations of the Secret do not reach it, as in KubeLB. */
+/** The desired state of the SyncSecret of a labelled Secret. As in KubeLB, it gets no annotations of the Secret. */
 export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
   protected override get isWhollyOurs(): boolean {
     return false;
@@ -179,8 +179,8 @@ export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
 }
 
 /**
- * The SyncSecret of a Secret that is no longer offered and still has the finalizer of KubeLB: the SyncSecret gets the mark, and stays as it is otherwise. When the
- * finalizer has been removed, the mark shows that the SyncSecret is to be deleted.
+ * The desired state of the SyncSecret of a Secret that is no longer offered and has KubeLB's finalizer: it only gets
+ * the mark. When the finalizer is gone, the mark shows that the SyncSecret must be deleted.
  */
 export class MarkShape implements Shape {
   readonly id: string;
@@ -200,7 +200,7 @@ export class MarkShape implements Shape {
     return { kind: 'be', labels, annotations: marked, bookkeeping: {}, data: 'keep' };
   }
 
-  /** None: Keyferry did not write the content. */
+  /** Always `undefined`: Keyferry did not write the content. */
   heldVersion(): undefined {
     return undefined;
   }

@@ -1,4 +1,4 @@
-/** What a tenant may read of failures in the management cluster, and what its cluster takes over from there. */
+/** Which parts of failures and statuses in the management cluster a tenant reads. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -9,7 +9,7 @@ import { SYNCED } from '../../../copy/model/claim.ts';
 import type { SyncSecretStatus } from '../api.ts';
 import { tenantState } from './status.ts';
 
-test('a tenant reads our own messages with their reason, and of others only the text that is meant for it', () => {
+test('a tenant reads the reason of a public message; of an internal message it reads only the public text', () => {
   const read = (cause: Cause): unknown => {
     const result = { failure: undefined, outcome: { state: 'error', ...cause } } as const;
     const { reason, message } = tenantState(result, undefined, undefined);
@@ -20,7 +20,7 @@ test('a tenant reads our own messages with their reason, and of others only the 
   assert.deepEqual(read(internal), ['SyncFailed', 'failed to copy SyncSecret: a policy']);
 });
 
-test('property: whatever the status of a copy is, it becomes a phase and a short condition that the API accepts', () => {
+test('any status of a copy becomes a phase and a short printable condition that the API accepts', () => {
   const text = fc.string({ unit: 'binary', maxLength: 2000 });
   const condition = fc.record({
     type: fc.constant('Synced'),

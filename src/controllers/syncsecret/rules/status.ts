@@ -1,47 +1,46 @@
-/** Phase and condition of SyncSecrets, from the outcomes of their claims. Pure. */
+/** The phase and condition of SyncSecrets, computed from the outcomes of their claims. Pure. */
 import type { Cause } from '../../../copy/model/cause.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { isUnderWay, type Outcome } from '../../../copy/model/claim.ts';
 import { clipped } from '../../../runtime/text/texts.ts';
 import type { SyncSecretPhase, SyncSecretStatus } from '../api.ts';
 
-/** The status that a SyncSecret should have: its phase and its one condition. */
+/** The status that a SyncSecret should have. */
 export interface SyncState {
   readonly phase: SyncSecretPhase;
   readonly status: 'True' | 'False';
   readonly reason: string;
   readonly message: string;
-  /** Nothing is wrong: the SyncSecret waits for its turn, or for the answer of the other cluster. */
+  /** Nothing is wrong: the SyncSecret waits for its turn, or for the other cluster. */
   readonly isUnderWay?: true;
 }
 
-/** What the management cluster says of a copy. */
+/** The status of a copy in the management cluster. */
 export interface CopyStatus {
   readonly generation: number | undefined;
   readonly status: SyncSecretStatus;
 }
 
-/** KubeLB's words for a Secret that is up to date. */
+/** KubeLB's message for a Secret that is up to date. */
 const SYNCED_MESSAGE = 'Secret synced successfully';
-/** KubeLB's words for a SyncSecret that is being deleted. */
+/** KubeLB's message for a SyncSecret that is being deleted. */
 const TERMINATING_MESSAGE = 'SyncSecret is being deleted';
 const FAILED_REASON = 'SyncFailed';
 
-/** What has become of an active SyncSecret. */
+/** The result for an active SyncSecret. */
 export interface RuleResult {
-  /** Its claim, also one of an earlier version. */
+  /** Its claim, perhaps of an earlier version. */
   readonly entry?: Entry | undefined;
-  /** The outcome of the claim. `undefined`: the SyncSecret has no claim, or that of an earlier version. */
+  /** The outcome of the present version's claim; `undefined`: there is none. */
   readonly outcome: Outcome | undefined;
-  /** `prepare` or `evaluate` fails. */
+  /** Why `prepare` or `evaluate` failed. */
   readonly failure: Cause | undefined;
 }
 
 /**
- * The status in the management cluster, as KubeLB's.
- * @param exists the Secret exists
- * @param originalType @see SecretShape
- * @returns `undefined` while nothing new is known
+ * The status in the management cluster, in KubeLB's form.
+ * @param exists whether the Secret exists. @param originalType see `SecretShape`
+ * @returns `undefined` while there is nothing new to write
  */
 export function managementState(
   { outcome, failure }: RuleResult,
@@ -64,17 +63,17 @@ function failed(message: string): SyncState {
   return { phase: 'Failed', status: 'False', reason: FAILED_REASON, message };
 }
 
-/** @param waitsFor what the deletion waits for */
+/** @param waitsFor the reason of the wait, in words */
 export function terminatingState(waitsFor: string | undefined): SyncState {
   const message = waitsFor === undefined ? TERMINATING_MESSAGE : `${TERMINATING_MESSAGE}; ${waitsFor}`;
-  // KubeLB has True here.
+  // KubeLB writes True here.
   return { phase: 'Terminating', status: 'True', reason: 'Terminating', message };
 }
 
 /**
- * The status of the whole chain, in the tenant cluster. Phase `Pending`: not final.
- * @param unreachable the management cluster does not answer, or refuses the watch
- * @param copy `undefined`: there is none, or none is known
+ * The status of the whole chain, for the tenant. In phase `Pending` it is not final.
+ * @param unreachable why the management cluster cannot be used
+ * @param copy `undefined`: no copy is known
  */
 export function tenantState(
   { outcome, failure }: RuleResult,
@@ -95,7 +94,7 @@ export function tenantState(
       : pending(reason, message);
   }
   if (outcome.state !== 'synced') {
-    // The tenant may read the exact reason only where it may read the whole message.
+    // The tenant may read the exact reason only if it may read the whole message.
     const { state, message, publicMessage } = outcome;
     const reason = state === 'conflict' || message === publicMessage ? outcome.reason : FAILED_REASON;
     return { phase: 'Failed', status: 'False', reason, message: `failed to copy SyncSecret: ${publicMessage}` };
@@ -103,7 +102,7 @@ export function tenantState(
   return copyState(copy);
 }
 
-/** What the management cluster has made of a copy. */
+/** The state that the status of a copy shows. */
 export function copyState(copy: CopyStatus | undefined): SyncState {
   const isPresent = copy !== undefined && copy.status.observedGeneration === copy.generation;
   const [condition] = isPresent ? (copy.status.conditions ?? []) : [];
@@ -118,25 +117,25 @@ export function copyState(copy: CopyStatus | undefined): SyncState {
   return UNDER_WAY;
 }
 
-/** One text from the beginning to the end: another one would be another write. */
+/** The message stays the same from the beginning to the end, because another one would be another write. */
 const NOT_MADE = 'the Secret in the management cluster is not made yet';
 const UNDER_WAY: SyncState = { ...pending('Pending', NOT_MADE), isUnderWay: true };
 
-/** Longest message that is taken over from the other cluster, characters. */
+/** Maximum length of a message from the other cluster, characters. */
 const MAX_REMOTE = 512;
 
 function pending(reason: string, message: string): SyncState {
   return { phase: 'Pending', status: 'False', reason, message };
 }
 
-/** One word, as the API server's own reasons are. */
+/** A reason is one word, as those of the API server. */
 const REASON = /^[A-Za-z][A-Za-z0-9]{0,63}$/;
 
 function reasonOf(reason: string | undefined): string {
   return reason !== undefined && REASON.test(reason) ? reason : FAILED_REASON;
 }
 
-/** Without control characters, which would change what a terminal shows. */
+/** Replaces control characters, which could change what a terminal shows. */
 function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, ' ');
 }

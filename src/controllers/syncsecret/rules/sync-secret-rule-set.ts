@@ -1,6 +1,6 @@
 /**
- * What SyncSecrets mean, for CCM and manager: each has one claim, from itself to its one target, and is released when it is deleted. The target
- * is a copy in the management cluster, or a Secret beside the SyncSecret. See `RuleSet`.
+ * What SyncSecrets mean for CCM and manager. Each SyncSecret has one claim to one target: for the CCM a copy in the
+ * management cluster, for the manager a Secret beside it. A deleted SyncSecret releases its target. See `RuleSet`.
  */
 import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
@@ -31,7 +31,7 @@ import { Travel } from './travel.ts';
 export const CCM_CONTROLLER = 'syncsecret-ccm';
 export const MANAGER_CONTROLLER = 'syncsecret-manager';
 
-/** A token of this type is minted by the control plane for any ServiceAccount. Its data arrive in a Secret of another type. */
+/** In a Secret of this type, the control plane writes a token. So Keyferry makes a Secret of another type. */
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 
 export interface SyncSecretRulesOptions {
@@ -54,10 +54,10 @@ export abstract class SyncSecretRules<
 
   abstract ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
   abstract orphanPolicy(rule: RuleKey, observed: Observed): 'delete' | 'keep';
-  /** Whether a SyncSecret is to be copied. Otherwise it is released. */
+  /** Whether the SyncSecret is copied. If not, its target is released. */
   abstract isActive(object: SyncSecretRule): boolean;
 
-  /** Whether the controller has to do with a SyncSecret now. */
+  /** Whether the controller serves the SyncSecret now. */
   protected abstract isServed(rule: RuleKey, object: SyncSecretRule): boolean;
   protected abstract targetOf(object: SyncSecretRule): ResourceKey;
   protected abstract shapeOf(rule: RuleKey, object: SyncSecretRule): Shape;
@@ -76,7 +76,7 @@ export abstract class SyncSecretRules<
   }
 }
 
-/** The evaluation of a rule whose one claim is from the object itself to one target. @param claimed `withoutSource`: the target gets no content */
+/** The evaluation of a rule with one claim, from its own object. @param claimed `withoutSource`: no content */
 export function oneClaim(
   { cluster, reach }: RuleScope,
   rule: { readonly key: RuleKey; readonly kind: Kind; readonly object: KubeObject; readonly version: string },
@@ -91,15 +91,15 @@ export function oneClaim(
   }
   const source = resourceKey(cluster, kind.kind, namespace, name);
   const to = parseResourceKey(target).namespace;
-  // An existing copy stays: a tenant cannot know the limits of the administrator, and has no other copy. Consent is not asked: the namespace
-  // of a tenant is there for the tenant.
+  // With a refusal, an existing copy stays: the tenant cannot know the administrator's limits, and has no other copy.
+  // No consent is needed, because the namespace exists for the tenant.
   const refusal = reach.fromRefusal(namespace, undefined) ?? reach.toRefusal(to, to, undefined);
   const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
   const claim = { owner, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
   return { owner, version, sources: [], claims: [{ target, claim }] };
 }
 
-/** Its texts are made when they are read: they would be kept for each of thousands of rules. */
+/** An owner whose texts are made at each read: kept texts would take memory for each of thousands of rules. */
 class ObjectOwner implements Owner {
   readonly key: RuleKey;
   readonly #kind: Kind;
@@ -127,14 +127,14 @@ export interface CcmRulesOptions extends SyncSecretRulesOptions {
   readonly management: string;
   /** The namespace of the copies. */
   readonly namespace: string;
-  /** Whose the SyncSecrets of a namespace are. */
+  /** The program to which the SyncSecrets of a namespace belong. */
   readonly zoneOf: (namespace: string) => Zone;
-  /** The uid of the tenant cluster, for the marks. `undefined`: not read yet. */
+  /** The uid of the tenant cluster, for marks; `undefined`: not read yet. */
   readonly clusterUid: () => string | undefined;
   readonly copyOf: (name: string) => CopyStatus | undefined;
 }
 
-/** For a SyncSecret that may be a manager's: its copy stays as it is. */
+/** For a SyncSecret that may belong to a manager: its copy stays as it is. */
 const KEPT: Shape = {
   id: 'kept',
   desiredState: () => ({
@@ -145,20 +145,20 @@ const KEPT: Shape = {
   heldVersion: () => undefined,
 };
 
-/** The rules of the CCM: SyncSecrets of a tenant cluster, whose targets are copies in the management cluster. */
+/** The rules of the CCM: SyncSecrets of a tenant cluster, with copies in the management cluster as targets. */
 export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
   readonly name = CCM_CONTROLLER;
 
-  /** What the management cluster has made of the copy. */
+  /** The problem in the status of the copy; `undefined`: none, or there is no copy. */
   problemOf(rule: RuleKey): Cause | undefined {
     const object = this.options.store.get(rule);
     if (object === undefined || this.dutyOf(object) !== 'copy') return undefined;
     const copy = this.options.copyOf(object.metadata.uid);
-    // Before there is a copy, the outcome of the claim says more.
+    // Without a copy, the outcome of the claim explains more.
     if (copy === undefined) return undefined;
     const { phase, reason, message } = copyState(copy);
     if (phase === 'Synced') return undefined;
-    // A status does not say whose fault a failure is. If the operator is to blame, the manager's own metrics say so.
+    // The status does not say whose fault a failure is. If the operator must act, the manager's metrics show that.
     return phase === 'Failed' ? userCause(reason, message) : nobodyCause(reason, message);
   }
 
@@ -175,12 +175,12 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
       const rule = store.key(origin, name);
       const own = clusterUid();
       if (own === undefined || (cluster === own && own !== UNKNOWN_CLUSTER)) return rule;
-      // Two tenant clusters of one name never touch each other's copies.
+      // Another tenant cluster of the same name has marked this copy, so it is not this cluster's.
       if (cluster !== UNKNOWN_CLUSTER && own !== UNKNOWN_CLUSTER) return undefined;
-      // Without the uid of the cluster, only the uid in the name of a copy shows whose the copy is.
+      // If a uid is unknown, the copy's name decides: it is the uid of its SyncSecret.
       return store.get(rule)?.metadata.uid === place.name ? rule : undefined;
     }
-    // A copy of KubeLB: its name is the uid of the SyncSecret that its labels name.
+    // A copy of KubeLB: its labels name the SyncSecret, and its name is the uid of that SyncSecret.
     const origin = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
     const name = labels[ORIGIN_LABELS.name];
     return origin === undefined || name === undefined ? undefined : store.key(origin, name);
@@ -191,11 +191,11 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     const own = clusterUid();
     if (zoneOf(namespaceOf(rule)) === 'unknown') return 'keep';
     const [cluster] = annotations[ORIGIN_ANNOTATION]?.split('/') ?? [];
-    // Without the uid of the cluster, the copy may be that of another cluster of the same tenant name.
+    // Without the uid, the copy may belong to another tenant cluster of the same name.
     return own !== undefined && own !== UNKNOWN_CLUSTER && cluster === own ? 'delete' : 'keep';
   }
 
-  /** What the CCM has to do with a SyncSecret. */
+  /** What the CCM does with a SyncSecret. */
   dutyOf(object: SyncSecretRule): CcmDuty {
     return ccmDuty(object, this.options.zoneOf(object.metadata.namespace ?? ''));
   }
@@ -204,7 +204,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     return this.dutyOf(object) !== 'none';
   }
 
-  /** A SyncSecret that is no longer to be copied is released as if it were deleted. */
+  /** A SyncSecret that must not be copied any more is released, as if it were deleted. */
   isActive(object: SyncSecretRule): boolean {
     const duty = this.dutyOf(object);
     return duty === 'copy' || duty === 'keep';
@@ -225,12 +225,12 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 }
 
 export interface ManagerRulesOptions extends SyncSecretRulesOptions {
-  /** The time for which a deletion is left to a CCM. `undefined`: none is. */
+  /** Counts the time for which a deletion is left to a CCM; `undefined`: no deletion is left. */
   readonly leftDeletions?: Deletions;
   readonly isServed: (namespace: string) => boolean;
 }
 
-/** The rules of the manager: SyncSecrets of the management cluster, whose targets are Secrets. */
+/** The rules of the manager: SyncSecrets of the management cluster, with Secrets as targets. */
 export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   readonly name = MANAGER_CONTROLLER;
 
@@ -241,12 +241,12 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
     return name === undefined ? undefined : this.options.store.key(place.namespace, name);
   }
 
-  /** With another flag, the Secrets of the other namespaces stay. */
+  /** After a change of the flag, Secrets in namespaces that are no longer served stay. */
   orphanPolicy(rule: RuleKey): 'delete' | 'keep' {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
   }
 
-  /** How long the manager still leaves the deletion of a SyncSecret to a CCM, ms. 0: the manager may work on the SyncSecret now. */
+  /** How long the manager leaves the deletion of a SyncSecret to a CCM, ms. 0: the manager may work on it now. */
   leftMs(rule: RuleKey): number {
     const { store, leftDeletions, isServed } = this.options;
     const object = store.get(rule);
@@ -276,12 +276,12 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   }
 }
 
-/** The type of a SyncSecret whose Secret gets another one. */
+/** The type of a SyncSecret whose Secret gets another one; `undefined`: the Secret gets the same. */
 export function originalTypeOf({ type }: SyncSecretRule): string | undefined {
   return type === TOKEN_TYPE ? type : undefined;
 }
 
-/** The SyncSecret in an owner reference with this uid: KubeLB's mark of a Secret, whose name is the uid. */
+/** The SyncSecret in the owner reference with this uid. KubeLB marks a Secret so, and names it by the uid. */
 function ownerByUid(owners: string | undefined, uid: string): string | undefined {
   for (const line of owners?.split('\n') ?? []) {
     const [apiVersion, kind, name, ownerUid] = line.split(' ');

@@ -1,4 +1,4 @@
-/** What labelled Secrets mean: claims on SyncSecrets of the same name. */
+/** What labelled Secrets mean: each claims the SyncSecret of the same name. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
@@ -23,11 +23,11 @@ export interface SecretRule {
     'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'finalizers'
   >;
   readonly immutable: boolean;
-  /** `false`: it is no longer offered, and still has the finalizer of KubeLB. */
+  /** `false`: the Secret is not offered any more, but still has KubeLB's finalizer. */
   readonly isOffered: boolean;
 }
 
-/** The part of a Secret that is kept. `undefined`: it is not offered, and does not have the finalizer of KubeLB. */
+/** The rule of a Secret; `undefined`: it is not offered and does not have KubeLB's finalizer. */
 export function secretRule(object: KubeObject & { readonly immutable?: boolean }): SecretRule | undefined {
   const { metadata, immutable } = object;
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, finalizers, labels } = metadata;
@@ -49,21 +49,21 @@ export function secretRule(object: KubeObject & { readonly immutable?: boolean }
   };
 }
 
-/** Whether it is the Secret of a SyncSecret. KubeLB copies all labels, also the one that offers a Secret. */
+/** Whether a manager made this Secret of a SyncSecret. KubeLB copies all labels, even the one that offers a Secret. */
 function isOfManager(metadata: ObjectMeta): boolean {
   const { name, namespace = '', labels = {}, ownerReferences = [] } = metadata;
   if (labels[COPY_LABEL] === COPY_OF_SYNC_SECRET || originOf({ name, namespace, labels }) === 'another') return true;
   return ownerReferences.some(({ kind, uid }) => kind === SYNC_SECRET.kind && uid === name);
 }
 
-/** Changes whenever the claims of a Secret may change. */
+/** Changes when the claims of a Secret may change. */
 export function secretVersion({ metadata: { uid, finalizers }, immutable, isOffered }: SecretRule): string {
   return `${uid} ${immutable} ${isOffered} ${finalizers?.join(',') ?? ''}`;
 }
 
 /**
- * Whether KubeLB has made this SyncSecret of a Secret, and Keyferry has not adopted it: its origin labels name itself. Its Secret may have
- * lost the label while nothing was running, and then KubeLB's finalizer is still there.
+ * Whether KubeLB made this SyncSecret of a Secret, and Keyferry has not marked it: its origin labels name itself. The
+ * Secret may have lost its label while no program ran, and then it still has KubeLB's finalizer.
  */
 export function isOfKubeLb({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[SECRET_ANNOTATION] === undefined && originOf(metadata) === 'itself';
@@ -98,7 +98,7 @@ export class SynchronizerRules implements RuleSet {
     const place = parseResourceKey(target);
     if (place.cluster !== this.#scope.cluster || place.kind !== SYNC_SECRET.kind) return undefined;
     const isOurs = annotations[SECRET_ANNOTATION] === place.name;
-    // A SyncSecret that KubeLB made: its origin labels name itself.
+    // KubeLB made this SyncSecret: its origin labels name itself.
     const isOriginals = labels[ORIGIN_LABELS.name] !== undefined && originOf({ ...place, labels }) === 'itself';
     return isOurs || isOriginals ? this.#secrets.key(place.namespace, place.name) : undefined;
   }

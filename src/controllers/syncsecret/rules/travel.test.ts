@@ -16,14 +16,14 @@ test('no label or annotation travels by default', () => {
   assert.deepEqual([travel({}).labels(map), travel({}).annotations(map)], [{}, {}]);
 });
 
-test('an allowed pattern matches the whole key, and labels and annotations have patterns of their own', () => {
+test('a key travels if a pattern for labels, or one for annotations, matches it as a whole', () => {
   const map = asMap(['app', 'myapp', 'app2', 'team.example.com/a', 'team.example.com/b', 'x']);
   const some = travel({ propagateLabels: ['app', 'team\\.example\\.com/.*'], propagateAnnotations: ['x'] });
   assert.deepEqual(Object.keys(some.labels(map)), ['app', 'team.example.com/a', 'team.example.com/b']);
   assert.deepEqual(Object.keys(some.annotations(map)), ['x']);
 });
 
-test('with .* all travel as in KubeLB, but no mark of a copier and no last-applied-configuration', () => {
+test('with the pattern .* all keys travel as in KubeLB, except marks of copiers and last-applied-configuration', () => {
   const travelling = [
     'app',
     'app.kubernetes.io/instance',
@@ -51,7 +51,7 @@ test('with .* all travel as in KubeLB, but no mark of a copier and no last-appli
   for (const made of [ALL.labels(map), ALL.annotations(map)]) assert.deepEqual(made, asMap(travelling));
 });
 
-test('a SyncSecret gets the labels of its Secret that any copy has, and those that may go on', () => {
+test('a SyncSecret gets the labels of its Secret that any copy gets, and those that an administrator allows', () => {
   const map = asMap(['app', 'app.kubernetes.io/instance', 'argocd.argoproj.io/instance', 'kubelb.k8c.io/managed-by']);
   assert.deepEqual(Object.keys(travel({}).labelsOfSecret(map)), ['app']);
   const some = travel({ propagateLabels: ['app\\.kubernetes\\.io/instance'] });

@@ -1,7 +1,7 @@
 /**
- * The labels and annotations that reach another object. A tenant writes them, and programs in the management cluster obey some: one
- * logs in at the address that `vault-addr` names. No list of those is complete, so only keys travel that an administrator allows. CCM and
- * manager both enforce it, because a tenant's token can write SyncSecrets without the CCM.
+ * Decides which labels and annotations of a tenant reach another object. Programs in the management cluster obey some:
+ * one logs in at the address in `vault-addr`. No list of such keys is complete, so only keys travel that an
+ * administrator allows. CCM and manager both check that: a tenant's token can write SyncSecrets without the CCM.
  */
 import type { SyncSecretConfig } from '../../../config/config.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
@@ -28,7 +28,7 @@ export class Travel {
     return finish(copiedMetadata(map, (key) => isAllowed(key, this.#annotations)));
   }
 
-  /** The labels that go from a tenant's Secret to the SyncSecret beside it: those of any copy, and what may go on from there. */
+  /** Labels for the SyncSecret beside a Secret: those that any copy gets, and those that may travel on from there. */
   labelsOfSecret(map: Texts): Record<string, string> {
     return finish(copiedMetadata(map, (key, value) => isCopied(key, value) || isAllowed(key, this.#labels)));
   }
