@@ -1,4 +1,4 @@
-/** A command that runs controllers: its flags, and how a command line becomes a Config. */
+/** Makes a command that runs controllers: its flags, and the translation of a command line into a Config. */
 import {
   type AddressValues,
   type CommonValues,
@@ -26,7 +26,7 @@ import { vaultEnvironment } from './vault-environment.ts';
 
 interface Description {
   readonly name: 'run' | Exclude<ControllerName, 'syncsecret-synchronizer'>;
-  /** One line of the help. */
+  /** One line in the help. */
   readonly summary: string;
   readonly examples: readonly string[];
   /** The program that this command replaces: the name of its binary, and its flags. */
@@ -34,12 +34,12 @@ interface Description {
 }
 
 export interface ControllerCommand extends Description {
-  /** In the order of the help. */
+  /** The flags, in the order of the help. */
   readonly flags: readonly Flag<unknown>[];
   /**
    * Reads a command line.
-   * @returns `undefined` if help is requested
-   * @throws UsageError naming the flag or variable and its bad value
+   * @returns `undefined`: help is requested
+   * @throws UsageError, with the flag or variable and its bad value
    */
   readonly configure: (argv: readonly string[], processInfo: ProcessInfo) => Config | undefined;
 }
@@ -65,7 +65,7 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
   };
 }
 
-/** The values of the sections that a command may lack, without flags. */
+/** The values of sections that a command may lack: the defaults of their flags. */
 const INITIAL = {
   scope: initialValues(namespacesFlag),
   mirrors: initialValues(mirrorsFlags),
@@ -82,7 +82,7 @@ type Values = CommonValues &
     readonly vault?: FlagValues<typeof vaultFlags>;
   };
 
-/** The settings of the flags that the command has, and everything else at its default. */
+/** The Config from the flags of a command, and from defaults for flags that the command lacks. */
 export function base(
   { values, given, rest: [ignored], notes }: Omit<ParsedFlags<FlagSections>, 'values'> & { readonly values: Values },
   processInfo: ProcessInfo,
@@ -106,7 +106,7 @@ export function base(
     replicator,
     syncsecret: { managementNamespace: undefined, ...manager, ...travel },
     generator,
-    // The originals ignore the first argument that is not a flag, and everything after it, without a word.
+    // The originals silently ignore the first argument that is no flag, and everything after it.
     notes:
       ignored === undefined
         ? notes

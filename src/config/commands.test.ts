@@ -46,7 +46,7 @@ function refused(name: CommandName, argv: readonly string[], message: string, en
 }
 
 describe('every command', () => {
-  it('every command has unique flag names and detects a request for help', () => {
+  it('no command has a flag name twice, and each detects a request for help', () => {
     for (const { name, flags, configure: parse } of CONTROLLER_COMMANDS) {
       const names = Object.values(flags).map((flag) => flag.name);
       assert.equal(new Set(names).size, names.length, name);
@@ -98,7 +98,7 @@ describe('every command', () => {
     }
   });
 
-  it('every command serves the namespaces that a label selects, by flag or environment, and never every namespace by mistake', () => {
+  it('every command takes --namespace-selector or its variable, and refuses an empty selector', () => {
     const variable = 'KEYFERRY_NAMESPACE_SELECTOR';
     const selector = '--namespace-selector';
     const bad = (name: CommandName, argv: readonly string[], message: RegExp, env = {}): void =>
@@ -124,7 +124,7 @@ describe('every command', () => {
     assert.equal(configure('syncsecret-manager', [], { [variable]: 'team=a' }).kube.namespaceSelector, undefined);
   });
 
-  it('where a label selects the served namespaces, limits may be selectors, and consent may be required', () => {
+  it('with --namespace-selector, limits may be selectors, and --require-consent is allowed', () => {
     const flags = ['--namespace-selector=team=a', '--require-consent', '--source-namespaces=selector:b'];
     const { limits } = configure('run', flags);
     assert.deepEqual([limits.requireConsent, limits.sourceNamespaces], [true, { selector: 'b' }]);
@@ -197,7 +197,7 @@ describe('the name and namespace of the Lease', () => {
 });
 
 describe('--status-address with the address flags of an original', () => {
-  it('--status-address replaces the addresses of an original that are not given', () => {
+  it('--status-address replaces the default addresses of an original, but not given ones', () => {
     const status = '--status-address=127.0.0.1:9';
     const addresses = (...argv: string[]): readonly (string | undefined)[] => {
       const { statusAddress, metricsAddress, healthAddress } = configure('mirrors', argv);
@@ -346,7 +346,7 @@ describe('run', () => {
     refused('run', ['--leader-elect', 'false'], 'unexpected argument "false"');
   });
 
-  it('an empty list is refused, because it would mean the default: everything', () => {
+  it('an empty value of a list flag is refused, because it would mean the default: everything', () => {
     for (const flag of ['--controllers', '--vault-addresses']) {
       for (const empty of ['', ' ', ',']) {
         const problem = 'must have at least one item; omit the flag for the default';
@@ -355,7 +355,7 @@ describe('run', () => {
     }
   });
 
-  it('run has the flags of all controllers, those of the replicator with its name', () => {
+  it('run has the flags of all controllers; those of the replicator begin with replicator-', () => {
     const config = configure('run', [
       '--mirrors-regex=search',
       '--allow-cross-namespace-auth',
@@ -373,7 +373,7 @@ describe('run', () => {
     refused('run', ['--leadr-elct-x'], 'unknown flag --leadr-elct-x');
   });
 
-  it('run does not read the Vault environment without a controller that uses it', () => {
+  it('run does not read the variables of Vault without a controller that uses Vault', () => {
     const env = { VAULT_CACERT: '/nowhere' };
     assert.throws(() => configure('run', [], env), /VAULT_CACERT/);
     assert.deepEqual(configure('run', ['--controllers=replicator'], env).mirrors, MIRRORS);

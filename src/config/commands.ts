@@ -1,4 +1,4 @@
-/** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
+/** The commands that run controllers: `run` for all, and one with the flags of each original. */
 import { base, controllerCommand, type ControllerCommand } from './command.ts';
 import { commonFlags, namespacesFlag, oneScope, selectorFlag, zapFlags } from './flags/common-flags.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
@@ -27,7 +27,7 @@ import {
 } from './flags/syncsecret-flags.ts';
 import { UsageError } from './usage-error.ts';
 
-/** Those of the originals: an original and Keyferry never lead at the same time. */
+/** The names of the originals' Leases, so that an original and Keyferry never lead at the same time. */
 const MIRRORS_LEASE = '7e6f5103.kts.studio';
 const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
 const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
@@ -38,7 +38,7 @@ const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirro
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 const NO_LABELS = 'the controllers of SyncSecrets read no labels of namespaces';
 
-/** In the order of the help. */
+/** The order is that of the help. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   runCommand(),
   mirrorsCommand(),
@@ -48,12 +48,12 @@ export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   generatorCommand(),
 ];
 
-/** @returns `undefined` if no command of this name runs controllers */
+/** @returns `undefined`: no command of this name runs controllers */
 export function findControllerCommand(name: string): ControllerCommand | undefined {
   return CONTROLLER_COMMANDS.find((command) => command.name === name);
 }
 
-/** Every controller in one process. The flags of a controller begin with its name, where its original shares them with others. */
+/** All controllers in one process. A flag that several originals have begins with its controller's name. */
 function runCommand(): ControllerCommand {
   const list = CONTROLLERS.join(', ');
   const run = {
@@ -122,7 +122,7 @@ function runCommand(): ControllerCommand {
   });
 }
 
-/** @throws UsageError for a flag of this table: it would have no effect without the controller */
+/** @throws UsageError if a flag of this table is given: without its controller it would have no effect */
 function refuseFlags(table: FlagTable, given: ReadonlySet<string>, controller: string): void {
   for (const { name } of Object.values(table)) {
     if (given.has(name)) throw new UsageError(`--${name} needs ${controller} in --controllers`);
@@ -157,7 +157,7 @@ function mirrorsCommand(): ControllerCommand {
 
 function replicatorCommand(): ControllerCommand {
   const sections = {
-    // The original's --status-address.
+    // `:9102` is the default of the original's --status-address.
     ...commonFlags(':9102', REPLICATOR_LEASE),
     scope: namespacesFlag,
     limits: { ...limitFlags, ...pushFlag },
@@ -243,7 +243,7 @@ function generatorCommand(): ControllerCommand {
     summary:
       'run only the generator of values that ExternalSecrets miss in Vault, with the variables of the Bash controller',
     examples: ['keyferry generator', 'VAULT_ADDR=http://vault.vault:8200 keyferry generator --credentials environment'],
-    // It has no flags.
+    // The Bash controller has no flags.
     original: { binary: 'controller.sh', flags: [] },
     sections,
     toConfig: (parsed, processInfo) => {
@@ -254,14 +254,14 @@ function generatorCommand(): ControllerCommand {
       return {
         ...base({ ...parsed, values: { ...values, scope } }, processInfo),
         controllers: ['generator'],
-        // As in the original: any text that is not empty.
+        // As in the original, any text in $DEBUG that is not empty counts.
         logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,
       };
     },
   });
 }
 
-/** The synchronizer is a controller of its own, which a flag of the CCM adds. */
+/** Adds the synchronizer, which is a controller of its own, if the flag of the CCM says so. */
 function withSynchronizer(controllers: readonly ControllerName[], enabled: boolean): readonly ControllerName[] {
   return enabled ? [...new Set<ControllerName>([...controllers, 'syncsecret-synchronizer'])] : controllers;
 }

@@ -1,4 +1,4 @@
-/** All settings of a running Keyferry: read once at start and frozen. What a flag means is said at the flag. */
+/** All settings of a running Keyferry, read once at the start and frozen. The flags' helps explain them. */
 import type { AddressValues, CommonValues, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
 import type {
   generatorFlags,
@@ -22,7 +22,7 @@ export const CONTROLLERS = [
 
 export type ControllerName = (typeof CONTROLLERS)[number];
 
-/** The controllers of `run` if none is named. A role of SyncSecret depends on what a cluster is for, so it must be named. */
+/** The controllers of `run` without --controllers. CCM and manager must be named: each is for one of two clusters. */
 export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator', 'generator'];
 
 type Common = CommonValues['common'];
@@ -30,12 +30,12 @@ type Deletion = CommonValues['deletion'];
 
 export interface Config extends Common, Deletion, AddressValues {
   readonly controllers: readonly ControllerName[];
-  /** The user listed the controllers: an API that is not installed is then an error. Otherwise its controller waits. */
+  /** Whether the user listed the controllers. If so, a missing API is an error; otherwise its controller waits. */
   readonly controllersNamed: boolean;
-  /** The other cluster; `undefined`: there is none. */
+  /** How to reach the other cluster; `undefined`: there is none. */
   readonly management: ManagementConfig | undefined;
   readonly leaderElect: LeaderElectConfig;
-  /** Of the home cluster: its limits, and the only namespaces that are read and written. */
+  /** Settings for the home cluster: its limits, and the only namespaces that Keyferry reads and writes. */
   readonly kube: CommonValues['kube'] & FlagValues<typeof namespacesFlag>;
   readonly limits: LimitsConfig;
   readonly vault: VaultConfig;
@@ -43,25 +43,25 @@ export interface Config extends Common, Deletion, AddressValues {
   readonly replicator: FlagValues<typeof replicatorFlags>;
   readonly syncsecret: SyncSecretConfig;
   readonly generator: FlagValues<typeof generatorFlags>;
-  /** Settings that were accepted and have no effect, as sentences for the log. */
+  /** Settings that were accepted but have no effect, as sentences for the log. */
   readonly notes: readonly string[];
 }
 
-/** What no rule can go beyond, in any system. */
+/** The limits of the administrator for the rules of all controllers. */
 export type LimitsConfig = FlagValues<typeof limitFlags & typeof pushFlag>;
 
 export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & typeof travelFlags> & {
-  /** The tenant's namespace in the management cluster; `undefined` without the CCM. */
+  /** The tenant's namespace in the management cluster; `undefined`: there is no CCM. */
   readonly managementNamespace: string | undefined;
 };
 
-/** The settings that define how rules are read: `status` and `plan` need those of the operator. */
+/** The settings that decide how rules are read. `status` and `plan` must have the same ones as the operator. */
 export type ReadingConfig = ReturnType<typeof readingConfig> & {
-  /** Those of the operator; `undefined`: not known, so all. */
+  /** The controllers of the operator; `undefined`: unknown, so all. */
   readonly controllers?: readonly ControllerName[] | undefined;
 };
 
-/** Freezes a value and all values inside it. */
+/** Freezes a value with all values in it. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) deepFreeze(inner);

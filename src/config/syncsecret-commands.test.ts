@@ -27,7 +27,7 @@ function refused(name: CommandName, argv: readonly string[], message: string, en
   assert.throws(() => configure(name, argv, env), { name: 'UsageError', message }, argv.join(' '));
 }
 
-/** Each flag has a note that it has no effect, and there is no other note. */
+/** Asserts a note "has no effect" for each of the flags, and no other notes. */
 function assertNotes({ notes }: Config, flags: readonly string[]): void {
   const noted = notes.map((note) => /^(--[\w-]+) has no effect: ./.exec(note)?.[1] ?? note);
   assert.deepEqual(noted.toSorted(), flags.map((flag) => flag.replace(/=.*/, '')).toSorted());
@@ -46,7 +46,7 @@ describe('the keys of labels and annotations that travel', () => {
     ['run', ['--controllers=syncsecret-synchronizer'], 'syncsecret-'],
   ];
   for (const [name, argv, prefix] of variants) {
-    it(`the patterns of keys that travel are flags of ${name} ${argv.join(' ')}`, () => {
+    it(`${name} ${argv.join(' ')} takes --${prefix}propagate-labels and --${prefix}propagate-annotations, and refuses bad patterns`, () => {
       const flags = [`--${prefix}propagate-labels=app,team.*`, `--${prefix}propagate-annotations=.*`];
       const { propagateLabels, propagateAnnotations } = configure(name, [...argv, ...flags]).syncsecret;
       assert.deepEqual([propagateLabels, propagateAnnotations], [['app', 'team.*'], ['.*']]);
@@ -62,7 +62,7 @@ describe('the keys of labels and annotations that travel', () => {
     });
   }
 
-  it('the patterns of keys that travel need a controller of SyncSecrets, and the served namespaces a manager', () => {
+  it('under run, the propagate flags need a controller of SyncSecrets, and --syncsecret-served-namespaces a manager', () => {
     const message = '--syncsecret-propagate-labels needs a controller of SyncSecrets in --controllers';
     refused('run', ['--syncsecret-propagate-labels=a'], message);
     const served = '--syncsecret-served-namespaces';
@@ -120,7 +120,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('syncsecret-ccm reads the settings of leader election under both names, its own first', () => {
+  it('syncsecret-ccm reads leader election from the flags of Keyferry and of KubeLB; those of Keyferry win', () => {
     for (const [argv, expected] of [
       [['--enable-leader-election=false'], [false, undefined]],
       [['--leader-elect=false'], [false, undefined]],
@@ -162,7 +162,7 @@ describe('syncsecret-ccm', () => {
     assertNotes(ccm(...flags), flags);
   });
 
-  it('the name of the tenant may have its prefix', () => {
+  it('--cluster-name may have the prefix tenant-', () => {
     for (const [name, namespace] of [
       ['primary', 'tenant-primary'],
       ['tenant-primary', 'tenant-primary'],
@@ -176,7 +176,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('a name of a tenant that makes no valid namespace is refused, and so is none', () => {
+  it('a --cluster-name that makes no valid namespace is refused, and so is a missing one', () => {
     const rule =
       "tenant-<name> must be a namespace of lower case letters, digits and '-', with a letter or digit at the end, and at most 63 characters";
     for (const bad of ['A', 'a.b', 'a_b', 'a-', 'a b', 'tenant-', '../x', 'a'.repeat(57), `tenant-${'a'.repeat(57)}`]) {
@@ -188,7 +188,7 @@ describe('syncsecret-ccm', () => {
   });
 });
 
-it('without $HOME the kubeconfig of the management cluster must be named', () => {
+it('without $HOME, --kubelb-kubeconfig is required', () => {
   const message = '--kubelb-kubeconfig is required, because $HOME is not set';
   refused('syncsecret-ccm', ['--cluster-name=a'], message, { HOME: '' });
 });
@@ -214,7 +214,7 @@ describe('syncsecret-manager', () => {
       [[], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'e'],
       [[], { NAMESPACE: '', POD_NAMESPACE: 'p' }, 'p'],
       [[], { NAMESPACE: '', POD_NAMESPACE: '' }, 'kubelb'],
-      // In a Pod, the connection has the namespace of its ServiceAccount.
+      // In a Pod, the namespace comes with the connection: that of the ServiceAccount.
       [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, undefined],
       [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1', NAMESPACE: 'e' }, 'e'],
       [['--kubeconfig=k'], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'kubelb'],
@@ -249,7 +249,7 @@ describe('syncsecret-manager', () => {
 describe('the roles of SyncSecret under run', () => {
   const run = (...argv: readonly string[]): Config => configure('run', argv);
 
-  it('the roles of SyncSecret run only by name', () => {
+  it('run starts CCM and manager only if --controllers names them', () => {
     assert.deepEqual(run().controllers, ['mirrors', 'replicator', 'generator']);
     assert.equal(run().management, undefined);
     assert.deepEqual(run('--controllers=syncsecret-manager,mirrors').controllers, ['mirrors', 'syncsecret-manager']);
@@ -264,12 +264,12 @@ describe('the roles of SyncSecret under run', () => {
     assert.equal(run(...named).management?.kubeconfig, '/home/a/.kube/kubelb');
   });
 
-  it('the synchronizer runs without a CCM if it is named', () => {
+  it('run starts the synchronizer without a CCM if --controllers names it', () => {
     const named = run('--controllers=syncsecret-synchronizer');
     assert.deepEqual([named.controllers, named.management], [['syncsecret-synchronizer'], undefined]);
   });
 
-  it('a CCM without a tenant is refused, and so are its flags without a CCM', () => {
+  it('a CCM without a cluster name is refused, and so are flags of the CCM without a CCM', () => {
     const missing = '--syncsecret-cluster-name is required: the name of the tenant';
     refused('run', ['--controllers=syncsecret-ccm'], missing);
     for (const flag of ['cluster-name=a', 'kubelb-kubeconfig=k', 'enable-secret-synchronizer']) {

@@ -68,7 +68,7 @@ describe("the environment of Vault's own client", () => {
     assert.equal(vaultEnvironment({ VAULT_CLIENT_TIMEOUT: '1m30s' }).timeoutMs, 90_000);
   });
 
-  it('a bad value causes an error that names the variable', () => {
+  it('a bad value of a variable is refused with the name of the variable', () => {
     for (const [name, value] of [
       ['VAULT_CACERT', at('nowhere')],
       ['VAULT_CACERT', at('empty')],

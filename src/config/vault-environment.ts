@@ -1,6 +1,6 @@
 /**
- * The environment variables of Vault's own client, which Deployments of the original set. Names and meaning:
- * github.com/hashicorp/vault/api v1.9 (Vault 1.13). The fields of a `vault` block take precedence.
+ * The environment variables of Vault's own client, which Deployments of the originals set. Names and meaning are those
+ * of github.com/hashicorp/vault/api v1.9 (Vault 1.13). The fields of a `vault` block win over them.
  */
 import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -13,22 +13,22 @@ import type { ProcessInfo } from './flags/flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { parseCount, parseDuration } from './flags/values.ts';
 
-/** Their values. What is not set is `undefined`. */
+/** The values of the variables; `undefined`: not set. */
 export type VaultEnvironment = Readonly<ReturnType<typeof vaultEnvironment>>;
 
-/** PEM. */
+/** Both are PEM. */
 export interface VaultClientCertificate {
   readonly certificate: string;
   readonly key: SecretBytes;
 }
 
-/** Reads the variables and the files they refer to. @throws UsageError naming the variable */
+/** Reads the variables and the files that they name. @throws UsageError, with the variable */
 export function vaultEnvironment(env: ProcessInfo['env']) {
   const { HOME: home } = env;
   return {
     address: env['VAULT_ADDR'] || undefined,
     token: read(env, 'VAULT_TOKEN', (text) => SecretBytes.fromUtf8(text)),
-    /** The file in which `vault login` puts a token. */
+    /** The file into which `vault login` writes a token. */
     tokenFile: home ? path.join(home, '.vault-token') : undefined,
     /** PEM. */
     caBundle: caBundle(env),
@@ -36,9 +36,9 @@ export function vaultEnvironment(env: ProcessInfo['env']) {
     tlsServerName: env['VAULT_TLS_SERVER_NAME'] || undefined,
     namespace: read(env, 'VAULT_NAMESPACE', parseNamespace),
     client: clientCertificate(env),
-    /** How often a call that is safe to repeat is retried after a transient failure. */
+    /** How often a call is retried after a transient failure, if it is safe to repeat. */
     maxRetries: read(env, 'VAULT_MAX_RETRIES', (text) => parseCount(text, 0, 100)) ?? 0,
-    /** URL of an HTTP proxy. VAULT_PROXY_ADDR takes precedence, as in Vault's client. */
+    /** URL of an HTTP proxy. As in Vault's client, VAULT_PROXY_ADDR wins. */
     proxy: read(env, 'VAULT_PROXY_ADDR', parseProxy) ?? read(env, 'VAULT_HTTP_PROXY', parseProxy),
     timeoutMs: read(env, 'VAULT_CLIENT_TIMEOUT', parseTimeout),
   };
@@ -51,7 +51,7 @@ function read<T>(env: ProcessInfo['env'], name: string, parse: (text: string) =>
     return parse(text);
   } catch (error) {
     const problem = error instanceof Error ? error.message : 'unknown';
-    // The URL of a proxy may contain a password.
+    // The URL of a proxy may contain a password, so it is not shown.
     const value = /PROXY|TOKEN/.test(name) ? '' : ` ${quoted(text)}`;
     throw new UsageError(`$${name}: bad value${value}: ${problem}`, { cause: error });
   }
@@ -105,7 +105,7 @@ function parseProxy(text: string): string {
   return text;
 }
 
-/** Seconds, or a duration with unit. */
+/** Parses seconds, or a duration with a unit, to ms. */
 function parseTimeout(text: string): number {
   const ms = /^\d+$/.test(text) ? parseCount(text, 0, 1_000_000) * 1000 : parseDuration(text);
   if (ms < 0) throw new RangeError('must not be negative');

@@ -1,14 +1,14 @@
-/** Defined by the bundler. */
+/** The bundler defines it. */
 declare const KEYFERRY_VERSION: string | undefined;
-/** Defined by the bundler. */
+/** The bundler defines it. */
 declare const KEYFERRY_COMMIT: string | undefined;
-/** Defined by the bundler. */
+/** The bundler defines it. */
 declare const KEYFERRY_TESTED: readonly TestedVersions[] | undefined;
 
-/** The version of Keyferry; `dev` if it runs unbundled. */
+/** The version of Keyferry; `dev`: it does not run as a bundle. */
 export const VERSION: string = typeof KEYFERRY_VERSION === 'undefined' ? 'dev' : KEYFERRY_VERSION;
 
-/** Servers with which all scenarios passed. The test run that `npm run test:matrix` records may be older than the build. */
+/** Servers with which all scenarios passed in a run of `npm run test:matrix`, perhaps of an earlier commit. */
 export interface TestedVersions {
   /** `1.36.3` */
   readonly kubernetes: string;
@@ -22,17 +22,17 @@ export interface TestedVersions {
 
 export interface Build {
   readonly version: string;
-  /** The Git commit; `unknown` if it was built without a checkout. With `-dirty`, files differ from it. */
+  /** The Git commit. `unknown`: built without a checkout. `-dirty` at its end: files differed from the commit. */
   readonly commit: string;
-  /** The version of Node that runs it, without `v`. */
+  /** The running version of Node, without `v`. */
   readonly node: string;
-  /** `linux/x64`, in the words of Node. */
+  /** `linux/x64`, as Node names it. */
   readonly platform: string;
-  /** Empty if it runs unbundled. */
+  /** Empty if it does not run as a bundle. */
   readonly tested: readonly TestedVersions[];
 }
 
-/** What runs here. */
+/** The build that is running. */
 export const BUILD: Build = {
   version: VERSION,
   commit: typeof KEYFERRY_COMMIT === 'undefined' ? 'unknown' : KEYFERRY_COMMIT,

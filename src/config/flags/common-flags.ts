@@ -1,4 +1,4 @@
-/** The flags of every command that runs controllers, and those that several commands have. */
+/** The flags of all commands that run controllers, and flags that several of these commands share. */
 import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { parseSelector } from '../../runtime/text/label-selector.ts';
@@ -14,10 +14,10 @@ import {
   type SectionValues,
 } from './flags.ts';
 
-/** The characters of a namespace's name, for errors. */
+/** The characters that a namespace's name may have, for errors. */
 const LABEL_LETTERS = "lower case letters, digits and '-'";
 
-/** The name of a namespace. */
+/** A flag for the name of a namespace. */
 export function namespaceFlag(name: string, help: string): Flag<string | undefined> {
   return flag.name(name, help, isDnsLabel, LABEL_LETTERS);
 }
@@ -28,14 +28,14 @@ export function namespaceListFlag(name: string, help: string): Flag<readonly str
   });
 }
 
-/** The variable of this name, which names a namespace. @throws UsageError if it is not a valid name */
+/** The namespace in an environment variable; `undefined`: not set. @throws UsageError: not a valid name */
 export function namespaceIn(env: ProcessInfo['env'], variable: string): string | undefined {
   const name = env[variable] || undefined;
   if (name === undefined || isDnsLabel(name)) return name;
   throw new UsageError(`$${variable}: bad value ${quoted(name)}: must be a name of ${LABEL_LETTERS}`);
 }
 
-/** @param statusAddress the default of --status-address; empty if the original has other address flags */
+/** @param statusAddress default of --status-address; empty: the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
   return {
     common: {
@@ -99,7 +99,7 @@ export function commonFlags(statusAddress: string, leaseName: string) {
   } satisfies FlagSections;
 }
 
-/** The empty text means the default. */
+/** An empty text means the default name. */
 function leaseNameFlag(initial: string): Flag<string> {
   const letters = "lower case letters, digits, '-' and '.'";
   const optional = flag.name('leader-elect-lease-name', 'name of the Lease', isSubdomain, letters);
@@ -108,7 +108,7 @@ function leaseNameFlag(initial: string): Flag<string> {
 
 export type CommonValues = SectionValues<ReturnType<typeof commonFlags>>;
 
-/** Of the same controllers, and of the generator alone, whose list of namespaces is a flag of its own. */
+/** For controllers that can serve some namespaces only, and for the generator, which has another flag for a list. */
 export const selectorFlag = {
   namespaceSelector: {
     ...flag.text(
@@ -116,7 +116,7 @@ export const selectorFlag = {
       'selector',
       'label selector of the only namespaces to read and write, which come and go with their labels; needs the right to list and watch namespaces, and a Role in each of these (default: all)',
     ),
-    // A text that is empty by mistake must not give Keyferry every namespace.
+    // A text that is empty by mistake must not make Keyferry serve every namespace.
     parse: (text: string): string => {
       if (parseSelector(text).keys.length > 0) return text;
       throw new RangeError('must have at least one requirement; omit the flag for all namespaces');
@@ -125,7 +125,7 @@ export const selectorFlag = {
   },
 } satisfies FlagTable;
 
-/** Of controllers that can do without rights to the whole cluster. */
+/** For controllers that can work with Roles in some namespaces alone. */
 export const namespacesFlag = {
   namespaces: {
     ...namespaceListFlag(
@@ -137,7 +137,7 @@ export const namespacesFlag = {
   ...selectorFlag,
 } satisfies FlagTable;
 
-/** The served namespaces. @throws UsageError for a list together with a selector */
+/** Checks that the namespaces are given in one way. @throws UsageError for a list together with a selector */
 export function oneScope<Scope extends FlagValues<typeof namespacesFlag>>(scope: Scope): Scope {
   if (scope.namespaces.length === 0 || scope.namespaceSelector === undefined) return scope;
   throw new UsageError(
@@ -146,19 +146,19 @@ export function oneScope<Scope extends FlagValues<typeof namespacesFlag>>(scope:
 }
 
 export type LeaderElectConfig = CommonValues['election'] & {
-  /** Unique for each process, also after a restart in the same container. */
+  /** Differs for each process, even after a restart in the same container. */
   readonly identity: string;
-  /** The begin of the identities of this container's earlier processes. Absent if the Pod's uid is unknown, or other processes may run beside this one. */
+  /** What all identities of this container begin with. Absent if the Pod's uid is unknown, or this is not process 1. */
   readonly predecessors?: string;
 };
 
-/** @throws UsageError if the three durations do not fit together */
+/** @throws UsageError: the three durations do not fit together */
 export function leaderElectConfig(
   election: CommonValues['election'],
   { env, hostname, uniqueId, pid }: ProcessInfo,
 ): LeaderElectConfig {
   const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = election;
-  // The rules of client-go: a leader stops before another replica can take over.
+  // As in client-go: a leader stops before another replica can take over.
   if (leaseDurationMs <= renewDeadlineMs) {
     const text = `--leader-elect-lease-duration (${leaseDurationMs} ms) must be more than --leader-elect-renew-deadline`;
     throw new UsageError(`${text} (${renewDeadlineMs} ms)`);
@@ -168,19 +168,19 @@ export function leaderElectConfig(
     throw new UsageError(`${text} --leader-elect-retry-period (${retryPeriodMs} ms)`);
   }
   const here = namespaceIn(env, 'POD_NAMESPACE');
-  // With the uid an identity tells which Pod it was, and a name is used again by a StatefulSet.
+  // The uid is in the identity because the Pods of a StatefulSet reuse their names.
   const uid = env['POD_UID'] || undefined;
   const prefix = `${env['POD_NAME'] || hostname}_${uid === undefined ? '' : `${uid}_`}`;
   return {
     ...election,
     namespace: election.namespace ?? here,
     identity: `${prefix}${uniqueId}`,
-    // A process that somebody starts beside the first one (`kubectl exec`) must not take the Lease from it.
+    // A process beside the first one (`kubectl exec`) must not take the Lease from it.
     ...(uid !== undefined && pid === 1 && { predecessors: prefix }),
   };
 }
 
-/** The addresses that several originals have. */
+/** The address flags that several originals share. */
 export function originalAddressFlags(metricsFlag: string, metricsAddress: string) {
   const health = 'address of /healthz and /readyz; 0 to disable';
   return {
@@ -191,7 +191,7 @@ export function originalAddressFlags(metricsFlag: string, metricsAddress: string
 
 export type AddressValues = FlagValues<ReturnType<typeof originalAddressFlags>>;
 
-/** If only --status-address is given, it replaces the default addresses of the original. */
+/** If the user gives only --status-address, the default addresses of the original do not apply. */
 export function originalAddresses(addresses: AddressValues | undefined, given: ReadonlySet<string>): AddressValues {
   const unlessReplaced = (setting: ListenSetting | undefined): ListenSetting | undefined =>
     setting !== undefined && given.has('status-address') && !given.has(setting.flag) ? undefined : setting;
@@ -199,7 +199,7 @@ export function originalAddresses(addresses: AddressValues | undefined, given: R
   return { metricsAddress: unlessReplaced(metricsAddress), healthAddress: unlessReplaced(healthAddress) };
 }
 
-/** The flags of controller-runtime's logger, which several originals have. */
+/** The flags of controller-runtime's logger, which several originals share. */
 export const zapFlags = {
   devel: flag.sets('zap-devel', 'log-level', 'debug', 'same as --log-level debug'),
   encoder: {
@@ -221,7 +221,7 @@ export const zapFlags = {
   },
 } satisfies FlagTable;
 
-/** A level in the syntax of zap's flag: a name, or a number above 0 for debug levels. */
+/** Parses a level as zap's flag does: a name, or a number above 0 for a debug level. */
 function parseZapLevel(text: string): LogLevel {
   const name = text.toLowerCase();
   if (name === 'debug' || name === 'info' || name === 'warn' || name === 'error') return name;

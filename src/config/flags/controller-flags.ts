@@ -1,4 +1,4 @@
-/** The flags of the controllers of SecretMirrors, annotated objects and ExternalSecrets; of Vault; and those that define how rules are read. */
+/** The flags for SecretMirrors, annotated objects, ExternalSecrets and Vault, and those for reading rules. */
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
@@ -8,7 +8,7 @@ import { flag, type FlagSections, type FlagTable, type FlagValues, mapValues, pa
 import { travelFlags } from './syncsecret-flags.ts';
 import { parseLabels, parseList } from './values.ts';
 
-/** Keyferry's own, also under `run`. */
+/** Flags that only Keyferry has. They have the same names under `run`. */
 export const mirrorsFlags = {
   regexMode: flag.choice(
     'mirrors-regex',
@@ -22,10 +22,10 @@ export const mirrorsFlags = {
   ),
 } satisfies FlagTable;
 
-/** The address flags of the original `mirrors` operator. */
+/** The address flags of the original mirrors operator. */
 export const mirrorsAddressFlags = originalAddressFlags('metrics-bind-address', ':8080');
 
-/** Settings of the original that have no effect, as sentences for the log. */
+/** Settings of the original that have no effect in Keyferry, as sentences for the log. */
 export function mirrorsNotes(env: Readonly<Record<string, string | undefined>>): string[] {
   if (env['ENABLE_WEBHOOKS'] === undefined) return [];
   return ['ENABLE_WEBHOOKS has no effect: the CRD validates SecretMirrors, there is no webhook'];
@@ -33,7 +33,7 @@ export function mirrorsNotes(env: Readonly<Record<string, string | undefined>>):
 
 const KINDS = ['secret', 'configmap'] as const;
 
-/** The flags of the original `k8s-replicator`; with a prefix under `run`. */
+/** The flags of the original k8s-replicator. Under `run` they have a prefix. */
 export const replicatorFlags = {
   annotationsPrefix: flag.parsed(
     'annotations-prefix',
@@ -61,12 +61,12 @@ export const replicatorFlags = {
   ),
 } satisfies FlagTable;
 
-/** The original's name for --kubeconfig. */
+/** The original's name of --kubeconfig. */
 export const kubeConfigFlag = {
   kubeConfig: { ...flag.text('kube-config', 'path', 'same as --kubeconfig'), sets: 'kubeconfig' },
 } satisfies FlagTable;
 
-/** As in the original: a trailing slash is allowed, and without a prefix the annotations are bare names. */
+/** As in the original, a trailing slash is allowed. The empty prefix means annotations without a prefix. */
 function parsePrefix(text: string): string {
   const prefix = text.endsWith('/') ? text.slice(0, -1) : text;
   if (text !== '' && !isSubdomain(prefix)) {
@@ -86,7 +86,7 @@ function parseKinds(text: string): readonly (typeof KINDS)[number][] {
   return KINDS.filter((kind) => items.includes(kind));
 }
 
-/** With a prefix under `run`. The Bash controller has no flags, but the variables of Vault's client (`vault-environment.ts`) and `DEBUG`. */
+/** Under `run` with a prefix. The original has no flags, but the variables in `vault-environment.ts`, and `DEBUG`. */
 export const generatorFlags = {
   all: flag.bool(
     'all',
@@ -104,7 +104,7 @@ export const generatorFlags = {
   ),
 } satisfies FlagTable;
 
-/** The flags of every controller that uses Vault. */
+/** The flags of all controllers that use Vault. */
 export const vaultFlags = {
   addresses: flag.list(
     'vault-addresses',
@@ -121,7 +121,7 @@ export const vaultFlags = {
 } satisfies FlagTable;
 
 export type VaultConfig = FlagValues<typeof vaultFlags> & {
-  /** From the environment variables of Vault's own client; fields of a rule take precedence. */
+  /** Settings from the environment variables of Vault's client. The fields of a rule win over them. */
   readonly environment: VaultEnvironment;
 };
 
@@ -131,7 +131,7 @@ export function vaultConfig(
   environment = NO_VAULT_ENVIRONMENT,
   given: ReadonlySet<string> = new Set(),
 ): VaultConfig {
-  // Vault's client treats 0 as its default.
+  // For Vault's client, 0 means the default.
   const fromEnvironment = given.has('vault-timeout') ? undefined : environment.timeoutMs || undefined;
   return { addresses, timeoutMs: fromEnvironment ?? timeoutMs, environment };
 }
@@ -139,7 +139,7 @@ export function vaultConfig(
 const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = replicatorFlags;
 const replicatorReading = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
 
-/** The flags of the commands that read a cluster as the operator does, by the parts of a ReadingConfig. Their values must be those of the operator. */
+/** The flags of the commands that read a cluster as the operator does, by parts of ReadingConfig. */
 export const readingFlags = {
   scope: sameAsFor('operator', namespacesFlag),
   limits: sameAsFor('operator', { ...limitFlags, ...pushFlag }),
@@ -152,7 +152,7 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
   return mapValues(table, (one) => ({ ...one, help: `same as for the ${runner}: ${one.help}` })) as Table;
 }
 
-/** @param argv flags alone, as `--name=value` @throws UsageError for a bad value, or for flags that exclude each other */
+/** @param argv only flags, as `--name=value` @throws UsageError: a bad value, or flags that exclude each other */
 export function readingConfig(argv: readonly string[]) {
   const { scope, ...parts } = parseFlags(readingFlags, argv).values;
   const read = oneScope(scope);

@@ -37,7 +37,7 @@ describe('Go flags', () => {
     assert.deepEqual([got.leader, got.file, rest], [true, undefined, ['false', '--file', 'a']]);
   });
 
-  it('flags end at the first argument that is none, and at --', () => {
+  it('flags end at the first argument that is no flag, and at --', () => {
     assert.deepEqual(values('--file', 'a', 'b', '--mode', 'c').rest, ['b', '--mode', 'c']);
     assert.deepEqual(values('--leader', '--', '--file', 'a').rest, ['--file', 'a']);
     assert.deepEqual(values('-', '--file').rest, ['-', '--file']);
@@ -51,7 +51,7 @@ describe('Go flags', () => {
     assert.equal(values('--file', '-h').values.file, '-h');
   });
 
-  it('the given flags are returned, and defaults for the others', () => {
+  it('parseFlags returns the values of given flags, and the defaults of the others', () => {
     const { values: got, given } = values('--count', '8');
     assert.deepEqual([...given], ['count']);
     assert.deepEqual(got, {
@@ -64,7 +64,7 @@ describe('Go flags', () => {
     });
   });
 
-  it('every error names flag and value', () => {
+  it('every error about a command line names the flag and its value', () => {
     for (const [argv, message] of [
       [['--nope'], 'unknown flag --nope'],
       [['--constructor=1'], 'unknown flag --constructor'],
@@ -85,12 +85,12 @@ describe('Go flags', () => {
     assert.throws(() => parseFlags({}, ['--a']), { name: 'UsageError', message: 'unknown flag --a' });
   });
 
-  it('0 or the empty text disables an address', () => {
+  it('the value 0 or the empty text disables a listen address', () => {
     assert.equal(values('--at=0').values.at, undefined);
     assert.equal(values('--at', '').values.at, undefined);
   });
 
-  it('an error shortens a long value', () => {
+  it('the error about a flag shortens a long value', () => {
     assert.equal(quoted('a'.repeat(500)).length, 123);
   });
 });

@@ -1,9 +1,9 @@
 /**
- * Tables of flags define how a command line is parsed, its help, and the type of the result.
+ * Tables of flags. A table defines how a command line is parsed, its help, and the type of the result.
  *
- * A command line is split as Go's `flag` package does, so that the arguments in a Deployment of an original keep their meaning:
- * one or two dashes, `=` or the next argument for the value, booleans without a value. Unlike GNU style, a boolean never takes
- * the next argument, and the first argument that is not a flag ends the flags.
+ * A command line is split as by Go's `flag` package, so that arguments in a Deployment of an original keep their
+ * meaning. A flag has one or two dashes. Its value comes after `=`, or is the next argument. Unlike in GNU style, a
+ * boolean never takes the next argument, and the first argument that is no flag ends the flags.
  */
 import { parseListenAddress, type ListenAddress } from '../../observe/listen-address.ts';
 import { quoted, UsageError } from '../usage-error.ts';
@@ -12,25 +12,25 @@ import { isWithinEdits } from '../../runtime/text/texts.ts';
 import { parseCount, parseDuration, parseList } from './values.ts';
 
 export interface Flag<T> {
-  /** Without dashes. */
+  /** The name without dashes. */
   readonly name: string;
-  /** A boolean flag needs no value. */
+  /** Whether the flag is a boolean, which needs no value. */
   readonly isBool: boolean;
-  /** Placeholder of the value in the help: `duration`. */
+  /** Placeholder for the value in the help: `duration`. */
   readonly hint: string;
   readonly help: string;
   readonly initial: T;
-  /** Default in the help; empty for none. */
+  /** The default in the help; empty: none. */
   readonly initialText: string;
-  /** @throws RangeError with the rule for valid values; `parseFlags` adds flag and value */
+  /** @throws RangeError with the rule for valid values; `parseFlags` adds the flag and the value */
   readonly parse: (text: string) => T;
-  /** A comma-separated list. If the flag is repeated, all items count; for other flags only the last value counts. */
+  /** Whether the flag is a comma-separated list: if repeated, all items count. Of other flags the last one counts. */
   readonly isList?: boolean;
-  /** The variable of the environment that counts where the flag is not given. An empty one counts as absent. */
+  /** The environment variable that counts if the flag is not given. An empty variable counts as absent. */
   readonly variable?: string;
-  /** The name of the flag that gets this one's value where it has none itself, unless the value is `undefined`. The last flag of several counts. */
+  /** Name of a flag that takes over this value if it has none itself. If several flags set it, the last one counts. */
   readonly sets?: string;
-  /** Where the flag is given, for the log: why it has no effect. @param text its value */
+  /** Explains for the log why the given flag has no effect; `undefined`: it has. @param text its value */
   readonly note?: (text: string) => string | undefined;
 }
 
@@ -40,7 +40,7 @@ export type FlagValues<Table extends FlagTable> = {
   readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
 };
 
-/** The tables of a command, by the part of the Config that they set. */
+/** The tables of a command, by the part of the Config that they define. */
 export type FlagSections = Readonly<Record<string, FlagTable>>;
 
 export type SectionValues<Sections extends FlagSections> = {
@@ -51,17 +51,17 @@ export interface ParsedFlags<Sections extends FlagSections> {
   readonly values: SectionValues<Sections>;
   /** The names of the flags on the command line. */
   readonly given: ReadonlySet<string>;
-  /** Arguments after the flags. */
+  /** The arguments after the flags. */
   readonly rest: readonly string[];
-  /** Flags that were accepted and have no effect, as sentences for the log. */
+  /** Flags that were accepted but have no effect, as sentences for the log. */
   readonly notes: readonly string[];
-  /** Help is requested: nothing else is read. */
+  /** Whether help is requested. If so, nothing else was read. */
   readonly isHelp: boolean;
 }
 
 /**
- * Reads a command line, and the variables of the flags that are not given.
- * @throws UsageError naming the flag or variable and its bad value
+ * Reads a command line, and the environment variables of flags that are not given.
+ * @throws UsageError, with the flag or variable and its bad value
  */
 export function parseFlags<Sections extends FlagSections>(
   sections: Sections,
@@ -92,17 +92,17 @@ export function parseFlags<Sections extends FlagSections>(
   return { values, given: new Set(given.keys()), rest, notes: [...new Set(notes)], isHelp: split === undefined };
 }
 
-/** The flags in the order of the help. */
+/** The flags, in the order of the help. */
 export function flagsOf(sections: FlagSections): readonly Flag<unknown>[] {
   return Object.values(sections).flatMap((table) => Object.values(table));
 }
 
-/** The values of a table for an empty command line. */
+/** The values that an empty command line gives. */
 export function initialValues<Table extends FlagTable>(table: Table): FlagValues<Table> {
   return mapValues(table, ({ initial }) => initial) as FlagValues<Table>;
 }
 
-/** The table with a prefix before each name. */
+/** The same table with a prefix before each name. */
 export function prefixed<Table extends FlagTable>(prefix: string, table: Table): Table {
   return mapValues(table, (flag) => ({ ...flag, name: `${prefix}${flag.name}` })) as Table;
 }
@@ -112,10 +112,10 @@ export function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value
 }
 
 /**
- * @param known the flags by name
- * @returns `undefined` for `-h`, `-help` or `--help`; else the flags in the order of the command line (a boolean without a value has
- *   `true`), and the arguments after them: from the first argument that is not a flag, or after `--`
- * @throws UsageError for an unknown flag, a missing value, or something like `--=x`
+ * Splits a command line into flags and arguments. @param known the flags by name
+ * @returns `undefined`: `-h`, `-help` or `--help`. Else the flags in their order (a boolean without a value has
+ * `true`), and the arguments from the first one that is no flag, or after `--`
+ * @throws UsageError: an unknown flag, a missing value, or something like `--=x`
  */
 function splitGoFlags(
   argv: readonly string[],
@@ -148,7 +148,7 @@ function splitGoFlags(
   return { found, rest: [] };
 }
 
-/** @param from the flag or variable, for the error */
+/** @param from flag or variable, for the error */
 function parseOne(flag: Flag<unknown>, text: string, from: string): unknown {
   try {
     return flag.parse(text);
@@ -158,24 +158,24 @@ function parseOne(flag: Flag<unknown>, text: string, from: string): unknown {
   }
 }
 
-/** The kinds of flags. `initial` is what a user would write. */
+/** Makes flags of each kind. `initial` is the default as a user would write it. */
 export const flag = {
   bool(name: string, help: string, initial = false): Flag<boolean> {
     return { name, isBool: true, hint: '', help, initial, initialText: String(initial), parse: parseBool };
   },
 
-  /** A switch that gives another flag a value. */
+  /** A switch that sets another flag to a value. */
   sets<T>(name: string, sets: string, value: T, help: string): Flag<T | undefined> {
     const parse = (text: string): T | undefined => (parseBool(text) ? value : undefined);
     return { ...flag.bool(name, help), initial: undefined, parse, sets };
   },
 
-  /** A value with its own parser. */
+  /** A flag with a parser of its own. */
   parsed<T>(name: string, hint: string, initial: string, help: string, parse: (text: string) => T): Flag<T> {
     return { name, isBool: false, hint, help, initial: parse(initial), initialText: initial, parse };
   },
 
-  /** An optional text; the empty text counts as absent. */
+  /** An optional text. The empty text counts as absent. */
   text(name: string, hint: string, help: string): Flag<string | undefined> {
     return flag.parsed(name, hint, '', help, (text) => text || undefined);
   },
@@ -197,7 +197,7 @@ export const flag = {
     return flag.parsed(name, choices.join('|'), initial, help, parse);
   },
 
-  /** A duration of at least `minMs`, in ms. */
+  /** A duration of at least `minMs`. The value is in ms. */
   duration(name: string, initial: string, help: string, minMs = 0): Flag<number> {
     return flag.parsed(name, 'duration', initial, help, (text) => {
       const ms = parseDuration(text);
@@ -210,7 +210,7 @@ export const flag = {
     return flag.parsed(name, 'number', String(initial), help, (text) => parseCount(text, min, max));
   },
 
-  /** A listen address; the empty text and `0` disable it, as in controller-runtime. */
+  /** A listen address. As in controller-runtime, the empty text and `0` disable it. */
   address(name: string, initial: string, help: string): Flag<ListenSetting | undefined> {
     return flag.parsed(name, 'address', initial, help, (text) =>
       text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name },
@@ -218,8 +218,8 @@ export const flag = {
   },
 
   /**
-   * A comma-separated list that can be repeated: all items count. An empty list is an error, because an empty value in a manifest would
-   * otherwise mean the default, which permits everything.
+   * A comma-separated list that may be repeated: all items count. An empty list is an error. Otherwise a value that is
+   * empty by mistake would mean the default, which permits everything.
    * @param check throws RangeError for a bad item
    */
   list(name: string, hint: string, help: string, check: (item: string) => unknown): Flag<readonly string[]> {
@@ -233,7 +233,7 @@ export const flag = {
   },
 };
 
-/** An address and its flag; the flag is named in an error when listening fails. */
+/** An address, and the flag that gave it, for an error when listening fails. */
 export interface ListenSetting {
   readonly address: ListenAddress;
   readonly flag: string;
@@ -243,8 +243,8 @@ export interface ListenSetting {
 export interface ProcessInfo {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
-  /** Random, different for each process. */
+  /** Random, and different for each process. */
   readonly uniqueId: string;
-  /** Of the process; 1: the first one of a container, which ends with it. Default: another. */
+  /** Process id; 1: the first process of a container, which ends with it. Default: any other. */
   readonly pid?: number;
 }

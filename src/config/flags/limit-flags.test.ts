@@ -20,11 +20,11 @@ const NONE: LimitsConfig = {
 };
 
 describe('the limits of an administrator', () => {
-  it('there are no limits by default', () => {
+  it('without flags and variables, rules have no limits', () => {
     for (const name of ['run', 'mirrors', 'replicator', 'generator']) assert.deepEqual(limits([name]), NONE, name);
   });
 
-  it('a limit is a list of patterns, which can be repeated, or one selector', () => {
+  it('a limit takes patterns, in a list or repeated, or one label selector', () => {
     const flags = [
       '--source-namespaces=a, b-.*',
       '--source-namespaces',
@@ -40,20 +40,20 @@ describe('the limits of an administrator', () => {
     });
   });
 
-  it('limits come from the environment where no flag is given', () => {
+  it('a variable of the environment sets a limit whose flag is not given', () => {
     const env = { KEYFERRY_DESTINATION_NAMESPACES: 'selector:a', KEYFERRY_REQUIRE_CONSENT: 'true' };
     const found = limits(['replicator', '--require-consent=false'], { ...env, KEYFERRY_REPLICATOR_PUSH: 'false' });
     const expected = { destinationNamespaces: { selector: 'a' }, requireConsent: false, replicatorPush: false };
     assert.deepEqual(found, { ...NONE, ...expected });
   });
 
-  it('a limit may have every sign of a pattern that can match a name', () => {
+  it('a limit accepts patterns with classes, groups, counts and flags, which can match a namespace', () => {
     const patterns = ['kube-.*', 'team-[a-z]*', 'a(bc)*', String.raw`x-\d*`, '(?i)Y', 'z{2}.?', '[^=!]+'];
     const found = limits(['mirrors', ...patterns.map((pattern) => `--source-namespaces=${pattern}`)], {});
     assert.deepEqual(found, { ...NONE, sourceNamespaces: { patterns } });
   });
 
-  it('a limit with a mistake is refused, and the message names flag or variable', () => {
+  it('a limit with a mistake is refused with the name of its flag or variable', () => {
     const table: [readonly string[], Record<string, string>, RegExp][] = [
       [['run', '--source-namespaces='], {}, /--source-namespaces: bad value "": must have at least one item/],
       [['run', '--source-namespaces=('], {}, /--source-namespaces: bad value "\(": "\(" is not a pattern/],

@@ -1,17 +1,17 @@
-/** The limits of an administrator for the rules of all systems, as flags and as variables of the environment. */
+/** The limits of an administrator for the rules of all controllers: flags and environment variables. */
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, initialValues } from './flags.ts';
 import { parseList } from './values.ts';
 
-/** Namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector (`runtime/text/label-selector.ts`). */
+/** Namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector. */
 export type NamespaceLimit = { readonly patterns: readonly string[] } | { readonly selector: string };
 
-/** Before a label selector in place of a list of patterns. */
+/** Stands before a label selector, which replaces the list of patterns. */
 const SELECTOR = 'selector:';
 
-/** An empty value is an error, as in every list. @throws RangeError with the rule for valid values */
+/** An empty value is an error, as in all lists. @throws RangeError with the rule for valid values */
 function parseLimit(text: string): NamespaceLimit | undefined {
   if (text.startsWith(SELECTOR)) {
     const selector = text.slice(SELECTOR.length);
@@ -28,16 +28,16 @@ function parseLimit(text: string): NamespaceLimit | undefined {
   return { patterns };
 }
 
-/** Escapes, classes and counts of a pattern, in which a sign stands for itself. */
+/** Escapes, character classes and counts of a pattern: signs in them stand for themselves. */
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
-/** Signs of a label selector, which no name of a namespace has. */
+/** Signs that label selectors have, and names of namespaces do not. */
 const SELECTOR_SIGN = /[=!\s]/;
-/** As a shell writes it. As a regular expression it repeats one character. */
+/** A star after a letter: meant as a glob. In a regular expression it repeats the letter. */
 const GLOB = /(?<=[a-z0-9-])\*/;
 
 /**
- * A limit that matches nothing deletes every copy, or excludes nothing. So what is a label selector or a glob in all likelihood is refused,
- * and not only reported as in a rule. @throws RangeError that says what to write
+ * Refuses a pattern that very likely is a label selector or a glob. Such a mistake in a rule is only reported. But a
+ * limit that matches nothing deletes every copy, or excludes nothing. @throws RangeError that says what to write
  */
 function refuseMistaken(pattern: string): void {
   const literal = pattern.replaceAll(NOT_LITERAL, '.');
@@ -57,7 +57,7 @@ function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined>
   return { ...text, initial: undefined, parse: parseLimit, isList: true, variable: variableOf(name) };
 }
 
-/** `KEYFERRY_SOURCE_NAMESPACES` */
+/** The variable of a flag: `KEYFERRY_SOURCE_NAMESPACES`. */
 function variableOf(name: string): string {
   return `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
 }
@@ -66,7 +66,7 @@ function limitSwitch(name: string, help: string, initial: boolean): Flag<boolean
   return { ...flag.bool(name, help, initial), variable: variableOf(name) };
 }
 
-/** For every command whose controllers copy. */
+/** For all commands whose controllers copy. */
 export const limitFlags = {
   sourceNamespaces: limitFlag('source-namespaces', 'the only namespaces that rules may copy from'),
   destinationNamespaces: limitFlag('destination-namespaces', 'the only namespaces that rules may copy into'),
@@ -78,7 +78,7 @@ export const limitFlags = {
   ),
 } satisfies FlagTable;
 
-/** Where the replicator can run. */
+/** For the commands that can run the replicator. */
 export const pushFlag = {
   replicatorPush: limitSwitch('replicator-push', 'false: annotations can pull copies, and not push them', true),
 } satisfies FlagTable;
@@ -90,10 +90,10 @@ type Limits = FlagValues<typeof FLAGS>;
 export type LimitValues = FlagValues<typeof limitFlags> & Partial<FlagValues<typeof pushFlag>>;
 
 /**
- * The limits of a command, with those that it has no flag for at their defaults.
+ * The limits of a command. Flags that it lacks have their defaults.
  * @param values `undefined`: the command copies nothing
- * @param namespaces the only namespaces that are served; empty for all
- * @throws UsageError naming a limit that needs what Keyferry does not read
+ * @param namespaces the only served namespaces; empty: all
+ * @throws UsageError, with the limit that needs labels or annotations which Keyferry does not read
  */
 export function limitsConfig(values: LimitValues | undefined, namespaces: readonly string[] = []): Limits {
   const limits: Limits = { ...initialValues(FLAGS), ...values };
@@ -103,7 +103,7 @@ export function limitsConfig(values: LimitValues | undefined, namespaces: readon
   throw new UsageError(`--${FLAGS.requireConsent.name}: --namespaces reads no annotations of namespaces`);
 }
 
-/** @param why no selector can be served @throws UsageError naming the flag of a limit that is a selector */
+/** @param why reason for the error @throws UsageError, with the flag whose limit is a selector */
 export function refuseSelectors(limits: Limits, why: string): void {
   for (const key of ['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces'] as const) {
     const limit = limits[key];

@@ -1,4 +1,4 @@
-/** The flags of KubeLB's CCM and manager, and the flags of both roles under `run`. */
+/** The flags of KubeLB's CCM and manager, and of both roles under `run`. */
 import { join } from 'node:path';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
@@ -6,13 +6,13 @@ import { quoted, UsageError } from '../usage-error.ts';
 import { namespaceFlag, namespaceIn, originalAddressFlags } from './common-flags.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, type ProcessInfo } from './flags.ts';
 
-/** The namespace in which KubeLB installs the manager. */
+/** KubeLB installs its manager in this namespace. */
 const MANAGER_NAMESPACE = 'kubelb';
 
-/** The prefix of the tenants' namespaces in the management cluster. */
+/** The prefix of tenants' namespaces in the management cluster. */
 const TENANT_PREFIX = 'tenant-';
 
-/** @throws RangeError for an item of a list that is not a pattern */
+/** @throws RangeError: the item of a list is no pattern */
 function checkPattern(item: string): void {
   if (item.includes('{') !== item.includes('}')) {
     throw new RangeError(`a comma ends a pattern, also in a repetition: ${JSON.stringify(item)}`);
@@ -25,13 +25,13 @@ function travelFlag(name: string, what: string): Flag<readonly string[]> {
   return { ...flag.list(name, 'patterns', help, checkPattern), initialText: 'none' };
 }
 
-/** For CCM, manager and synchronizer. The flags of SyncSecrets have a prefix under `run`. */
+/** For CCM, manager and synchronizer. Under `run` they have a prefix. */
 export const travelFlags = {
   propagateLabels: travelFlag('propagate-labels', 'labels'),
   propagateAnnotations: travelFlag('propagate-annotations', 'annotations'),
 } satisfies FlagTable;
 
-/** @param initial the namespaces without the flag, for the help */
+/** @param initial the default in the help */
 export function managerFlags(initial = 'all') {
   return {
     servedNamespaces: flag.list(
@@ -43,7 +43,7 @@ export function managerFlags(initial = 'all') {
   } satisfies FlagTable;
 }
 
-/** Only `run` can have a CCM in the process. */
+/** Under `run`, a CCM may run in the same process. */
 export const SERVED_UNDER_RUN = `all; with syncsecret-ccm in the process ${TENANT_PREFIX}.*`;
 
 export const ccmFlags = {
@@ -64,15 +64,15 @@ export const ccmFlags = {
 } satisfies FlagTable;
 
 export interface ManagementConfig {
-  /** Path of a kubeconfig file, which is followed. */
+  /** Path of a kubeconfig file. It is read again when it changes. */
   readonly kubeconfig: string;
-  /** The flag that names it, for messages: `--kubelb-kubeconfig`. */
+  /** The flag that names the file, for messages: `--kubelb-kubeconfig`. */
   readonly flag: string;
 }
 
 /**
- * The tenant's namespace in the management cluster, and how to reach that cluster.
- * @throws UsageError naming the flag, if there is no tenant or its namespace is not a valid name
+ * The tenant's namespace in the management cluster, and the kubeconfig of that cluster.
+ * @throws UsageError, with the flag: there is no tenant, or its namespace has no valid name
  */
 export function ccmConfig(
   flags: typeof ccmFlags,
@@ -95,13 +95,13 @@ export function ccmConfig(
   return { managementNamespace, management: { kubeconfig: file, flag: fileFlag } };
 }
 
-/** Of the CCM and the manager of KubeLB. */
+/** The CCM and the manager of KubeLB share this flag. */
 const electionFlag: Flag<unknown> = {
   ...flag.bool('enable-leader-election', 'same as --leader-elect', true),
   sets: 'leader-elect',
 };
 
-/** A flag of the original for another part of KubeLB. */
+/** A flag of the original that concerns another part of KubeLB. */
 const ignored = (name: string): Flag<unknown> => withoutEffect(flag.text(name, 'value', 'accepted; without effect'));
 const ignoredSwitch = (name: string): Flag<unknown> => withoutEffect(flag.bool(name, 'accepted; without effect'));
 
@@ -151,14 +151,14 @@ export const originalManagerFlags = {
 } satisfies FlagTable;
 
 /**
- * The namespace of the manager's Lease without a flag.
- * @param kubeconfig of the flag
+ * The namespace of the manager's Lease if no flag names one.
+ * @param kubeconfig value of the flag
  * @throws UsageError for a bad $NAMESPACE
  */
 export function managerNamespace(env: ProcessInfo['env'], kubeconfig: string | undefined): string | undefined {
   const hasKubeconfig = Boolean(kubeconfig || env['KUBECONFIG']);
   const named = namespaceIn(env, 'NAMESPACE');
-  // Without a namespace, that of the Pod is used: $POD_NAMESPACE, or that of its ServiceAccount.
+  // `undefined` makes Keyferry use the namespace of the Pod: $POD_NAMESPACE, or that of its ServiceAccount.
   const isPod = env['POD_NAMESPACE'] || (env['KUBERNETES_SERVICE_HOST'] && !hasKubeconfig);
   return named ?? (isPod ? undefined : MANAGER_NAMESPACE);
 }

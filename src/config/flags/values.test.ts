@@ -33,7 +33,7 @@ describe('durations', () => {
     }
   });
 
-  it('a duration is the sum of its parts', () => {
+  it('a duration of hours, minutes, seconds and milliseconds is their sum', () => {
     const part = fc.nat(10_000);
     fc.assert(
       fc.property(part, part, part, part, (h, m, s, ms) => {

@@ -1,10 +1,10 @@
-/** Parsers for flags and environment variables. Each throws a RangeError with the rule for valid values. */
+/** Parsers for flags and environment variables. They throw a RangeError with the rule for valid values. */
 import { isLabelValue, isMetadataKey } from '../../runtime/text/dns-names.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
-  // Go accepts two characters for micro. Escaped, because one non-Latin-1 character makes V8 store the whole bundle as two-byte text.
+  // Go accepts two characters for micro. Not escaped, V8 would store the whole bundle as two-byte text.
   '\u00b5s': 1e-3,
   '\u03bcs': 1e-3,
   ms: 1,
@@ -13,10 +13,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** The largest `time.Duration`: 2^63-1 ns. */
+/** The longest `time.Duration` of Go: 2^63-1 ns. */
 const MAX_DURATION_MS = 9_223_372_036_854;
 
-/** A Go duration (`30m`, `1h2m3.5s`, `-1s`, `0`) in ms. Can exceed the longest timer of Node (24.8 days). */
+/** Parses a Go duration (`30m`, `1h2m3.5s`, `-1s`, `0`) to ms. It may exceed Node's longest timer, 24.8 days. */
 export function parseDuration(text: string): number {
   const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+|0)$/.exec(text);
   const amount = match?.[2];
@@ -37,13 +37,13 @@ export function parseCount(text: string, min: number, max: number): number {
   return value;
 }
 
-/** A comma-separated list without spaces around items, empty items and duplicates. */
+/** Splits a comma-separated list. Drops spaces around items, empty items and duplicates. */
 export function parseList(text: string): string[] {
   const items = text.split(',').map((item) => item.trim());
   return [...new Set(items.filter((item) => item !== ''))];
 }
 
-/** Labels as `k=v,k=v`; the empty text means no labels. Keys and values follow the rules of Kubernetes. */
+/** Parses labels, `k=v,k=v`, by the rules of Kubernetes. The empty text means no labels. */
 export function parseLabels(text: string): Readonly<Record<string, string>> {
   const labels: [string, string][] = [];
   for (const item of text.split(',').map((part) => part.trim())) {
