@@ -1,4 +1,4 @@
-/** No user may choose names of annotations that are kept at any length: objects with many of them would use up the memory. */
+/** Which annotations are kept at any length. No user may choose their names: many of them would use up the memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -19,13 +19,13 @@ function readBy(command: string, annotations: readonly string[]): readonly strin
   return annotations.filter((annotation) => isRead(annotation) === true);
 }
 
-test('marks are read by every process, and an invented name by none', () => {
+test('every process keeps the marks of all controllers at any length, and no process an invented annotation', () => {
   for (const command of ['run', 'mirrors', 'replicator', 'syncsecret-manager']) {
     assert.deepEqual(readBy(command, [...MARKS, ...INVENTED]), MARKS, command);
   }
 });
 
-test('a process that serves only tenants does not read the annotations of other controllers', () => {
+test('a process that serves only tenants does not keep the annotations of other controllers at any length', () => {
   const others = [MIRROR_ANNOTATIONS.ownedBy, 'k8s-replicator/invented'];
   assert.deepEqual(readBy('mirrors', others), others);
   assert.deepEqual(readBy('syncsecret-manager', others), []);

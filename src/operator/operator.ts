@@ -1,9 +1,9 @@
 /**
- * The running operator: makes the backends and the controllers of a Config, and gives them log and metrics.
+ * The running operator: makes the backends and controllers of a Config, and connects them with log and metrics.
  *
  *   open ──caches synced──▶ standby ──elected (or no election)──▶ leading ──▶ stopped
  *
- * A standby has warm caches and writes nothing.
+ * A standby has synced caches and writes nothing.
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
@@ -38,7 +38,7 @@ export interface OperatorOptions {
   readonly api: KubeApi;
   /** The namespace of the Pod, or of the kubeconfig's context. */
   readonly namespace: string;
-  /** The other cluster. */
+  /** The other cluster, if there is one. */
   readonly management?: KubeApi | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -46,17 +46,17 @@ export interface OperatorOptions {
   readonly onRollback: (what: string) => void;
 }
 
-/** The source component of events that belong to no system. */
+/** The source component of events that belong to no controller. */
 const EVENT_COMPONENT = 'keyferry';
-/** How long running writes may take to end at a stop, ms. */
+/** Time for running writes to end at a stop, ms. */
 const DRAIN_MS = 3000;
-/** How long the last events may take then, ms. */
+/** Time for the last events after that, ms. */
 const EVENTS_DRAIN_MS = 1000;
-/** Limit of a whole stop, ms: half a second less than the limit of the process, which still has to release its Lease. */
+/** Limit of the whole stop, ms. It is 0.5 s less than the limit of the process, which then still releases its Lease. */
 const STOP_MS = 4000;
-/** Between log lines about dropped events, ms. Without the right to write events all are dropped; the metric counts them. */
+/** Pause between log lines about dropped events, ms. A metric counts all of them. */
 const DROPPED_LOG_MS = 60_000;
-/** Minimum left for the last steps of a stop, ms. */
+/** Minimum time for the last steps of a stop, ms. */
 const MIN_LEFT_MS = 100;
 
 export class Operator {
@@ -100,7 +100,7 @@ export class Operator {
         ...vaultHooks(log, metrics),
       }),
     );
-    // Credentials are Secrets.
+    // The credentials for Vault are Secrets.
     engine.onObjects({
       objectChanged: (key) => vault.objectKnown(key),
       objectKnown: (key) => vault.objectKnown(key),
@@ -144,13 +144,13 @@ export class Operator {
     this.#addMetrics(vault);
   }
 
-  /** Opens the watches. Settles when they are listed: a warm standby. */
+  /** Opens the watches. Settles when they are listed: then the process is a standby. */
   async open(signal: AbortSignal): Promise<void> {
     await this.manager.open(signal);
     this.#options.log.info('caches are synced');
   }
 
-  /** Starts the loops: this process is the one that writes. */
+  /** Starts the loops: from now on this process writes. */
   async work(signal: AbortSignal): Promise<void> {
     this.#options.metrics.leader.set({}, 1);
     this.#options.log.info('controllers started');
@@ -159,7 +159,7 @@ export class Operator {
     this.#leading = true;
   }
 
-  /** Writes end first, then events and backends. Safe to call again. */
+  /** Ends the writes, then events and backends. May be called again. */
   async stop(): Promise<void> {
     this.#options.metrics.leader.set({}, 0);
     const until = systemClock.monotonic() + STOP_MS;
@@ -168,7 +168,7 @@ export class Operator {
     await Promise.all([this.#events.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }), this.manager.stop(leftMs)]);
   }
 
-  /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
+  /** The `/healthz` of the original, if `--controllers` names its controller alone. */
   get healthz(): ((stuck: readonly string[]) => Reply) | undefined {
     const { config } = this.#options;
     const [only, ...others] = this.#entries;
@@ -208,7 +208,7 @@ export class Operator {
   #watchFailed(cluster: string, { watch, error, retryInMs, advice, isKnown }: WatchTrouble): void {
     const { log, metrics } = this.#options;
     const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
-    // Without the name of a single object: users choose it, and a series is never removed.
+    // The label lacks the name of a single object. Users choose such names, and a series is never removed.
     metrics.watchRestarts.inc({ cluster, kind: watch.collection, reason });
     const fields = { cluster, watch: watchName(watch), error, retryInMs };
     if (isKnown) log.debug('watch failed, retrying', fields);
@@ -267,9 +267,9 @@ function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
 }
 
 /**
- * The annotations that this process keeps at any length: those that a controller reads, whether it runs here or not, because another process may have
- * made the object. But a tenant may give any number of objects such annotations, so a process that serves only tenants keeps those of its own
- * controllers.
+ * Selects the annotations that this process keeps at any length: those that any controller reads, even one of another
+ * process, which may have made the object. Exception: a tenant can write any number of such annotations. So a process
+ * that serves only tenants keeps those of its own controllers.
  */
 export function readAnnotations(config: Config): IsRead {
   const running = CONTROLLER_LIST.filter(({ name }) => config.controllers.includes(name));

@@ -1,4 +1,4 @@
-/** Runs the operator: connect, serve metrics and probes, open the watches, lead if elected, and stop in order. */
+/** Runs the operator: connects, serves metrics and probes, opens the watches, leads if elected, and stops in order. */
 import type { Config } from '../config/config.ts';
 import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
@@ -21,7 +21,7 @@ import { VERSION } from '../config/version.ts';
 /** The process exits within this time after a signal, ms. */
 const STOP_LIMIT_MS = 4500;
 
-/** The caches are wrong after an etcd restore. The process exits: a new one has none. */
+/** After an etcd restore, the caches are wrong. The process exits, and a new process starts with empty caches. */
 class RollbackError extends Error {
   override readonly name = 'RollbackError';
 
@@ -45,13 +45,13 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
       process.exit(1);
     }, STOP_LIMIT_MS).unref();
   };
-  // Node would print all fields of the error: one may be an HTTP body with Secret values.
+  // Not left to Node, which would print all fields of the error: one may be an HTTP body with Secret values.
   const onCrash = (error: unknown): void => {
     log.error('crashed', { error });
     process.stderr.write(`${errorFields(error, true).stack ?? ''}\n`);
     process.exit(1);
   };
-  // Without a handler Node would exit at once and keep the Lease.
+  // Without a handler, Node would exit at once and not release the Lease.
   const ignoreSignals = onStopSignal(onSignal);
   process.once('uncaughtException', onCrash);
   log.info('starting', {
@@ -81,10 +81,10 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await using api = openApi(connection, config, metrics);
   await using otherApi = other && openApi(other, config, metrics);
   const { leaderElect } = config;
-  // A separate client: a Retry-After of another request must not cost the Lease.
+  // A client of its own: the Retry-After of another request must not delay the renewal of the Lease.
   await using leaseApi = new HttpKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
-  // The one Lease is in the home cluster, and fences the writes to both.
+  // The only Lease is in the home cluster. It fences the writes to both clusters.
   const fence = (unfenced: KubeApi): KubeApi =>
     elector === undefined
       ? unfenced
@@ -115,14 +115,14 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
         try {
           await workUntil(operator, leading);
         } finally {
-          // Before the Lease is released.
+          // The writes must end before the Lease is released.
           await operator.stop();
         }
       };
       await elector.run({ signal: until.signal, onStartedLeading });
     }
   } finally {
-    // A controller that waits for its API would keep the process alive.
+    // Ends the wait of a controller for its API, which would keep the process alive.
     ended.abort(new Error('the operator has stopped'));
     await operator.stop();
     log.info('stopped');
@@ -130,7 +130,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   rollback.signal.throwIfAborted();
 }
 
-/** @throws KubeconfigError naming flag and file */
+/** @throws KubeconfigError, with flag and file */
 async function managementConnection(
   { management }: Config,
   env: NodeJS.ProcessEnv,
@@ -151,7 +151,7 @@ async function managementConnection(
 }
 
 function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
-  // For the longest runs of all queues at once (`runtime/queue/turns.ts`): calls of one namespace that hang must not take all connections.
+  // Enough for the longest runs of all queues (`runtime/queue/turns.ts`), so that hanging calls do not take all.
   const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
   const { cluster } = connection;
   return new HttpKubeApi(connection, {
@@ -168,7 +168,7 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** In most cases the permissions are those of another namespace than that of the Lease. */
+/** Advice for a Lease that cannot be read or written. The usual mistake: the permissions are in another namespace. */
 function leaseAdvice(namespace: string): string {
   return `nothing is copied until then: the namespace ${namespace} and the permission to get, create and update Leases in it are necessary; --leader-elect-namespace names another one`;
 }

@@ -1,12 +1,12 @@
-/** The signals that end a command. A terminal that is closed sends SIGHUP. */
+/** The signals that end a command. A closed terminal sends SIGHUP. */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Signals within this time of the first one are the same stop, ms: npm, a terminal and systemd signal the whole group, and npm forwards one more. */
+/** Signals within this time are one stop, ms: npm, terminals and systemd signal the whole group, npm twice. */
 const SAME_STOP_MS = 1000;
 
 /**
- * Calls `stop` at the first of these signals. A signal that comes later than `SAME_STOP_MS` after it ends the process at once.
- * @returns removes the handlers, unless a signal came: a second one during the exit is still the same stop
+ * Calls `stop` at the first of these signals. A signal more than `SAME_STOP_MS` later ends the process at once.
+ * @returns removes the handlers; after a signal it does nothing, because a second one of the same stop may come
  */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void {
   let stoppedAt: number | undefined;

@@ -1,4 +1,4 @@
-/** Log lines and metrics of the Vault backend. */
+/** The log lines and metrics of the Vault backend. */
 import { controllerOf } from '../copy/model/keys.ts';
 import type { VaultBackendOptions } from '../copy/vault/backend.ts';
 import { BoundedLabel, MAX_VAULTS } from '../observe/metrics/metric-registry.ts';
@@ -34,14 +34,14 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
       log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
     },
     onError: ({ source, rules, error, retryInMs }) => {
-      // A failed login has its own line. Every entry that is read with this login fails with it.
+      // The failed login has its own log line, and each entry that is read with this login fails with it.
       const level = causesOf(error).some((cause) => failedLogins.has(cause)) ? 'debug' : 'warn';
       log[level]('reconcile failed, retrying', { queue: 'polls', source, rule: rules.join(', '), error, retryInMs });
     },
   };
 }
 
-/** An error and its causes. */
+/** An error with all its causes. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
