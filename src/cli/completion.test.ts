@@ -1,4 +1,4 @@
-/** What the program answers to the completion scripts, and the scripts in real shells, as far as they are installed. bash is everywhere. */
+/** The answers of the program to completion scripts, and the scripts in real shells: bash, and zsh and fish if they are installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import type { CliContext } from '../commands/actions.ts';
 import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
 import { runProgram } from './program.ts';
 
-/** The words that the program answers. @param words after `keyferry`; the last one is under the cursor */
+/** The words in the program's answer. @param words those after `keyferry`; the last one is under the cursor */
 async function answers(...words: readonly string[]): Promise<string[]> {
   let text = '';
   const context = { stdout: (part: string) => void (text += part), build: { version: '1.2.3' } } as CliContext;
@@ -18,7 +18,7 @@ async function answers(...words: readonly string[]): Promise<string[]> {
 }
 
 describe('keyferry __complete', () => {
-  it('offers commands, but not itself', async () => {
+  it('the first word completes to commands, and never to __complete', async () => {
     assert.deepEqual(await answers('sta'), ['status']);
     const all = await answers('');
     for (const word of ['run', 'mirrors', 'plan', 'help']) assert.ok(all.includes(word), word);
@@ -26,7 +26,7 @@ describe('keyferry __complete', () => {
     assert.deepEqual(await answers('--v'), ['--version']);
   });
 
-  it('offers the options of a command to a word with a dash, and where the command takes nothing else', async () => {
+  it('a word with a dash completes to options, and so does any word of a command that takes no argument', async () => {
     assert.deepEqual(await answers('status', '--all'), ['--all-namespaces']);
     assert.deepEqual(await answers('plan', '--all'), ['--all']);
     assert.deepEqual(await answers('plan', '-f'), ['-f']);
@@ -37,7 +37,7 @@ describe('keyferry __complete', () => {
     assert.ok((await answers('status', '')).includes('--failed'));
   });
 
-  it('offers the values of options and arguments', async () => {
+  it('the value of an option or argument completes to its choices', async () => {
     for (const words of [
       ['status', '-o', 'j'],
       ['status', '--failed', '--output', 'j'],
@@ -52,7 +52,7 @@ describe('keyferry __complete', () => {
     assert.deepEqual(await answers('help', 'pl'), ['plan']);
   });
 
-  it('offers nothing for paths, free values and unknown commands', async () => {
+  it('no answer is given for paths, free values and unknown commands', async () => {
     for (const words of [
       ['status', '--kubeconfig', ''],
       ['plan', ''],
@@ -71,7 +71,7 @@ describe('the completion scripts', () => {
   const program = `exec '${process.execPath}' '${path.resolve('src/cli/main.ts')}' "$@"`;
   writeFileSync(path.join(folder, 'keyferry'), `#!/bin/sh\n${program}\n`, { mode: 0o755 });
 
-  /** What a shell prints that reads its script between two other ones, as lines without the empty ones. */
+  /** Runs a shell with `before`, its completion script and `use`. @returns the printed lines without the empty ones */
   const linesOf = (shell: Shell, options: readonly string[], before: string, use: string): string[] => {
     const PATH = `${folder}${path.delimiter}${process.env['PATH']}`;
     const args = [...options, '-c', `${before}\n${SCRIPTS[shell]}${use}\n`];
@@ -85,7 +85,7 @@ describe('the completion scripts', () => {
   const isMissing = (shell: Shell): false | string =>
     spawnSync(shell, ['-c', 'true']).error !== undefined && `${shell} is not installed`;
 
-  it('bash is offered words, and nothing where it completes paths by itself', () => {
+  it('in bash, words complete to the answers of the program, and paths have none, so that bash completes them', () => {
     const offered = (...words: readonly string[]): string[] => {
       const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
       const use = `COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _keyferry keyferry; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -97,8 +97,8 @@ describe('the completion scripts', () => {
     assert.deepEqual(offered('plan', ''), []);
   });
 
-  it('zsh is offered words with their descriptions, else paths', { skip: isMissing('zsh') }, () => {
-    // The functions of the completion system work at a prompt only.
+  it('in zsh, words complete to answers with descriptions, else to paths', { skip: isMissing('zsh') }, () => {
+    // The functions of zsh's completion system work only at a prompt, so the test has its own.
     const system = `compdef() {}; _files() { print paths; }
       _describe() { (( \${#\${(P)2}} )) && print -l -- \${(P)2}; }`;
     const offered = (...words: readonly string[]): string[] => {
@@ -111,7 +111,7 @@ describe('the completion scripts', () => {
     assert.deepEqual(offered('plan', ''), ['paths']);
   });
 
-  it('fish is offered words with their descriptions, else paths', { skip: isMissing('fish') }, () => {
+  it('in fish, words complete to answers with descriptions, else to paths', { skip: isMissing('fish') }, () => {
     const offered = (...words: readonly string[]): string[] =>
       linesOf('fish', ['--no-config'], '', `complete -C 'keyferry ${words.join(' ')}'`);
     assert.deepEqual(offered('stat'), ['status\tshow what is copied, what is not copied, and why']);

@@ -1,12 +1,12 @@
 /**
- * Completion of command lines, as kubectl has it: a short script of the shell asks the program by `keyferry __complete WORD…`, which answers
- * from its own tree of commands.
+ * Completes command lines in a shell, as kubectl does. A short shell script runs `keyferry __complete WORD…`, which
+ * answers from its own tree of commands.
  */
 import type { Command, Option } from 'commander';
 
-/** Each passes the words after the program up to the cursor. Without an answer, the shell completes paths. */
+/** Each script passes the words up to the cursor. If no answer comes, the shell completes paths. */
 export const SCRIPTS = {
-  // Also for bash 3.2, the one of macOS. Answers have no spaces, and bash shows no descriptions.
+  // Works with bash 3.2 on macOS, too. Answers have no spaces, and bash shows no descriptions.
   bash: `# bash completion for keyferry
 _keyferry() {
   COMPREPLY=($("$1" __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
@@ -41,16 +41,16 @@ export type Shell = keyof typeof SCRIPTS;
 export const SHELLS: readonly Shell[] = ['bash', 'zsh', 'fish'];
 
 /**
- * Completes the last word. Options are offered to a word with a dash, and where a command takes nothing else.
- * @param words after the program, up to the cursor. Of `--option=value`, bash makes three words
- * @returns lines of a word, a tab and its description; none where the program knows no value, so that the shell completes paths
+ * Completes the last word. Options are offered if the word begins with a dash, or if the command takes nothing else.
+ * @param words those between the program and the cursor. Bash splits `--option=value` into three words
+ * @returns one line for each answer: word, tab, description. None if the shell should complete paths
  */
 export function completionsOf(program: Command, words: readonly string[]): string {
   const help = program.createHelp();
   const commands = help.visibleCommands(program);
   const target = words.length < 2 ? program : commands.find((command) => command.name() === words[0]);
   if (target === undefined) return '';
-  // An option before the word, joined to it by `=` or as a word of its own; and the word.
+  // The last word, and an option before it: joined by `=`, or as a word of its own.
   const last = /(?:^|\n)(?:(?<option>-[^\n=]+)(?<sign>\n?=\n?|\n))?(?<current>[^\n]*)$/.exec(words.join('\n'));
   const { option = '', sign = '', current = '' } = last?.groups ?? {};
   const options = help.visibleOptions(target);
@@ -63,10 +63,10 @@ export function completionsOf(program: Command, words: readonly string[]): strin
     .join('');
 }
 
-/** A word and its description. */
+/** An answer and its description. */
 type Answer = readonly [word: string, text?: string];
 
-/** Of flags that the library does not parse, only the text names the choices: `--log-level <debug|info>`. */
+/** If the library does not parse a flag, its choices are only in the text: `--log-level <debug|info>`. */
 function choicesOf({ argChoices, flags }: Option): Answer[] {
   const choices = argChoices ?? /<([\w-]+(?:\|[\w-]+)+)>/.exec(flags)?.[1]?.split('|') ?? [];
   return choices.map((choice) => [choice]);

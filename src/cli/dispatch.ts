@@ -1,8 +1,8 @@
 /**
- * Runs one command line, also that of a program that Keyferry replaces.
+ * Runs one command line. It may be the command line of a program that Keyferry replaces.
  *
- * Commands that run controllers do not load the command-line library, because it would hold 1.3 MiB of private memory for
- * months. Help and the short commands load it.
+ * A command that runs controllers does not load the command-line library, which would take 1.3 MiB of private memory
+ * for months. Help and the short commands load it.
  */
 import { basename } from 'node:path';
 import { findControllerCommand, CONTROLLER_COMMANDS } from '../config/commands.ts';
@@ -12,7 +12,7 @@ import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
 import { type CliContext, EXIT_FAILED, EXIT_USAGE } from '../commands/actions.ts';
 
-/** Runs one command line (without node and script) and returns the exit code. Never throws. */
+/** Runs one command line, without node and script. Returns the exit code and never throws. */
 export async function runCli(context: CliContext, args: readonly string[]): Promise<number> {
   let command = 'keyferry';
   try {
@@ -22,7 +22,7 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
     const config = findControllerCommand(first)?.configure(argv.slice(1), context.processInfo);
     if (config !== undefined) return await context.actions.run(config);
     const { runProgram } = await import('./program.ts');
-    // In a container, process 1 is the operator.
+    // In a container of Keyferry, process 1 is the operator. A short command takes its settings.
     const operator = settingsOf((await context.firstProcess?.()) ?? '', context.processInfo);
     return await runProgram({ ...context, operator }, argv);
   } catch (error) {
@@ -32,7 +32,7 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
   }
 }
 
-/** The settings in a command line as in /proc/PID/cmdline; `undefined` if it is not one that runs controllers. @throws UsageError */
+/** The settings in a command line of /proc/PID/cmdline; `undefined`: it does not run controllers. @throws UsageError */
 export function settingsOf(commandLine: string, processInfo: ProcessInfo): Config | undefined {
   const args = commandLine.split('\0').slice(0, -1);
   const bundle = args.findIndex((arg) => basename(arg) === 'keyferry.cjs');
@@ -42,9 +42,9 @@ export function settingsOf(commandLine: string, processInfo: ProcessInfo): Confi
 }
 
 /**
- * Puts the command before the arguments if the program was started under the name of an original, or with the flags of an original
- * and without a command.
- * @throws UsageError if the flags fit several originals
+ * Puts the command first if the program was started under the name of an original, or with an original's flags and
+ * without a command.
+ * @throws UsageError: the flags fit several originals
  */
 function withCommand(startedAs: readonly string[], argv: readonly string[]): readonly string[] {
   const byName = startedAs.flatMap((path) => ORIGINALS.filter(({ binary }) => binary === basename(path)));
@@ -53,8 +53,8 @@ function withCommand(startedAs: readonly string[], argv: readonly string[]): rea
 }
 
 /**
- * The programs that Keyferry replaces. Their containers start them by name (`command: [/manager]`) or with flags alone, never with a
- * subcommand of ours.
+ * The programs that Keyferry replaces. Their containers start them by name (`command: [/manager]`) or with flags alone,
+ * never with a command of Keyferry.
  */
 const ORIGINALS = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
   if (original === undefined) return [];
@@ -63,16 +63,16 @@ const ORIGINALS = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
 });
 
 /**
- * The command whose original has these flags, for a command line without a subcommand.
- * @returns `undefined` if the first argument is not a flag of any original
- * @throws UsageError if the flags fit more than one original equally well
+ * The command whose original has these flags.
+ * @returns `undefined`: the first argument is no flag of any original
+ * @throws UsageError: the flags fit several originals equally well
  */
 function commandOfFlags(argv: readonly string[]): string | undefined {
   const names = flagNames(argv);
   const [first] = names;
   if (first === undefined || first !== flagName(argv[0] ?? '')) return undefined;
   if (!ORIGINALS.some(({ own }) => own.has(first))) return undefined;
-  // Flags that only Keyferry's command has count, too. Between equal commands the flags of the original decide.
+  // All flags of a command count, also Keyferry's own. Between equal commands, those of the original decide.
   const count = (known: ReadonlySet<string>): number => names.filter((name) => known.has(name)).length;
   const ranks = ORIGINALS.map(({ all, own }) => count(all) * (names.length + 1) + count(own));
   const best = Math.max(...ranks);
@@ -83,7 +83,7 @@ function commandOfFlags(argv: readonly string[]): string | undefined {
   );
 }
 
-/** The names of the flags before `--`. A value that looks like a flag is harmless: no original has a flag of that name. */
+/** The names of the flags before `--`. A value that looks like a flag does no harm: no original has that flag. */
 function flagNames(argv: readonly string[]): string[] {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).map(flagName).filter((name) => name !== undefined);

@@ -1,4 +1,4 @@
-/** The examples in the help of each command; those that run controllers have their own. */
+/** The examples in the help of the short commands. The others have theirs in `config/commands.ts`. */
 export const EXAMPLES = {
   keyferry: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
   crds: ['keyferry crds | kubectl apply --server-side -f -'],
@@ -39,7 +39,7 @@ export const EXAMPLES = {
   ],
 } as const;
 
-/** The flags of every command that reads a cluster, to be added to its first example. */
+/** The flags of all commands that read a cluster. Each line follows the command's first example. */
 export const READING_EXAMPLES = [
   '--namespaces=team-a,team-b --mirrors-regex=search',
   '--namespace-selector=team=a',

@@ -1,4 +1,4 @@
-/** Entry of the bundle: the action of each command, and the exit code. */
+/** Entry of the bundle: gives each command its action, and sets the exit code. */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -10,13 +10,13 @@ import type { CommandContext, CommandResult } from '../commands/output/reading.t
 import { BUILD } from '../config/version.ts';
 import { onStopSignal } from '../operator/stop-signals.ts';
 
-// Node 24 cuts small buffers from slabs of 64 KiB, and one that is still used keeps its whole slab. Requests, and lines of watches, that
-// outlive a collection of the young generation held 1.5 MiB more in that way while 500 SyncSecrets were copied.
+// Node 24 cuts small buffers from slabs of 64 KiB, and a used buffer keeps its whole slab alive. With requests and
+// watch lines that live long, this took 1.5 MiB more while 500 SyncSecrets were copied.
 Buffer.poolSize = 8 * 1024;
 
 /**
- * A function that writes text to a stream. After the reader has closed the pipe (`keyferry status | head -1`), output is dropped without an
- * error, and the command keeps its exit code. Other errors of the stream are uncaught errors.
+ * Makes a function that writes text to a stream. When the reader closes the pipe (`keyferry status | head -1`), later
+ * output is dropped without an error, and the exit code stays. Other errors of the stream are uncaught errors.
  */
 function writerTo(stream: Writable): (text: string) => void {
   let isOpen = true;
@@ -37,7 +37,7 @@ async function readStdin(): Promise<string> {
   return await text(process.stdin);
 }
 
-/** Runs `work` with a signal that is aborted when the process is told to end, or when the reader of its output has closed the pipe. */
+/** Aborts the signal of `work` at a stop signal, or when the reader of the output closes the pipe. */
 async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const end = (): void => controller.abort();
@@ -52,9 +52,9 @@ async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): P
 }
 
 /**
- * The action of a command that reads a cluster: loads its code on demand, and prints what the command returns.
- * @returns resolves to its exit code. Rejects with KubeconfigError if no cluster is configured, and with the errors of the command. A connection
- * error or 401 is wrapped with the address of the server and its origin
+ * Makes the action of a command that reads a cluster: it loads the command's code on demand, and prints the result.
+ * @returns a function that resolves to the exit code. It rejects with KubeconfigError if no cluster is configured, and
+ * with the command's errors. A connection error or 401 gets the server's address, and the origin of the address
  */
 function onCluster<Options extends ClusterOptions>(
   load: () => Promise<(context: CommandContext, options: Options) => Promise<CommandResult>>,
@@ -99,7 +99,7 @@ void runCli(
         stdout(crds());
         return 0;
       },
-      // Without --watch a signal ends the process at once.
+      // Without --watch, a signal ends the process at once, as is Node's default.
       status: async (options) =>
         await (options.watch
           ? untilInterrupted(async (signal) => await showStatus(options, signal))
@@ -110,7 +110,7 @@ void runCli(
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },
-    // Not every system has this file, and not everybody may read it.
+    // Some systems lack this file, and some users may not read it.
     firstProcess: () => readFile('/proc/1/cmdline', 'utf8').catch(() => ''),
     build: BUILD,
     stdout,

@@ -27,7 +27,7 @@ interface Result {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** The name of the action and its argument. */
+  /** The names of the called actions, with their arguments. */
   readonly called: readonly unknown[];
 }
 
@@ -56,7 +56,7 @@ function recorder(code = 0): Recorder {
   return { actions, called };
 }
 
-/** The controllers that a recorded command line runs. */
+/** The controllers in the Config of the called action `run`. */
 function controllersOf({ called: [name, config] }: Result): readonly string[] {
   assert.equal(name, 'run');
   return (config as Config).controllers;
@@ -88,7 +88,7 @@ describe('help and version', () => {
     }
   });
 
-  it('`version` prints version, commit, Node and the tested servers, also for programs', async () => {
+  it('`version` prints version, commit, Node and the tested servers, as table, JSON or YAML', async () => {
     const table = await cli(['version']);
     const lines = ['commit   c0ffee', 'Node     24.0.0', 'platform linux/x64'];
     const servers = 'tested   Kubernetes 1.36.3, Vault 1.13.0 (2026-01-31)';
@@ -151,7 +151,7 @@ describe('help and version', () => {
     assert.match(stdout, /--generator-all/);
   });
 
-  it('the help has an example for every option of the commands that read rules', async () => {
+  it('the help of a command that reads rules has an example for each option', async () => {
     for (const name of ['status', 'plan', 'explain', 'migrate']) {
       const { stdout } = await cli([name, '--help']);
       const [options = '', examples = ''] = stdout.split('Examples:');
@@ -215,7 +215,7 @@ describe('exit codes', () => {
       const { code, stdout, stderr, called } = await cli(argv);
       assert.deepEqual([code, stdout, called], [2, '', []], argv.join(' '));
       assert.match(stderr, message);
-      // Without a command the help itself is printed.
+      // Without a command, the help itself is printed, and no advice to read it.
       if (argv.length > 0) assert.match(stderr, /\nTry `keyferry( [a-z]+)? --help`\.\n$/);
     }
   });
@@ -420,7 +420,7 @@ describe('as the replacement of an original', () => {
   const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
     cli(argv, found, runCli, [path, 'node']);
 
-  it('a program that is started under the name of an original, by a link, runs the command that replaces it, with or without flags', async () => {
+  it('started by a link with the name of an original, keyferry runs the command that replaces it', async () => {
     const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
     for (const [path, argv, command] of [
       ['/manager', chart, 'mirrors'],
@@ -435,12 +435,12 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('the name of the process selects the command, too', async () => {
+  it('a process name (argv0) of an original selects the command that replaces it', async () => {
     const startedAs = ['/app/dist/keyferry.cjs', 'k8s-replicator'];
     assert.deepEqual(controllersOf(await cli(['--leader-elect'], recorder(), runCli, startedAs)), ['replicator']);
   });
 
-  it('the name of a member of Object selects no command', async () => {
+  it('a link with the name of an Object member, constructor, selects no command', async () => {
     assert.match((await name('/constructor', [])).stderr, /Usage: keyferry/);
   });
 
@@ -450,7 +450,7 @@ describe('as the replacement of an original', () => {
     assert.deepEqual([code, stderr], [2, 'keyferry mirrors: unknown flag --nope\nTry `keyferry mirrors --help`.\n']);
   });
 
-  it('flags of an original select the command', async () => {
+  it('flags of an original without a command select the command that replaces it', async () => {
     for (const [argv, command] of [
       [['--leader-elect'], 'mirrors'],
       [['--health-probe-bind-address=:8081', '-metrics-bind-address', ':8080', '--leader-elect'], 'mirrors'],
@@ -465,12 +465,12 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('the error for an unknown flag names the command that has the other flags', async () => {
+  it('an unknown flag among flags of an original gives the error of the command that replaces it', async () => {
     const { code, stderr } = await cli(['--annotations-prefix=a.example.com', '--nope']);
     assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope']);
   });
 
-  it('flags that fit several commands are an error, and nothing is started', async () => {
+  it('flags that fit several originals are an error, and nothing is started', async () => {
     for (const argv of [['--health-probe-bind-address=:8081'], ['--kubeconfig', 'k'], ['--kubeconfig=k', 'status']]) {
       const { code, stderr, called } = await cli(argv);
       assert.deepEqual([code, called], [2, []], argv.join(' '));
@@ -481,7 +481,7 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('the flags of the charts of KubeLB select the command', async () => {
+  it('the flags in the charts of KubeLB select the command of CCM or manager', async () => {
     for (const [path, argv, command] of [
       ['/ccm', ['--cluster-name=a', '--kubelb-kubeconfig=k'], 'syncsecret-ccm'],
       ['/kubelb', ['--debug=false'], 'syncsecret-manager'],

@@ -1,4 +1,4 @@
-/** The command line for the library: commands, options, help. */
+/** Defines the command line for the library: commands, options and help. */
 import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
@@ -22,12 +22,12 @@ import { versionText } from './version-report.ts';
 
 declare module 'commander' {
   interface Command {
-    /** Not in the types of the library: prints an error that names the option, and similar ones. */
+    /** Missing in the library's types: prints an error with the unknown option and similar ones. */
     unknownOption(option: string): void;
   }
 }
 
-/** Also names similar options where the unknown one is written with `=`. */
+/** Names similar options even if the unknown option has a value after `=`. */
 class ShortCommand extends Command {
   override createCommand(name?: string): ShortCommand {
     return new ShortCommand(name);
@@ -41,7 +41,7 @@ class ShortCommand extends Command {
 }
 
 interface ProgramContext extends CliContext {
-  /** Takes the exit code of an action. */
+  /** Waits for an action, and keeps its exit code. */
   readonly finish: (code: Promise<ExitCode>) => Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // The library exits with code 0 for help and version. Everything else is a usage error, already printed.
+    // The library throws with code 0 after help and version. Any other code is a usage error, which it has printed.
     return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
   }
 }
@@ -69,10 +69,10 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
 function buildProgram(context: ProgramContext): Command {
   const program = new ShortCommand('keyferry')
     .version(context.build.version, '-V, --version', 'print the version')
-    // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
+    // Arguments after a command belong to it: commands that run controllers parse their own flags.
     .enablePositionalOptions()
     .showSuggestionAfterError()
-    // The library neither ends the process nor writes to the console.
+    // The library must neither end the process nor write to the console.
     .exitOverride()
     .configureOutput({ writeOut: context.stdout, writeErr: context.stderr });
   describe(
@@ -89,8 +89,8 @@ function buildProgram(context: ProgramContext): Command {
 }
 
 /**
- * A command whose arguments the library does not parse. It shows the flags of a command that runs controllers in the help; they follow Go's
- * rules (config/flags/flags.ts), and are parsed in the same way without the library.
+ * A command whose arguments the library does not parse. Commands that run controllers show their flags in the help, but
+ * parse them by Go's rules (config/flags/flags.ts), with and without the library.
  */
 class UnparsedCommand extends Command {
   #argv: readonly string[] = [];
@@ -126,10 +126,10 @@ function addRunnerCommand(
 }
 
 function addShortCommands(program: Command, { actions, build, operator, stdout, finish }: ProgramContext): void {
-  /** The settings of the flags, or those of the operator beside this process, unless one of the flags is given. */
+  /** The settings in the flags. Without flags: those of the operator in the same container, if there is one. */
   const settings = (flags: readonly string[]) =>
     operator === undefined || flags.length > 0 ? readingConfig(flags) : { ...operator, ...operator.kube };
-  /** An action without a cluster. */
+  /** An action that needs no cluster: it prints a text. */
   const print = async (text: string): Promise<void> => {
     stdout(text);
     await finish(Promise.resolve(EXIT_DONE));
@@ -180,7 +180,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     .option('-n, --namespace <name>', 'the namespace of the object, as in kubectl')
     .action((first: string, second: string | undefined, given: ExplainFlags, target: Command) => {
       const { namespace, flags = [], ...options } = given;
-      // kubectl also takes KIND/NAME.
+      // Like kubectl, the command also takes KIND/NAME.
       const [kind = '', ...rest] = second === undefined ? first.split('/') : [first, second];
       if (rest.length === 0) target.error("error: missing required argument 'place'");
       const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
@@ -216,7 +216,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
   );
 }
 
-/** The options of an action, as the library gives them to the command: without what the command makes of them. */
+/** The options of an action as the library parses them, without those that the command computes. */
 type Given<Options, Made extends keyof Options> = Omit<Options, Made | 'config'> & {
   /** @see ReadingOption */
   readonly flags?: readonly string[];
@@ -230,7 +230,7 @@ type PlanFlags = Given<PlanOptions, 'files'> & { readonly filename?: readonly st
 type ExplainFlags = Given<ExplainOptions, 'kind' | 'place'> & { readonly namespace?: string };
 type MigrateFlags = Given<MigrateOptions, 'from'> & { readonly from?: MigratedProgram };
 
-/** A flag of `readingFlags`. The library only collects them, as `--name=value`, in the option `flags`: `readingConfig` parses them. */
+/** A flag of `readingFlags`. The library collects them as `--name=value` in one option; `readingConfig` parses them. */
 class ReadingOption extends Option {
   constructor({ name, isBool, hint, help, initial, initialText }: Flag<unknown>) {
     const isSwitch = isBool && initial === false;
@@ -245,7 +245,7 @@ class ReadingOption extends Option {
   }
 }
 
-/** A command that evaluates rules as the operator does. */
+/** Makes a command that evaluates rules as the operator does. */
 function readingCommand(program: Command, name: Name, summary: string, formats?: readonly string[]): Command {
   const more = READING_EXAMPLES.map((flags) => `${EXAMPLES[name][0]} ${flags}`);
   const target = withOutput(command(program, name, summary, more), formats)
@@ -265,7 +265,7 @@ function command(program: Command, name: Name, summary: string, moreExamples: re
   return describe(program.command(name), summary, [...EXAMPLES[name], ...moreExamples]);
 }
 
-/** Adds the description, and examples in the help. */
+/** Adds the description and the examples to the help. */
 function describe(target: Command, summary: string, examples: readonly string[]): Command {
   const lines = examples.map((example) => `  ${example}`).join('\n');
   return target

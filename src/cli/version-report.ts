@@ -1,4 +1,4 @@
-/** `keyferry version`. */
+/** The output of `keyferry version`. */
 import { reportText } from '../commands/output/text.ts';
 import type { VersionReport } from '../../scripts/reports/schemas.ts';
 import type { Build } from '../config/version.ts';
