@@ -47,7 +47,7 @@ export async function readSnapshot(
 
 /** Which parts of a cluster could not be listed with the permissions of the caller. */
 export function coverageNotes({ inventory: { coverage, served }, readers }: Snapshot): string[] {
-  const notes = served ? [`Only the namespaces that Keyferry serves are included: ${served.names.join(', ')}`] : [];
+  const notes = served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : [];
   const partly: string[] = [];
   // Where no rules are annotated objects, no ConfigMap is a rule or a copy.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
@@ -68,10 +68,10 @@ export function coverageNotes({ inventory: { coverage, served }, readers }: Snap
   return notes;
 }
 
-/** Why Keyferry leaves a namespace alone: `namespace web is not served (--namespaces)`. `undefined`: it serves it. */
+/** Why Keyferry leaves a namespace alone: `namespace web is not one of those of --namespaces`. `undefined`: it may serve it. */
 export function whyUnserved({ inventory }: Snapshot, namespace: string): string | undefined {
   return inventory.isUnserved(namespace)
-    ? `namespace ${namespace} is not served (${inventory.served?.flag})`
+    ? `namespace ${namespace} is not one of those ${inventory.served?.which}`
     : undefined;
 }
 

@@ -23,6 +23,8 @@ const FLIP_MS = 1000;
 export class ServedNamespaces {
   /** The label selector; `undefined`: the namespaces are a fixed list. */
   readonly selector: string | undefined;
+  /** For messages, after "the namespaces": `that Keyferry serves (--namespaces)`, `of --namespaces`. */
+  readonly which: string;
   readonly #names: Set<string>;
   readonly #handlers = new Set<OnServed>();
   readonly #listed = Promise.withResolvers<void>();
@@ -31,16 +33,19 @@ export class ServedNamespaces {
   readonly #clock: Clock;
   #timer: Timer | undefined;
 
-  constructor(names: readonly string[], selector?: string, clock: Clock = systemClock) {
+  /** @param by a command reads only these, perhaps for lack of rights. It need not be so that the operator serves only these */
+  constructor(names: readonly string[], selector?: string, clock: Clock = systemClock, by?: 'command') {
     this.#names = new Set(names);
     this.selector = selector;
     this.#clock = clock;
+    this.which = by === 'command' ? `of ${this.flag}` : `that Keyferry serves (${this.flag})`;
     if (selector === undefined) this.#listed.resolve();
   }
 
   /** @returns `undefined` without names and without a selector: all are served */
-  static of(names: readonly string[], selector: string | undefined): ServedNamespaces | undefined {
-    return names.length === 0 && selector === undefined ? undefined : new ServedNamespaces(names, selector);
+  static of(names: readonly string[], selector: string | undefined, by?: 'command'): ServedNamespaces | undefined {
+    if (names.length === 0 && selector === undefined) return undefined;
+    return new ServedNamespaces(names, selector, systemClock, by);
   }
 
   /** The flag that sets the namespaces, for messages. */

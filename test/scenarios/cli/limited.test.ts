@@ -167,16 +167,16 @@ describe('the commands with few rights, few namespaces or limits', () => {
     assert.deepEqual([migrated.code, /syncsecrets: 403/.test(migrated.stderr)], [1, true], migrated.stderr);
   });
 
-  describe('where Keyferry serves only some namespaces', () => {
-    it('explain says that a namespace is not served, and that no other served namespace matches', async () => {
+  describe('where only some namespaces are read', () => {
+    it('explain says that the flag leaves a namespace out, and that no other namespace of the flag matches', async () => {
       for (const [object, summary] of [
         [
           'other/registry',
-          'Secret other/registry does not exist, and namespace other is not served (--namespace-selector).',
+          'Secret other/registry does not exist, and namespace other is not one of those of --namespace-selector.',
         ],
         [
           'platform/registry',
-          'Secret platform/registry is left alone: namespace platform is not served (--namespace-selector).',
+          'Secret platform/registry is left alone: namespace platform is not one of those of --namespace-selector.',
         ],
       ] as const) {
         const found = await explained(run('explain', 'secret', object, SERVED, '-o', 'json'));
@@ -184,17 +184,30 @@ describe('the commands with few rights, few namespaces or limits', () => {
       }
       const { verdict, summary } = await explained(run('explain', 'secret', 'web/registry', SERVED, '-o', 'json'));
       assert.equal(verdict, 'unknown');
-      assert.match(summary, /: namespace platform is not served \(--namespace-selector\)\.$/);
+      assert.match(summary, /: namespace platform is not one of those of --namespace-selector\.$/);
       const mine = await explained(run('explain', 'secretmirror', 'web/session', SERVED, '-o', 'json'));
       assert.match(
         mine.notes.join('\n'),
-        /no other namespace that Keyferry serves matches spec\.destination\.namespaces/,
+        /no other namespace of --namespace-selector matches spec\.destination\.namespaces/,
       );
       const unserved = await explained(run('explain', 'secretmirror', 'platform/registry', SERVED, '-o', 'json'));
       assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
     });
 
-    it('plan of a rule in a namespace that is not served says so, and shows no copy of it', async () => {
+    it('plan speaks of its own flag and not of what Keyferry serves: the flag may stand for the rights of the caller', async () => {
+      const labelled = { namespaceSelector: { matchLabels: { team: 'a' } } };
+      const { problems, notes } = await planned(
+        [rule('web', 'named', { namespaces: ['billing'] }), rule('web', 'labelled', labelled)],
+        '--namespaces=web',
+      );
+      const said = JSON.stringify([problems, notes]);
+      assert.match(said, /\\"billing\\" is not one of the namespaces of --namespaces/);
+      assert.match(said, /namespaceSelector: the labels of the namespaces of --namespaces are not read/);
+      assert.match(said, /Only the namespaces of --namespaces are included: web/);
+      assert.doesNotMatch(said, /Keyferry/);
+    });
+
+    it('plan of a rule in a namespace that the flag leaves out says so, and shows no copy of it', async () => {
       const { problems, notes, targets } = await planned(
         [rule('platform', 'new', { namespaces: ['web'] })],
         '--namespaces=web',
@@ -202,7 +215,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.deepEqual([problems, targets], [[], []]);
       assert.deepEqual(
         notes.filter((one) => one.rule === 'SecretMirror platform/new').map(({ note }) => note),
-        ['namespace platform is not served (--namespaces)'],
+        ['namespace platform is not one of those of --namespaces'],
       );
     });
 

@@ -90,8 +90,8 @@ describe('keyferry status, of the operator', () => {
       seen.rules.map(({ name, state, reason }) => `${name} ${state} ${reason}`),
       ['beyond Active Synced', 'from Unknown Limited', 'within Outdated Outdated'],
     );
-    assert.match(seen.rules[0]?.message ?? '', /served-not: not among the namespaces that Keyferry serves/);
-    assert.equal(seen.notes[0], `Only the namespaces that Keyferry serves are included: ${one}, ${two}`);
+    assert.match(seen.rules[0]?.message ?? '', /served-not: not among the namespaces of --namespaces/);
+    assert.equal(seen.notes[0], `Only the namespaces of --namespaces are included: ${one}, ${two}`);
     assert.deepEqual(
       seen.notes.filter((note) => /^(Secret|ConfigMap|Namespace|SecretMirror)s are not/i.test(note)),
       [],

@@ -277,7 +277,7 @@ describe('keyferry run --namespace-selector', () => {
     assert.equal(code, 0, stderr);
     const seen = statusSchema.parse(JSON.parse(stdout));
     const served = ['bare', 'home', 'one', 'rules', 'sources'];
-    assert.equal(seen.notes[0], `Only the namespaces that Keyferry serves are included: ${served.join(', ')}`);
+    assert.equal(seen.notes[0], `Only the namespaces of --namespace-selector are included: ${served.join(', ')}`);
     assert.ok(seen.rules.some(({ name, state }) => name === 'db' && state === 'Active'));
     const explained = await runProgram(['explain', 'secret', 'one/copy', ...flags, SELECTOR]);
     assert.match(explained.stdout, /SecretMirror home\/db/, explained.stderr);

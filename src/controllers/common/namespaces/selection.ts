@@ -110,7 +110,7 @@ export function suspectPattern(field: string, text: string, pattern: NamePattern
 }
 
 /** The namespaces that Keyferry serves, where it does not serve all. */
-export type Served = Pick<ServedNamespaces, 'flag' | 'selector' | 'has'>;
+export type Served = Pick<ServedNamespaces, 'which' | 'selector' | 'has'>;
 
 /** The report on a plain name that Keyferry does not serve; `undefined`: the pattern is served, or is no plain name. */
 export function unservedNamespace(
@@ -121,7 +121,7 @@ export function unservedNamespace(
   const { literal } = pattern;
   if (literal === undefined || served === undefined) return undefined;
   if (served.selector === undefined && served.has(literal)) return undefined;
-  const message = `${field}: "${literal}" is not one of the namespaces that Keyferry serves (${served.flag})`;
+  const message = `${field}: "${literal}" is not one of the namespaces ${served.which}`;
   return { message, pattern };
 }
 

@@ -38,7 +38,7 @@ export function readDestinations(
     problems.push('spec.destination.namespaces: destination namespaces are empty');
   }
   const field = list.length === 0 && namespaceSelector !== undefined ? 'namespaceSelector' : 'namespaces';
-  const unmatched = `no other namespace ${served === undefined ? '' : 'that Keyferry serves '}matches spec.destination.${field}`;
+  const unmatched = `no other namespace ${served === undefined ? '' : `${served.which} `}matches spec.destination.${field}`;
   const matchers: NamePattern[] = [];
   const suspects: SuspectPattern[] = [];
   const rulePatterns = new RulePatterns(cache);
@@ -75,9 +75,7 @@ export function readDestinations(
 function readLabels(selector: LabelSelector, served: Served | undefined, problems: string[]): LabelMatcher | undefined {
   const field = 'spec.destination.namespaceSelector';
   if (served === undefined || served.selector !== undefined) return readSelector(selector, field, problems);
-  problems.push(
-    `${field}: Keyferry does not read the labels of namespaces, because it serves only some (--namespaces)`,
-  );
+  problems.push(`${field}: the labels of the namespaces ${served.which} are not read`);
   return undefined;
 }
 

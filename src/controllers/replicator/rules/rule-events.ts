@@ -54,7 +54,7 @@ export function warningsOf({ groups, suspects }: Targets, there: There, served: 
     events.unshift({ type: 'Normal', reason: 'NoNamespace', message });
   }
   if (served === undefined || others.length === 0) return events;
-  const message = about(others, `not among the namespaces that Keyferry serves (${served.flag})`);
+  const message = about(others, `not among the namespaces ${served.which}`);
   return [warning({ reason: 'NotServed', message }), ...events];
 }
 

@@ -108,7 +108,7 @@ export class ObjectWatches {
     const namespace = namespaceOf(key);
     const { served } = this.#options;
     if (served !== undefined && !this.#isServed(key)) {
-      this.#refuse(key, `the namespace ${namespace} is not one of those that Keyferry serves (${served.flag})`);
+      this.#refuse(key, `the namespace ${namespace} is not one of those ${served.which}`);
       return;
     }
     const isMany = this.#followed.size > SINGLES_LIMIT && !this.#isWideForbidden;
