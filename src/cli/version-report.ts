@@ -3,7 +3,6 @@ import { reportText } from '../commands/output/text.ts';
 import type { VersionReport } from '../../scripts/reports/schemas.ts';
 import type { Build } from '../config/version.ts';
 
-/** The text that the command prints. */
 export function versionText(build: Build, output: 'table' | 'json' | 'yaml'): string {
   const { version, commit, node, platform, tested } = build;
   if (output === 'table') {

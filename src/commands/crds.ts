@@ -1,12 +1,12 @@
-/** The CustomResourceDefinitions for `keyferry crds`. The bundle contains them, so the program needs no other file. */
+/** The CustomResourceDefinitions for `keyferry crds`. They are in the bundle, so the program needs no other file. */
 
-/** Defined by the bundler from `deploy/crds/`. */
+/** The bundler makes it of `deploy/crds/`. */
 declare const KEYFERRY_CRDS: string | undefined;
 
-/** All of them as YAML documents; empty if the program runs unbundled. */
+/** All CRDs as YAML documents; empty: the program does not run as a bundle. */
 export const BUNDLED_CRDS: string = typeof KEYFERRY_CRDS === 'undefined' ? '' : KEYFERRY_CRDS;
 
-/** All of them, ready for `kubectl apply -f -`. @throws Error if the program runs unbundled */
+/** The CRDs for `kubectl apply -f -`. @throws Error: the program does not run as a bundle */
 export function crds(): string {
   if (BUNDLED_CRDS === '') throw new Error('only the bundle has the CRDs; see deploy/crds/');
   return BUNDLED_CRDS;

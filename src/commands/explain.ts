@@ -1,4 +1,4 @@
-/** `keyferry explain`: why one object exists, whose it is, and when it was written, or why it does not exist. Writes nothing. */
+/** `keyferry explain` says why an object exists or not, which rule has it, and when it was written. Writes nothing. */
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { EXIT_DONE, type ExplainOptions } from './actions.ts';
 import {
@@ -37,7 +37,7 @@ import type { Explanation } from '../../scripts/reports/schemas.ts';
 import { explanationText, judge, type OtherRule } from './explain/report.ts';
 import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
-/** @throws UsageError for an unknown kind or a bad name, and the errors of `api.request` */
+/** @throws UsageError: an unknown kind or a bad name; and the errors of `api.request` */
 export async function explain(
   context: CommandContext,
   { kind, place, output, config }: ExplainOptions,
@@ -47,7 +47,7 @@ export async function explain(
     readStored(context.api, subject, context.signal),
     readSnapshot(context, { config, namespace: subject.namespace }),
   ]);
-  // Without the right to read the object, the answer is that.
+  // If the caller may not read the object, the answer says so, even without any list.
   if (stored.state !== 'refused') requireSomeCoverage(snapshot);
   const explanation = await explanationOf(snapshot, context, subject, stored);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
@@ -76,7 +76,7 @@ async function explanationOf(
   if (isConcerned) await snapshot.decide([key]);
   const row = isConcerned ? rowsOn(snapshot, key).main : undefined;
   const claimed = isConcerned ? [...snapshot.outcomesOn(key)] : [];
-  // The rule that has the object; else the one that decides it.
+  // The claim of the rule that has the object; else of the rule that decides it.
   const own = entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
   const entry = own ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
   const owner = entry?.claim.owner.key ?? marker;
@@ -87,7 +87,7 @@ async function explanationOf(
   const contrary = entries.flatMap(({ claim }) => contraryCondition(snapshot, claim.owner.key) ?? []);
   const unserved = whyUnserved(snapshot, namespace);
   const title = (rule: RuleKey): string => snapshot.titleOf(rule);
-  // The mark of an original does not count by itself.
+  // A mark of the original does not count by itself, but it names the owner of a leftover.
   const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
   const told = {
     owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
@@ -150,7 +150,7 @@ function sourceText(entry: Entry | undefined): string | null {
   return `${kind.toLowerCase()} ${namespace}/${name}`;
 }
 
-/** What the condition of a rule says and this snapshot does not: the operator has other flags, or knows what the server refuses. */
+/** A condition that contradicts this snapshot: the operator has other flags, or saw a refusal of the server. */
 function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
   const { claims, readers, rules } = snapshot;
   const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
@@ -161,7 +161,7 @@ function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefine
   return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
 }
 
-/** What a rule that is ready says beside a missing copy: an operator with other limits counts there what it may not copy. */
+/** The condition of a ready rule, beside a missing copy: with other limits, the operator may have left the copy out. */
 function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] {
   const condition = rule && snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
   if (rule === undefined || condition?.status !== 'True') return [];
@@ -170,18 +170,18 @@ function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] 
   ];
 }
 
-/** Whether a rule that makes objects of this kind and name selects the namespace of this one; `undefined`: it makes none. */
+/** Whether a rule that makes objects of this kind and name selects this namespace; `undefined`: it makes others. */
 function selects({ claims }: Snapshot, rule: RuleKey, key: ResourceKey): boolean | undefined {
   return claims.ruleSetOf(rule).selects?.(rule, key);
 }
 
-/** Rules that make objects of this kind and name in other places, or would if they selected any, or were allowed to. */
+/** Rules that make objects of this kind and name elsewhere, or would if they selected, or could reach, a namespace. */
 function sameName(snapshot: Snapshot, key: ResourceKey): RuleKey[] {
   const rules = [...snapshot.rules].filter(([, { sources }]) => !sources.includes(key));
   return rules.flatMap(([rule]) => (selects(snapshot, rule, key) === undefined ? [] : rule));
 }
 
-/** The states of the rules concerned, of the subject as a rule, and as an orphan. */
+/** The states of the concerned rules, and of the subject if it is a rule or an orphan. */
 async function statesOf(snapshot: Snapshot, subject: ResourceKey, concerned: readonly (RuleKey | undefined)[]) {
   const { kind, namespace, name } = parseResourceKey(subject);
   const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
@@ -195,7 +195,7 @@ async function statesOf(snapshot: Snapshot, subject: ResourceKey, concerned: rea
   };
 }
 
-/** What is said of each rule that is concerned. */
+/** The description of a concerned rule. */
 function ruleOf(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined): Omit<OtherRule, 'why'> {
   const { system = controllerOf(rule), source = null, destinations = [] } = status ?? {};
   return { system, rule: snapshot.titleOf(rule), source, destinations };
@@ -207,12 +207,12 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
   const problems = object === undefined ? [] : snapshot.problemsOf(object);
   const note = snapshot.noteOn(rule);
-  // Whether a rule would select a namespace is not decided before there is one.
+  // While the namespace does not exist, nothing shows whether the rule would select it.
   const missed = lacksNamespace(snapshot, namespace)
     ? `namespace ${namespace} does not exist`
     : (whyUnserved(snapshot, namespace) ?? `does not select namespace ${namespace}`);
   const whyNot = snapshot.whyNot(rule, subject);
-  // Of a rule that selects it, the remark says why it does not copy there.
+  // If the rule selects the namespace, its note explains why it does not copy there.
   const isHalted = note !== undefined && selects(snapshot, rule, subject) === true;
   const unmade =
     whyNot === undefined ? [...(isHalted ? [] : [missed]), ...(note === undefined ? [] : [note])] : [whyNot];
@@ -220,14 +220,14 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   return { ...ruleOf(snapshot, rule, status), why };
 }
 
-/** The rules that ask for copies of an object, with the number of copies that exist. */
+/** The rules that request copies of an object, each with the number of existing copies. */
 function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
   const { claims, inventory } = snapshot;
   const counts = new Map<string, number>();
   for (const entry of claims.book.from(key)) {
     const { target, claim } = entry;
     const { kind, namespace } = parseResourceKey(target);
-    // What is not read here is not known to be missing: it counts.
+    // A copy that this command cannot read counts as existing.
     const isKnown = !isEntryKey(target) && inventory.isListed(kind, namespace);
     const copies = isKnown && copyOf(snapshot, entry) === undefined ? 0 : 1;
     counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + copies);
@@ -235,7 +235,7 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
 }
 
-/** What could not be read, and remarks on the object as a rule. */
+/** Notes on objects that could not be read, and on the object as a rule. */
 function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);

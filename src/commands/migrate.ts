@@ -1,7 +1,8 @@
 /**
- * `keyferry migrate`: finds the changes that a cluster with objects of other copiers needs before Keyferry takes them over. Writes only with `--apply`.
+ * `keyferry migrate` finds out what must change before Keyferry takes over the objects of other copiers. Writes only
+ * with `--apply`.
  *
- *   objects and marks ──▶ findings and changes ──▶ the decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
+ *   objects and marks ──▶ findings and changes ──▶ decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
  */
 import type { MigrationReport } from '../../scripts/reports/schemas.ts';
 import { heldBy, orphansIn, type OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
@@ -24,8 +25,8 @@ import type { Decision } from '../copy/plan/decide.ts';
 import { type PlannedTarget, rowsOn } from './plan/rows.ts';
 
 /**
- * @throws Error if a right to read is missing, or if the other program still runs while its objects are to be changed; the errors of
- *   `api.request`
+ * @throws Error: a permission is missing, or another program still runs while its objects are to be changed; and the
+ * errors of `api.request`
  */
 export async function migrate(context: CommandContext, options: MigrateOptions): Promise<CommandResult> {
   const report = await new Migration(context, options).run();
@@ -72,7 +73,7 @@ class Migration {
       programs.push({ program, rules, copies, running: here.map(({ deployment }) => deployment), findings });
     }
     if (deleteLeftovers) await this.#deleteLeftovers(programs, readers, before, writer);
-    // Copies that are not taken over, because their data would change.
+    // Copies whose data would change are not taken over, so they have no rows.
     const left = new Set(changes.flatMap(({ object, source }) => (source === undefined ? [] : object)));
     const rows = start.rows.filter(({ target }) => !(left.has(target) && start.different.has(target)));
     return {
@@ -102,7 +103,7 @@ class Migration {
     return prepared;
   }
 
-  /** @throws Error with the cause if objects cannot be listed before a step is done */
+  /** @throws Error with the cause, if a step must be done before objects can be listed */
   async #firstSnapshot(prepared: ReadonlyMap<MigratedProgram, readonly MigrationFinding[]>): Promise<Snapshot> {
     const steps = [...prepared.values()].flat();
     const failed = steps.find(({ result }) => result === 'failed');
@@ -119,7 +120,7 @@ class Migration {
     }
   }
 
-  /** Shows the leftovers, judges them again by new lists, and deletes those that still are some. */
+  /** Prints the leftovers, then judges them again by new lists. Deletes those that are still leftovers. */
   async #deleteLeftovers(
     programs: MigrationProgram[],
     readers: readonly ProgramReader[],
@@ -146,13 +147,13 @@ class Migration {
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
-    // A rule that holds content may be, or use, a copy.
+    // A rule with content may itself be a copy, or use one as its source.
     const contents = [...snapshot.readers.values()].flatMap(
       (one) => (one.collection?.content && one.collection.kind) ?? [],
     );
     requireCoverage(snapshot, '; the command reads the whole cluster', new Set([CONFIG_MAP.kind, ...contents]));
     for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
-      // An unread object may use one that would be deleted.
+      // An object that cannot be read may use a copy that would be deleted.
       if (without.length > 0)
         throw new Error(`no permission to list ${kind}s in ${without.join(', ')}; the command reads all`);
     }
@@ -184,7 +185,7 @@ class Migration {
   }
 }
 
-/** The copies of a program that no rule wants, where a controller reads the marks of the program. */
+/** The leftovers of a program whose marks a controller reads. */
 function leftoversOf({ controller }: ProgramReader, orphans: readonly OrphanStatus[]): Finding[] {
   return orphans.flatMap(({ system, kind, namespace, name, owner, verdict, reason }) => {
     if (system !== controller || verdict === undefined) return [];
@@ -193,9 +194,9 @@ function leftoversOf({ controller }: ProgramReader, orphans: readonly OrphanStat
 }
 
 export interface Start {
-  /** Copies that would be made, deleted or get other data, and those that a rule does not get. */
+  /** Copies that would be made, deleted or get other data, and conflicts of rules that do not get a target. */
   readonly rows: readonly { readonly target: ResourceKey; readonly row: PlannedTarget }[];
-  /** Targets whose data would be replaced or lost, or that Keyferry would not touch. */
+  /** Targets whose data would be replaced or lost, or that Keyferry would leave alone, with the reason. */
   readonly different: ReadonlyMap<ResourceKey, string>;
   /** Number of copies that keep their data. Some get labels and annotations of Keyferry. */
   readonly unchanged: number;
@@ -203,7 +204,7 @@ export interface Start {
 
 type Rows = ReturnType<typeof rowsOn>;
 
-/** Whether a rule of these programs is for a target. Of a target without a rule it is not known. */
+/** Whether a target belongs to one of these programs. A target without a rule may belong to any. */
 function isOf(found: Iterable<readonly [ProgramReader, ProgramFindings]>, entries: readonly Entry[]): boolean {
   const isOurs = [...found].some(([{ controller }, { concerns = () => false }]) =>
     entries.some(({ target, claim: { owner, source = target } }) => {
@@ -213,7 +214,7 @@ function isOf(found: Iterable<readonly [ProgramReader, ProgramFindings]>, entrie
   return isOurs || entries.length === 0;
 }
 
-/** @param isAsked whether a target is one of those that were asked for. @throws the errors of `api.request` */
+/** @param isAsked whether the user asked for a target. @throws the errors of `api.request` */
 export async function startOf(snapshot: Snapshot, isAsked: (target: ResourceKey) => boolean): Promise<Start> {
   const targets = new Set([...targetsIn(snapshot)].filter((target) => isAsked(target)));
   await snapshot.decide(targets);
@@ -233,7 +234,7 @@ export async function startOf(snapshot: Snapshot, isAsked: (target: ResourceKey)
   return { rows, different, unchanged };
 }
 
-/** Elsewhere a conflict with an object of others advises to delete it. Here it may be the source or the copy of another program. */
+/** Replaces the advice to delete an object that is in the way: here it may be a source or copy of another program. */
 function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, rows: Rows): Rows {
   const observed = inventory.objects.get(target);
   if (observed === undefined || claims.ownerOf(observed, target) !== undefined) return rows;
@@ -242,7 +243,7 @@ function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, row
   return { main: own(rows.main), losers: rows.losers.map(({ owner, row }) => ({ owner, row: own(row) })) };
 }
 
-/** The targets of all rules, and the copies whose rule does not claim them or does not exist. */
+/** The targets of all rules, and copies that no rule claims. */
 function targetsIn({ rules, claims, inventory }: Snapshot): Set<ResourceKey> {
   const targets = new Set<ResourceKey>();
   for (const rule of rules.keys()) for (const { target } of claims.book.of(rule)) targets.add(target);

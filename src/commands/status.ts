@@ -1,6 +1,6 @@
 /**
- * `keyferry status`: rules, copies and problems, read from the cluster. The operator need not run. With `--watch` the changes follow as
- * they come, until the signal is aborted.
+ * `keyferry status` shows rules, copies and problems, read from the cluster. It does not need the operator. With
+ * `--watch`, changes follow until the signal is aborted.
  */
 import { stringify } from 'yaml';
 import type { StatusReport } from '../../scripts/reports/schemas.ts';
@@ -18,21 +18,21 @@ import { rfc3339 } from '../runtime/text/texts.ts';
 import { changesBetween } from './status/changes.ts';
 
 /**
- * With `watch`, prints the status and its changes, until the signal is aborted.
+ * With `watch`, prints the status and then its changes, until the signal is aborted.
  * @throws the errors of `api.request`
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
   const { api, cluster, paint, progress } = context;
   const { config, namespace, lease } = options;
-  // Of the report before, with --watch: content that did not change is not read again.
+  // The contents of the last report, for --watch: unchanged content is not read again.
   let contents: Contents | undefined;
   const report = async (lister: Lister): Promise<StatusFindings> => {
-    // Somebody waits for the first report only: later ones show no progress.
+    // Progress is shown only for the first report, for which the user waits.
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
     contents = snapshot.contents;
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-    // Who asks for one namespace may have rights in that alone.
+    // A user who asks for one namespace may have rights only there.
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
     return await statusReport(snapshot, cluster, namespace, leaders);
   };
@@ -42,21 +42,21 @@ export async function status(context: CommandContext, options: StatusOptions): P
   return { text: '', code: EXIT_DONE };
 }
 
-/** Changes within this time are one, ms. It limits the work in a cluster that changes all the time. */
+/** Changes within this time make one report, ms. It limits the work in a cluster that changes all the time. */
 const SETTLE_MS = 1000;
-/** Between attempts while the server does not answer, or refuses a watch, ms. */
+/** Pause between attempts while the server does not answer or refuses a watch, ms. */
 const RETRY_MS = 5000;
-/** Without a change, the lists are read again after this time, s. So a watch that is silently dead is noticed, and an API that was installed. */
+/** Longest time between two lists, s. So a silently dead watch, and a newly installed API, are noticed. */
 const WATCH_SECONDS = 60;
 
 interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 'signal' | 'stdout' | 'stderr'> {
-  /** The status of the objects that the lister gives. @throws the errors of `api.request` */
+  /** Makes a report from the objects that the lister gives. @throws the errors of `api.request` */
   readonly report: (lister: Lister) => Promise<StatusFindings>;
 }
 
 interface ListedPath {
   readonly path: string;
-  /** The version of the list, from which its watch goes on. */
+  /** The version of the list, from which a watch continues. */
   readonly resourceVersion: string;
 }
 
@@ -98,8 +98,8 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
 }
 
 /**
- * Settles when an object changes that is in one of these lists, or would be, and at the latest after `WATCH_SECONDS`.
- * @param onOpened all watches are open, so no change is missed
+ * Settles when an object in these lists changes, or a new one belongs to them, and after `WATCH_SECONDS` at the latest.
+ * @param onOpened called when all watches are open, so that no change can be missed
  * @throws the errors of `api.stream`
  */
 async function changed(
@@ -116,7 +116,7 @@ async function changed(
   try {
     const streams = await Promise.all(listed.map(open));
     onOpened();
-    // What a watch sends is not read: each event, and also the end of a watch, says that its list is old.
+    // The events are not read: any event, or the end of a watch, means that the lists are old.
     const ends = streams.map(async ({ chunks }) => await chunks[Symbol.asyncIterator]().next());
     await Promise.race([...ends, sleep(WATCH_SECONDS * 1000, watching.signal)]);
   } finally {
@@ -124,7 +124,7 @@ async function changed(
   }
 }
 
-/** The changes; for programs the whole report, if it differs. */
+/** The changes; for JSON and YAML the whole report, if it differs. */
 function next(
   before: StatusReport,
   { report }: StatusFindings,

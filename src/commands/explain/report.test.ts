@@ -23,7 +23,7 @@ const fill = (rule: string) => claim(rule, 'fill');
 const release = (rule: string) => claim(rule, 'release');
 const RULE = ruleStatus({ system: 'mirrors', kind: 'SecretMirror', namespace: 'a', name: 'x' });
 const isRule = { rule: RULE };
-/** In the names of tests. */
+/** The fields of findings that stand in the names of tests. */
 const SHOWN = ['exists', 'markedBy', 'claims', 'rule', 'mode', 'sourceOf'];
 const isSource = { sourceOf: [{ rule: 'r', copies: 1 }] };
 
@@ -45,7 +45,7 @@ describe('the verdict', () => {
     [{}, 'unrelated'],
     [{ exists: false, claims: [own('a')] }, 'missing'],
     [{ exists: false }, 'absent'],
-    // An object that does not exist cannot be filled.
+    // An object that does not exist cannot be filled, so it is not missing.
     [{ exists: false, claims: [fill('a')] }, 'absent'],
     [{ exists: undefined }, 'unknown'],
     [{ exists: undefined, claims: [own('a')] }, 'unknown'],
@@ -62,7 +62,7 @@ describe('the summary', () => {
   const told = { ...NONE, owner: 'SecretMirror b/m', source: 'secret b/x' };
   const summaryOf = (findings: Findings): string => judge(findings).summary;
 
-  it('the summary of a missing copy has the action, or why there is none', () => {
+  it('the summary of a missing copy has the next action of Keyferry, or why there is none', () => {
     const missing = { ...told, exists: false, claims: [own(told.owner)] };
     assert.equal(
       summaryOf({ ...missing, next: { action: 'create', reason: 'copy of b/x' } }),
@@ -71,7 +71,7 @@ describe('the summary', () => {
     assert.match(summaryOf({ ...missing, next: { action: 'wait', reason: 'NoSecret: gone' } }), /: NoSecret: gone\.$/);
   });
 
-  it('the summary of an absent object points to rules that make others', () => {
+  it('the summary of an absent object mentions rules that make objects of its name elsewhere', () => {
     const absent = { ...NONE, exists: false };
     assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
@@ -87,7 +87,7 @@ describe('the summary', () => {
     );
   });
 
-  it('the summary of an object that is not filled says so, with the reason', () => {
+  it('the summary of an object that asks to be filled and is not has the reason', () => {
     const texts = (['synced', 'pending', 'error'] as const).map((state) =>
       summaryOf({ ...told, claims: [{ ...fill(told.owner), state, reason: 'Denied', message: 'not allowed' }] }),
     );
@@ -99,13 +99,13 @@ describe('the summary', () => {
     ]);
   });
 
-  it('the summary of a source without a copy does not sound as if one existed', () => {
+  it('the summary of a source without a copy says that none is made of it', () => {
     const summary = (copies: number) => summaryOf({ ...NONE, sourceOf: [{ rule: 'r', copies }] });
     assert.equal(summary(1), 'Secret a/x is no copy. It is the source of r.');
     assert.equal(summary(0), 'Secret a/x is no copy, and none is made of it, although a rule asks for one: r.');
   });
 
-  it('the summary of a copy whose source is not known says so', () => {
+  it('the summary of a copy whose source is unknown calls it "its source"', () => {
     assert.equal(
       summaryOf({ ...told, source: null, markedBy: told.owner, claims: [own(told.owner)] }),
       'Secret a/x is a copy of its source, which SecretMirror b/m makes.',

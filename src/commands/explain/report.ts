@@ -1,6 +1,7 @@
 /**
- * The output of `keyferry explain`: its report, the verdict in one sentence, and the tables for people. JSON and YAML have exactly these
- * fields; fields are added, but never changed or removed. The schema is docs/schemas/explain.json. Pure.
+ * The output of `keyferry explain`: its report, the verdict as a sentence, and the tables for people. JSON and YAML
+ * have exactly the report's fields. Fields are added, and never changed or removed. The schema is
+ * docs/schemas/explain.json. Pure.
  */
 import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
@@ -15,30 +16,30 @@ type ExplainedClaim = Explanation['claims'][number];
 /** A rule that makes objects of this kind and name, but not this one. */
 export type OtherRule = Explanation['others'][number];
 
-/** What the verdict follows from. */
+/** The facts from which the verdict follows. */
 export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> {
   readonly object: TargetPlace;
-  /** Whether the object exists; `undefined`: the permissions of the caller do not show it. */
+  /** Whether the object exists; `undefined`: the caller's permissions do not show it. */
   readonly exists: boolean | undefined;
-  /** The rule whose mark on the object counts. */
+  /** The rule in the object's mark, if the mark counts. */
   readonly markedBy: string | undefined;
-  /** Why it is not known whether that rule exists. */
+  /** Why nobody knows whether that rule exists. */
   readonly hidden?: string | undefined;
-  /** The rules that claim it. */
+  /** The claims on the object. */
   readonly claims: readonly (Pick<ExplainedClaim, 'rule' | 'state' | 'reason' | 'message'> & {
     readonly mode: ClaimMode;
   })[];
-  /** Of an orphan: why it has no rule. */
+  /** For an orphan: why no rule claims it. */
   readonly orphanReason?: string | undefined;
-  /** The condition of a rule that claims it, where that contradicts the decision of this command. */
+  /** A condition of a claiming rule that contradicts the decision of this command. */
   readonly contrary?: string | undefined;
-  /** Why Keyferry leaves its namespace alone. */
+  /** Why Keyferry leaves the object's namespace alone. */
   readonly unserved?: string | undefined;
-  /** Objects of its kind are rules. */
+  /** Whether objects of this kind are rules. */
   readonly isRuleKind?: boolean;
-  /** Its namespace does not exist, so no rule can claim it, also one that names it. */
+  /** Whether the object's namespace is missing: then no rule can claim the object, not even one that names it. */
   readonly lacksNamespace?: boolean;
-  /** A rule selects its namespace, but does not copy there. */
+  /** Whether a rule selects the namespace, but does not copy there. */
   readonly isRefused?: boolean;
 }
 
@@ -56,7 +57,7 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
     const why = findings.contrary ?? nextText(next);
     return is('missing', `does not exist, although ${maker} asks for it as a copy of ${origin}: ${why}`);
   }
-  // Also the copy of a rule that is being deleted.
+  // Also while the rule is being deleted.
   if (claims.some((claim) => claim.mode !== 'fill' && claim.rule === markedBy))
     return is('copy', `is a copy of ${origin}, which ${maker} makes`);
   if (isWanted)
@@ -91,7 +92,7 @@ function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused }: Fi
   return `${gone}, and no rule asks for it${near}`;
 }
 
-/** The claim of the owner of an object that is not filled. */
+/** The owner's claim on an object that should be filled and is not; `undefined`: it is filled. */
 function failedFill<Claim extends Pick<ExplainedClaim, 'rule' | 'state'>>(
   claims: readonly Claim[],
   owner: string | null,
@@ -113,7 +114,7 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
   orphan: 'waiting',
 };
 
-/** With a line end. */
+/** The report as text, with a line end. */
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
   const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];

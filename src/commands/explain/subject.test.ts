@@ -1,4 +1,4 @@
-/** How `explain` reads an object: each version of its API, and a missing permission is no missing object. */
+/** How `explain` reads an object in each version of its API, and how it tells a missing permission from a missing object. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -18,7 +18,7 @@ const SUBJECT = {
 };
 const pathIn = (group: string): string => `${group}/namespaces/default/syncsecrets/app`;
 
-/** @param answers of the server by path: a status. Others are 404 */
+/** @param answers the HTTP status for each path; other paths get 404 */
 async function read(answers: Readonly<Record<string, number>>) {
   const paths: string[] = [];
   const api: KubeApi = {
@@ -37,7 +37,7 @@ async function read(answers: Readonly<Record<string, number>>) {
   return { stored, paths };
 }
 
-test('an object is looked for in every version of its API, from the newest to the oldest', async () => {
+test('an object is read in each version of its API, from newest to oldest, until one has it', async () => {
   for (const [index, group] of ['/apis/new/v1', '/apis/new/v1beta1', '/apis/old/v1'].entries()) {
     const { stored, paths } = await read({ [pathIn(group)]: 200 });
     assert.ok(stored.state === 'there' && stored.metadata.name === pathIn(group));
@@ -47,16 +47,16 @@ test('an object is looked for in every version of its API, from the newest to th
   assert.deepEqual([stored.state, paths.length], ['absent', 3]);
 });
 
-test('an object that the caller may not read is refused, and not absent', async () => {
+test('an object that the caller may not read has the state refused, not absent', async () => {
   const { stored } = await read({ [pathIn('/apis/new/v1')]: 403 });
   assert.equal(stored.state, 'refused');
 });
 
-test('an error of a read other than 403 and 404 is thrown', async () => {
+test('any error of a read except 403 and 404 is thrown', async () => {
   await assert.rejects(read({ [pathIn('/apis/new/v1')]: 500 }), /500/);
 });
 
-test('the writers are listed from the newest, each with what it wrote', () => {
+test('the writers of an object are listed newest first, each with content, metadata or status as its work', () => {
   const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1' };
   const writers = writersOf({
     managedFields: [

@@ -1,6 +1,6 @@
 /**
- * The object that `keyferry explain` is about, as its arguments name it, and what the API server records of it besides its content: when it
- * was created, and who wrote it last. No content is transferred.
+ * The object that `keyferry explain` is about: which one the arguments mean, when it was created, and who wrote it
+ * last. Only metadata are read, no content.
  */
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import type { Collection } from '../../controllers/common/snapshot/inventory.ts';
@@ -23,9 +23,9 @@ export interface Subject {
 }
 
 /**
- * @param kind its kind or plural, in any case, or `cm`: `Secret`, `secrets`
+ * @param kind kind or plural in any case, or `cm`: `Secret`, `secrets`
  * @param place `NAMESPACE/NAME`
- * @throws UsageError naming the argument
+ * @throws UsageError, with the argument
  */
 export function subjectOf(kind: string, place: string, collections: readonly Collection[]): Subject {
   const wanted = kind.toLowerCase().replace(/^cm$/, 'configmap');
@@ -47,7 +47,7 @@ type Writer = Explanation['writers'][number];
 export type Stored =
   | { readonly state: 'there'; readonly metadata: ObjectMeta }
   | { readonly state: 'absent' }
-  /** The caller may not read it. */
+  /** The caller may not read the object. */
   | { readonly state: 'refused'; readonly message: string };
 
 /** Reads the metadata of an object. @throws the errors of `api.request`, except 403 and 404 */
@@ -64,21 +64,21 @@ export async function readStored(
       return { state: 'there', metadata: (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata };
     } catch (error) {
       if (isForbidden(error)) return { state: 'refused', message: error.message };
-      // The object does not exist, or the server does not serve this version of its kind.
+      // The object does not exist, or the server does not serve this version of its API.
       if (!isNotFound(error)) throw error;
     }
   }
   return { state: 'absent' };
 }
 
-/** The last write of each client, the newest first. */
+/** The last write of each client, newest first. */
 export function writersOf({ managedFields = [] }: Pick<ObjectMeta, 'managedFields'>): Writer[] {
   return managedFields
     .map((entry) => ({ manager: entry.manager ?? 'unknown', time: entry.time ?? null, wrote: wroteBy(entry) }))
     .toSorted((a, b) => ((a.time ?? '') < (b.time ?? '') ? 1 : -1));
 }
 
-/** When Keyferry last wrote the content or the metadata of a copy; `null`: never, or another program made it. */
+/** When Keyferry last wrote a copy's content or metadata; `null`: never, so another program made the copy. */
 export function lastWriteOf(writers: readonly Writer[]): string | null {
   return writers.find(({ manager, wrote }) => manager === FIELD_MANAGER && wrote !== 'status')?.time ?? null;
 }

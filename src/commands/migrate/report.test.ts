@@ -1,4 +1,4 @@
-/** The exit code of `migrate`, and what it says where it finds nothing. */
+/** The exit code of `migrate`, and its text if it finds no objects. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MigrationReport } from '../../../scripts/reports/schemas.ts';
@@ -16,7 +16,7 @@ function codeOf(...findings: readonly (readonly [FindingVerdict, MigrationFindin
   return exitCodeOf({ programs, targets: [] });
 }
 
-test('the exit code is 3 while something is open, and 1 if a write failed', () => {
+test('the exit code of migrate is 3 while a finding needs a decision, and 1 if a write failed', () => {
   assert.equal(codeOf(), 0);
   assert.equal(codeOf(['manual', null]), 3);
   assert.equal(codeOf(['unsupported', null]), 3);
@@ -26,7 +26,7 @@ test('the exit code is 3 while something is open, and 1 if a write failed', () =
   assert.equal(codeOf(['leftover', 'deleted'], ['leftover', 'failed']), 1);
 });
 
-test('a program that was asked for and has no objects is named alone', () => {
+test('without objects, migrate names the program of --from, or all programs', () => {
   const none = { programs: [], targets: [], unchanged: 0, notes: [] };
   const report: MigrationReport = { apiVersion: 'keyferry.dev/v1', kind: 'Migration', cluster: 'c', ...none };
   const textFor = (from: 'reflector' | undefined): string =>

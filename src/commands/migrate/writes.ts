@@ -1,4 +1,4 @@
-/** The writes of `keyferry migrate --apply`, and the programs that must not run meanwhile. */
+/** Makes the writes of `keyferry migrate --apply`, and finds programs that must not run meanwhile. */
 import { type Changes, KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
 import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
@@ -12,10 +12,10 @@ import type { Change, ProgramReader, Step } from '../../controllers/common/migra
 import type { CommandContext } from '../output/reading.ts';
 import type { MigrationFinding } from './report.ts';
 
-/** Not that of the operator, which removes annotations of its own that it does not want any more. */
+/** Not the operator's field manager: the operator removes annotations that it wrote itself and no longer wants. */
 const FIELD_MANAGER = 'keyferry-migrate';
 
-/** The objects as they would be with these changes. */
+/** The objects as the changes would leave them. */
 export function assumed(changes: readonly Change[]): Changes {
   return new Map(changes.map(({ object, annotations }) => [object, (there) => there && annotated(there, annotations)]));
 }
@@ -34,13 +34,13 @@ export class Writer {
   readonly #context: Pick<CommandContext, 'api' | 'progress' | 'signal'>;
   readonly #isOn: boolean;
 
-  /** @param isOn `--apply` was given; otherwise nothing is written */
+  /** @param isOn whether `--apply` was given. Otherwise nothing is written */
   constructor(context: Pick<CommandContext, 'api' | 'progress' | 'signal'>, isOn: boolean) {
     this.#context = context;
     this.#isOn = isOn;
   }
 
-  /** Writes them in their order. Those after a failed one are skipped. */
+  /** Makes the writes in their order. After a failure, the others are skipped. */
   async steps(steps: readonly Step[]): Promise<MigrationFinding[]> {
     const { api, signal } = this.#context;
     const findings: MigrationFinding[] = [];
@@ -56,8 +56,8 @@ export class Writer {
   }
 
   /**
-   * Writes sources before copies: Keyferry deletes a copy with a mark whose source does not request it.
-   * @param different copies that would not keep their data, with the reason: they are left alone
+   * Writes sources before copies: Keyferry deletes a marked copy whose source does not request it.
+   * @param different copies that would lose their data, with the reason: they are left alone
    * @param objects as they were listed
    */
   async changes(
@@ -90,9 +90,9 @@ export class Writer {
   }
 
   /**
-   * Deletes a copy, unless it has changed since it was listed.
-   * @param isStill whether a new look has come to the same judgement
-   * @param objects as they were listed when the copy was shown
+   * Deletes a copy, if it has not changed since it was listed.
+   * @param isStill whether the copy is a leftover by new lists, too
+   * @param objects as they were listed when the leftovers were printed
    */
   async deletion(
     finding: MigrationFinding,
@@ -136,10 +136,7 @@ function pairsOf(annotations: Readonly<Record<string, string>>): string {
     .join(' ');
 }
 
-/**
- * Adds the annotations, unless the object has changed since it was listed.
- * @throws the errors of `api.request`
- */
+/** Adds the annotations, if the object has not changed since it was listed. @throws the errors of `api.request` */
 async function annotate(
   api: KubeApi,
   { object, annotations }: Change,
@@ -170,7 +167,7 @@ export interface RunningPrograms {
     /** `<namespace>/<name>` of a Deployment with replicas. */
     readonly deployment: string;
   }[];
-  /** Why it is not known: the words of the server. */
+  /** The server's message, if Deployments may not be listed. */
   readonly refusal: string | undefined;
 }
 
@@ -181,7 +178,7 @@ interface Deployment extends KubeObject {
   };
 }
 
-/** @throws the errors of `api.request`, except 403 */
+/** Finds the Deployments of the programs. @throws the errors of `api.request`, except 403 */
 export async function runningPrograms(
   api: KubeApi,
   readers: readonly ProgramReader[],
@@ -201,10 +198,10 @@ export async function runningPrograms(
 }
 
 /**
- * Two programs that write the same copies overwrite each other's marks.
+ * Refuses writes while a program runs, because both would overwrite each other's marks.
  * @param readers of the programs whose objects are to be changed
- * @param deletes whether copies are to be deleted: no program may use them
- * @throws Error if one of them runs, or if that is not known
+ * @param deletes whether copies are to be deleted: then no program may use them
+ * @throws Error: one of the programs runs, or nobody knows whether it does
  */
 export function refuseWhileRunning(
   { found, refusal }: RunningPrograms,
@@ -225,7 +222,7 @@ export function refuseWhileRunning(
   );
 }
 
-/** Without registry, tag and digest. */
+/** The name of an image without registry, tag and digest. */
 function imageName(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   return last.replace(/[:@].*$/, '');

@@ -1,4 +1,4 @@
-/** What every command that reads a cluster begins with: its context, a snapshot, and what the permissions of the caller do not show. */
+/** What all commands that read a cluster share: context, snapshot, and notes on what may not be read. */
 import { KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
@@ -12,7 +12,7 @@ export interface CommandContext {
   readonly api: KubeApi;
   /** Host of the API server. */
   readonly cluster: string;
-  /** Of the kubeconfig's context: the namespace of objects that name none. */
+  /** The namespace in the kubeconfig's context: objects that name no namespace are there. */
   readonly namespace: string;
   readonly paint: Paint;
   readonly progress: Progress;
@@ -24,7 +24,7 @@ export interface CommandContext {
   readonly stderr: (text: string) => void;
 }
 
-/** What a command prints at its end, and its exit code. */
+/** The output of a command, and its exit code. */
 export interface CommandResult {
   readonly text: string;
   readonly code: number;
@@ -45,11 +45,11 @@ export async function readSnapshot(
   return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
 }
 
-/** Which parts of a cluster could not be listed with the permissions of the caller. */
+/** Notes on the parts of a cluster that the caller could not list. */
 export function coverageNotes({ inventory: { coverage, served }, readers }: Snapshot): string[] {
   const notes = served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : [];
   const partly: string[] = [];
-  // Where no rules are annotated objects, no ConfigMap is a rule or a copy.
+  // Only the replicator copies annotated ConfigMaps. Without it, unread ConfigMaps are not mentioned.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
   for (const [kind, found] of coverage) {
     const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
@@ -68,14 +68,14 @@ export function coverageNotes({ inventory: { coverage, served }, readers }: Snap
   return notes;
 }
 
-/** Why Keyferry leaves a namespace alone: `namespace web is not one of those of --namespaces`. `undefined`: it may serve it. */
+/** Why Keyferry leaves a namespace alone; `undefined`: it may serve the namespace. */
 export function whyUnserved({ inventory }: Snapshot, namespace: string): string | undefined {
   return inventory.isUnserved(namespace)
     ? `namespace ${namespace} is not one of those ${inventory.served?.which}`
     : undefined;
 }
 
-/** Why it is not known whether a rule exists. `undefined`: it is known. */
+/** Why nobody knows whether a rule exists; `undefined`: it is known. */
 export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined {
   const { controller, kind, namespace } = parseRuleKey(rule);
   const listed = snapshot.readers.get(controller)?.collection?.kind ?? kind;
@@ -83,14 +83,14 @@ export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined
   return whyUnserved(snapshot, namespace) ?? 'you may not read it';
 }
 
-/** Whether a namespace does not exist or is being deleted. `false` also where not all namespaces were listed. */
+/** Whether a namespace is missing or is being deleted; `false` if not all namespaces could be listed. */
 export function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
   return inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace);
 }
 
 /**
- * Rules with a kind of their own have a status, so one such kind is enough where no Secret may be listed.
- * @throws Error if neither Secrets nor any kind of rules could be listed
+ * Requires that there is something to report: Secrets, or a kind of rules, because those have a status.
+ * @throws Error: neither could be listed
  */
 export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint = ''): void {
   const plain = new Set(['Namespace', ...KINDS.map(({ kind }) => kind)]);
@@ -102,9 +102,9 @@ export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint 
 }
 
 /**
- * @param hint what to do, for the error
- * @param needed kinds that must be listed although others can do without: ConfigMaps, and those of optional rules
- * @throws Error if one that is not optional could not be listed at all
+ * @param hint advice for the error
+ * @param needed optional kinds that are needed here: ConfigMaps, and kinds of rules
+ * @throws Error: a needed kind could not be listed at all
  */
 export function requireCoverage({ inventory, readers }: Snapshot, hint: string, needed: ReadonlySet<string>): void {
   const isOptional = new Set([CONFIG_MAP.kind]);

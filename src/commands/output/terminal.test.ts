@@ -27,7 +27,7 @@ describe('progress', () => {
     assert.deepEqual(written, [`${ERASE}one`, `${ERASE}two`, ERASE]);
   });
 
-  it('progress of short work is not shown, and none without a terminal that can erase a line', async () => {
+  it('no progress is shown for work below a second, or on a terminal that cannot erase a line', async () => {
     const short = scene();
     short.progress.show(() => 'x');
     short.progress.end();
@@ -43,14 +43,14 @@ describe('progress', () => {
     );
   });
 
-  it('progress is no longer than a line', async () => {
+  it('the progress text is cut at the width of the terminal', async () => {
     const { written, clock, progress } = scene({ isTTY: true, columns: 5 });
     await clock.advance(1000);
     progress.show(() => 'abcdefgh');
     assert.deepEqual(written, [`${ERASE}abcd`]);
   });
 
-  it('progress counts the objects of all lists, and passes them on', async () => {
+  it('a lister with progress counts the objects of all lists, and passes them on', async () => {
     const { written, clock, progress } = scene();
     const metadata = { name: 'x', uid: '', resourceVersion: '', creationTimestamp: '' };
     const lister = withProgress(async (_collection, _namespace, take) => {

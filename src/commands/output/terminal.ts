@@ -1,6 +1,6 @@
 /**
- * What a command shows only on a terminal: styles, and one line on standard error that says what the command is doing, and goes away. The operator
- * loads this file, too.
+ * Output that only a terminal gets: styles, and a progress line on standard error that is erased at the end. The
+ * operator loads this file, too.
  */
 import { styleText } from 'node:util';
 import type { Lister } from '../../controllers/common/snapshot/inventory.ts';
@@ -16,12 +16,12 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 /** Adds the codes of a style to a text. */
 export type Paint = (text: string, style: Style) => string;
 
-/** For everything but terminals. */
+/** Adds no style, for output that is no terminal. */
 export const unpainted: Paint = (text) => text;
 
 /**
- * The styles of a stream. Only a terminal has any; it has none with `NO_COLOR`, `NODE_DISABLE_COLORS` or `TERM=dumb`.
- * @param stream `process.stdout`: Node gives it `hasColors` only on a terminal
+ * The styles for a stream. Only a terminal gets any, and not with `NO_COLOR`, `NODE_DISABLE_COLORS` or `TERM=dumb`.
+ * @param stream `process.stdout`. Node gives it `hasColors` only on a terminal
  */
 export function paintFor(stream: { readonly hasColors?: () => boolean }): Paint {
   if (stream.hasColors?.() !== true) return unpainted;
@@ -32,15 +32,15 @@ export function textOf(cell: Cell): string {
   return typeof cell === 'string' ? cell : cell.text;
 }
 
-/** Shorter work shows nothing, ms. */
+/** Work that is shorter shows no progress, ms. */
 const DELAY_MS = 1000;
-/** The line changes at most once in this time, ms. */
+/** Shortest time between two changes of the line, ms. */
 const INTERVAL_MS = 100;
-/** To the begin of the line, and erases it. */
+/** Moves to the beginning of the line and erases it. */
 const CLEAR = '\r\u001B[K';
 const COLUMNS = 80;
 
-/** `process.stderr` */
+/** The part of `process.stderr` that is needed. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -63,7 +63,7 @@ export class Progress implements Disposable {
     this.#nextAt = clock.monotonic() + DELAY_MS;
   }
 
-  /** Shows a text, unless it is too early or the work has ended. Cheap. */
+  /** Shows a text, if the work has lasted a second and has not ended. Fast enough to call for each object. */
   show(text: () => string): void {
     if (!this.#isOn || this.#isEnded) return;
     const now = this.#clock.monotonic();
@@ -73,7 +73,7 @@ export class Progress implements Disposable {
     this.#stream.write(`${CLEAR}${text().slice(0, (this.#stream.columns ?? COLUMNS) - 1)}`);
   }
 
-  /** The work has ended, and its output follows: removes the line. */
+  /** Erases the line. Call it when the work has ended, before the output. */
   end(): void {
     this.#isEnded = true;
     if (this.#isShown) this.#stream.write(CLEAR);
@@ -85,7 +85,7 @@ export class Progress implements Disposable {
   }
 }
 
-/** The lister, which shows how many objects it has read. */
+/** A lister that also shows how many objects it has read. */
 export function withProgress(lister: Lister, progress: Progress): Lister {
   let count = 0;
   return async (collection, namespace, take, options) =>

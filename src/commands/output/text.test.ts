@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { textTable } from './text.ts';
 
 describe('textTable', () => {
-  it('a table pads by three blanks, at least to six columns, but not the last column', () => {
+  it('a table pads each column but the last by three blanks, to a width of at least six', () => {
     assert.deepEqual(textTable(['NAME', 'N', 'AGE'], [['mysecret-mirror', '1', '5m2s']]), [
       'NAME              N     AGE',
       'mysecret-mirror   1     5m2s',

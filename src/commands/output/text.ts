@@ -1,12 +1,12 @@
-/** What a command prints: text tables in the layout of kubectl, and reports for programs. */
+/** The output of commands: text tables in kubectl's layout, and reports for programs. */
 import { stringify } from 'yaml';
 import { type Cell, type Paint, textOf, unpainted } from './terminal.ts';
 
-/** A column is as wide as its longest cell plus this many blanks, at least `MIN_WIDTH`. */
+/** Blanks after the longest cell of a column. A column is at least `MIN_WIDTH` wide. */
 const PADDING = 3;
 const MIN_WIDTH = 6;
 
-/** The lines of a table, header first, without line ends. Cells are cut at their first line break. The last column is not padded. */
+/** The lines of a table, header first, without line ends. A cell ends at its first line break. */
 export function textTable(
   header: readonly string[],
   rows: Iterable<readonly Cell[]>,
@@ -24,7 +24,7 @@ export function textTable(
       .map((_, index) => {
         const cell = cells[index] ?? '';
         const text = texts[row]?.[index] ?? '';
-        // Only the text is painted: a painted blank could be visible.
+        // Only the text is painted: in some styles, painted blanks would be visible.
         const padding = index === last ? '' : ' '.repeat((widths[index] ?? 0) - text.length);
         return `${typeof cell === 'string' ? text : paint(text, cell.style)}${padding}`;
       })
@@ -46,12 +46,12 @@ export class TextParts {
     if (lines.length > 0) this.#parts.push(lines);
   }
 
-  /** Adds a table, if it has a row. */
+  /** Adds a table, if it has rows. */
   table(header: readonly string[], rows: readonly (readonly Cell[])[]): void {
     if (rows.length > 0) this.#parts.push(textTable(header, rows, this.#paint));
   }
 
-  /** With a line end. */
+  /** The output with a line end. */
   toString(): string {
     return `${this.#parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
   }
@@ -67,7 +67,7 @@ export function copiesText(count: number): string {
   return count === 1 ? '1 copy' : `${count} copies`;
 }
 
-/** A report as text, with a line end. */
+/** A report as JSON or YAML, with a line end. */
 export function reportText(report: object, format: 'json' | 'yaml'): string {
   return format === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

@@ -1,4 +1,4 @@
-/** The objects of manifests as they would be after `kubectl apply`. Pure. */
+/** Computes the objects in manifests as `kubectl apply` would leave them. Pure. */
 import { type Changes, KINDS } from '../../controllers/common/snapshot/inventory.ts';
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { type Kind, SECRET } from '../../copy/model/kind.ts';
@@ -12,25 +12,25 @@ import { rfc3339 } from '../../runtime/text/texts.ts';
 import { isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';
 
-/** A manifest of a kind that is planned. */
+/** A manifest of a kind that Keyferry uses. */
 export interface Given {
   readonly manifest: Manifest;
   /** `Secret` */
   readonly kind: string;
-  /** Of an object that is copied. */
+  /** The kind of an object that is copied. */
   readonly content?: Kind;
-  /** Of a rule. */
+  /** The collection of a rule. */
   readonly collection?: RuleCollection;
-  /** Of its apiVersion. */
+  /** The problem of its apiVersion. */
   readonly problem?: string | undefined;
   readonly key: ResourceKey;
   /** '' for a Namespace. */
   readonly namespace: string;
-  /** In the order in which they would be applied. */
+  /** Its place in the order of the manifests. */
   readonly index: number;
 }
 
-/** The manifests of the kinds that Keyferry uses. @param home namespace of objects that name none */
+/** The manifests of kinds that Keyferry uses. @param home namespace of objects that name none */
 export function givenOf(
   manifests: readonly Manifest[],
   collections: readonly RuleCollection[],
@@ -40,7 +40,7 @@ export function givenOf(
   const planned = new Map<string, Omit<Given, 'manifest' | 'key' | 'namespace' | 'index'>>([
     ['v1 Namespace', { kind: 'Namespace' }],
     ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
-    // All versions are one object.
+    // Manifests in different versions of an API are the same object.
     ...collections.flatMap((collection) => {
       const { kind, apiVersions } = collection;
       return Array.from(apiVersions, ([version, problem]) => {
@@ -58,14 +58,14 @@ export function givenOf(
   });
 }
 
-/** The last of several manifests of one object counts. @param now wall clock, ms */
+/** If several manifests name one object, the last one counts. @param now wall clock, ms */
 export function changesBy(given: readonly Given[], now: number): Changes {
   return new Map(given.map((one) => [one.key, (there) => applied(one, there, now)]));
 }
 
 /**
- * @param there the object, with or without its content: its metadata alone decide whether it changes
- * @throws ManifestError naming the field
+ * @param there the object, with or without its content: only its metadata decide whether it changes
+ * @throws ManifestError, with the field
  */
 function applied(
   { manifest, content, collection, namespace, index }: Given,
@@ -78,7 +78,7 @@ function applied(
   const before: ObjectMeta = there?.metadata ?? {
     name,
     ...(namespace === '' ? {} : { namespace }),
-    // The uid orders rules that are created in the same second.
+    // The uid decides between rules that are created in the same second: the order is that of the manifests.
     uid: `new ${String(index).padStart(9, '0')}`,
     resourceVersion: '1',
     generation: 1,
@@ -101,7 +101,7 @@ function applied(
     setsContent || !same(before.labels, metadata.labels) || !same(before.annotations, metadata.annotations);
   const resourceVersion = isOther ? nextVersion(before.resourceVersion) : before.resourceVersion;
   const { managedFields, ...rest } = metadata;
-  // Applying the manifest makes its user the last one to write the data.
+  // Applying a manifest with content makes its user the last writer of the data.
   const keep = setsContent || managedFields === undefined ? {} : { managedFields };
   const generation = setsContent ? { generation: (before.generation ?? 0) + 1 } : {};
   const after = { ...rest, ...keep, ...generation, resourceVersion };
@@ -113,7 +113,7 @@ function same(before: Strings = {}, after: Strings): boolean {
   return keys.length === Object.keys(before).length && keys.every((key) => before[key] === after[key]);
 }
 
-/** A version that no copy holds, so that the content is read and compared. */
+/** A later version, which no copy has. So the content is read and compared. */
 export function nextVersion(version: string): string {
   return /^\d+$/.test(version) ? String(BigInt(version) + 1n) : `${version}+`;
 }
@@ -122,8 +122,8 @@ type Fields = Readonly<Record<string, unknown>>;
 type Strings = Readonly<Record<string, string>>;
 
 /**
- * The three-way merge of `kubectl apply`: sets the fields of the manifest, and removes those that are empty in it, or that the
- * last manifest had and this one does not have.
+ * The three-way merge of `kubectl apply`. It sets the fields of the manifest. It removes fields that are empty there,
+ * or that only the last manifest had.
  */
 function merged(there: Fields, last: Fields, given: Fields): Record<string, unknown> {
   const result: Record<string, unknown> = { ...there };
@@ -138,7 +138,7 @@ function merged(there: Fields, last: Fields, given: Fields): Record<string, unkn
   return result;
 }
 
-/** The manifest that was last applied, from the annotation that kubectl writes. */
+/** The last applied manifest, from kubectl's annotation. */
 function lastApplied(annotations: Strings | undefined): Fields {
   const text = annotations?.[LAST_APPLIED];
   if (text === undefined) return {};
@@ -146,7 +146,7 @@ function lastApplied(annotations: Strings | undefined): Fields {
     const value: unknown = JSON.parse(text);
     return isMap(value) ? value : {};
   } catch {
-    // Any user may have written it. kubectl ignores an invalid value, too.
+    // Any user may write the annotation. Like kubectl, the plan ignores an invalid value.
     return {};
   }
 }
@@ -157,8 +157,9 @@ function mapIn(object: Fields, field: string): Fields {
 }
 
 /**
- * Content, type and immutability of an object with a manifest applied. If the object's content is not known, only the manifest's.
- * @throws ManifestError naming the field
+ * Content, type and `immutable` of an object after a manifest is applied; of an unread object only those of the
+ * manifest.
+ * @throws ManifestError, with the field
  */
 function appliedContent(kind: Kind, there: Fields, last: Fields, manifest: Manifest): Fields {
   const content: Record<string, unknown> = {};
@@ -183,13 +184,13 @@ function appliedContent(kind: Kind, there: Fields, last: Fields, manifest: Manif
   return { ...content, type, immutable };
 }
 
-/** Whether a manifest sets any content. */
+/** Whether a manifest sets content, type or `immutable`. */
 function hasContent(kind: Kind, { object }: Manifest): boolean {
   const fields = [...kind.fields.map(({ name }) => name), 'stringData', 'type', 'immutable'];
   return fields.some((field) => object[field] !== undefined && object[field] !== null);
 }
 
-/** The spec of a rule with a manifest applied. @throws ManifestError naming the field */
+/** The spec of a rule after a manifest is applied. @throws ManifestError, with the field */
 function appliedSpec({ specProblem }: RuleCollection, there: Fields, last: Fields, manifest: Manifest): Fields {
   const { object, where } = manifest;
   const spec = object['spec'] ?? {};
@@ -201,14 +202,14 @@ function appliedSpec({ specProblem }: RuleCollection, there: Fields, last: Field
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** The values in a field of content, as the server takes them. @throws ManifestError naming the field */
+/** The values in a field, as the server reads them. @throws ManifestError, with the field */
 function valuesIn({ object, where }: Manifest, field: string, encoding: 'base64' | 'text'): Strings {
   const values = Object.entries(stringsOf(object[field], where, field)).map(([key, text]) => {
     if (!isDataKey(key)) {
       throw new ManifestError(`${where}: ${field}: ${quoted(key)} is not a valid key: use letters, digits, -, _ and .`);
     }
     if (encoding === 'text') return [key, text];
-    // The server ignores line ends.
+    // The server ignores line ends in base64.
     const value = text.replaceAll(/[\n\r]/g, '');
     if (!BASE64.test(value)) throw new ManifestError(`${where}: ${field}.${key} is not base64`);
     return [key, value];

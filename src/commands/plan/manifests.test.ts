@@ -1,4 +1,4 @@
-/** Manifests are read as kubectl reads them, and a mistake is named with its field. */
+/** Manifests are read as by kubectl, and the error for a mistake names its field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -6,7 +6,7 @@ import { parseManifests } from './manifests.ts';
 
 const KINDS = new Set(['Secret', 'Namespace', 'SecretMirror']);
 
-/** What the manifest of a Secret has in its field `value`. */
+/** The parsed field `value` of a manifest whose YAML has this text there. */
 function read(text: string): unknown {
   const [manifest] = parseManifests(
     `apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nvalue: ${text}\n`,
@@ -16,8 +16,8 @@ function read(text: string): unknown {
   return manifest?.object['value'];
 }
 
-test('numbers and booleans are those of kubectl: go-yaml reads e1 as a text', () => {
-  // As sigs.k8s.io/yaml reads them.
+test('YAML numbers and booleans are read as by kubectl: e1 is a text, and on is true', () => {
+  // The results of sigs.k8s.io/yaml.
   const texts = [
     'e1',
     'e10',
@@ -66,7 +66,7 @@ test('numbers and booleans are those of kubectl: go-yaml reads e1 as a text', ()
   for (const [text, value] of values) assert.equal(read(text), value, text);
 });
 
-test('a number or boolean in place of a text is named as such, and needs quotes', () => {
+test('the error for a number or boolean in place of a text advises to put it in quotes', () => {
   const errors: readonly (readonly [string, string])[] = [
     ['name: 1e1', 'metadata.name is a number: put it in quotes'],
     ['name: on', 'metadata.name is a boolean: put it in quotes'],

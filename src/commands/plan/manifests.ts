@@ -1,6 +1,7 @@
 /**
- * Reads manifests from files and folders as `kubectl apply -f` does: YAML or JSON, several documents a file, lists. A manifest is accepted if
- * the API server accepts its form. Errors name file, document and field, never a value of a Secret.
+ * Reads manifests from files and folders as `kubectl apply -f` does: YAML or JSON, several documents in a file, lists.
+ * A manifest is accepted if the API server accepts its form. Errors name file, document and field, and never a value of
+ * a Secret.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -15,8 +16,8 @@ const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
 /**
  * @param paths files and folders; `-` is standard input, which `stdin` reads
- * @param recursive whether the folders in a folder are read too
- * @param kinds that Keyferry uses
+ * @param recursive whether to read subfolders
+ * @param kinds the kinds that Keyferry uses
  * @throws ManifestError
  */
 export async function readManifests(
@@ -29,7 +30,7 @@ export async function readManifests(
   for (const name of paths) {
     if (name === '-') {
       const found = parseManifests(await stdin(), 'standard input', kinds);
-      // In `kustomize build | keyferry plan -` it usually means that the first command failed.
+      // Usually the first command of `kustomize build | keyferry plan -` has failed.
       if (found.length === 0) throw new ManifestError('standard input: contains no manifest');
       manifests.push(...found);
       continue;
@@ -63,11 +64,11 @@ async function orManifestError<T>(file: string, work: () => Promise<T>): Promise
 }
 
 export interface Manifest {
-  /** For errors: `mirror.yaml, document 2`. */
+  /** The place for errors: `mirror.yaml, document 2`. */
   readonly where: string;
   /** `v1 Secret` */
   readonly kind: string;
-  /** Without fields that only the server sets, and without empty ones. */
+  /** Without empty fields, and without fields that only the server sets. */
   readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>;
   readonly object: Readonly<Record<string, unknown>>;
 }
@@ -77,10 +78,10 @@ export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-/** Limit of aliases that a document resolves: a few lines can expand to gigabytes. */
+/** Maximum number of aliases that a document resolves: a few lines can expand to gigabytes. */
 const MAX_ALIASES = 1000;
 
-/** What the common mistakes are, by the code of the library. */
+/** The usual mistake behind each error code of the YAML library. */
 const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape after \\',
   BAD_INDENT: 'the indentation is wrong',
@@ -93,10 +94,7 @@ const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'a character is in a place where YAML does not allow it',
 };
 
-/**
- * @param kinds that Keyferry uses: their names are checked as the server does
- * @throws ManifestError
- */
+/** @param kinds the kinds that Keyferry uses: their names are checked as the server does @throws ManifestError */
 export function parseManifests(text: string, label: string, kinds: ReadonlySet<string>): Manifest[] {
   return [...parseAllDocuments(text, KUBECTL_YAML)].flatMap((document, index) => {
     const where = `${label}, document ${index + 1}`;
@@ -104,7 +102,7 @@ export function parseManifests(text: string, label: string, kinds: ReadonlySet<s
     if (error !== undefined) {
       const line = error.linePos?.[0].line;
       const why = MISTAKES[error.code];
-      // The library's message quotes the line, which may contain a value of a Secret.
+      // Not the library's message: it quotes the line, which may contain a value of a Secret.
       throw new ManifestError(
         `${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML${why === undefined ? '' : `: ${why}`} (${error.code})`,
       );
@@ -121,7 +119,7 @@ function valueOf(resolve: () => unknown, where: string): unknown {
   try {
     return resolve();
   } catch {
-    // The library's message names the alias, and an unquoted password that starts with `*` is one.
+    // Not the library's message: it names the alias, and an unquoted password that starts with `*` looks like one.
     const why = 'an alias has no anchor, there are too many aliases, or a merge key has no object';
     throw new ManifestError(`${where}: its aliases or merge keys cannot be resolved: ${why}`);
   }
@@ -132,7 +130,7 @@ interface ListType {
   readonly kind: string;
 }
 
-/** @param listed the type of list items that do not have one of their own */
+/** @param listed the type of list items that do not name theirs */
 function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
@@ -176,7 +174,7 @@ function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean)
   };
 }
 
-/** Other kinds have other rules for names (`system:node`), but each name must be usable in a path. */
+/** Names of other kinds follow other rules (`system:node`), but each must be usable in a path. */
 function nameProblem(name: string, isUsed: boolean): string | undefined {
   if (isUsed) return nameProblems('metadata.name', name)[0];
   const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
@@ -194,8 +192,8 @@ export function isMap(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * The strings in a field of a manifest, none if the field is empty. An empty value is an empty string, as for the server.
- * @throws ManifestError naming the field
+ * The strings in a field of a manifest. As for the server, an empty value is an empty string; an empty field has none.
+ * @throws ManifestError, with the field
  */
 export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
   if (value === null || value === undefined) return {};

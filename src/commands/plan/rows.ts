@@ -1,6 +1,7 @@
 /**
- * The report of `keyferry plan`, and the targets that the manifests concern: a row for the rule that decides a target, and one for each rule that
- * loses. JSON and YAML have exactly the fields of the report; fields are added, but never changed or removed. The schema is docs/schemas/plan.json.
+ * The report of `keyferry plan`: a row for each target that the manifests concern, and one for each rule that loses it.
+ * JSON and YAML have exactly the report's fields. Fields are added, and never changed or removed. The schema is
+ * docs/schemas/plan.json.
  */
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
 import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
@@ -17,14 +18,14 @@ import type { Decision, Later } from '../../copy/plan/decide.ts';
 
 export type PlannedTarget = PlanReport['targets'][number];
 type PlannedAction = PlannedTarget['action'];
-/** A rule or manifest that is invalid. */
+/** A mistake in a rule or manifest. */
 export type PlannedProblem = PlanReport['problems'][number];
-/** A remark on a rule besides its targets: why it has none, or which part the plan does not cover. */
+/** A note on a rule: why it has no targets, or which part the plan does not cover. */
 export type PlannedNote = PlanReport['notes'][number];
 
 const REFUSED: ReadonlySet<PlannedAction> = new Set(['conflict', 'fail']);
 
-/** Whether data would be lost, or a rule refused. Decides the exit code. */
+/** Whether a copy would be lost or a rule refused. The exit code depends on it. */
 export function hasLossOrRefusal({ targets, problems }: Pick<PlanReport, 'targets' | 'problems'>): boolean {
   return problems.length > 0 || targets.some(({ action, lost }) => lost || REFUSED.has(action));
 }
@@ -47,11 +48,11 @@ function actionCell(target: PlannedTarget): Cell {
 }
 
 export interface Affected {
-  /** Objects in the manifests, without namespaces. */
+  /** The objects in the manifests, except Namespaces. */
   readonly objects: ReadonlySet<ResourceKey>;
-  /** Of these: rules, sources and targets. */
+  /** Those of them that are rules, sources or targets. */
   readonly used: ReadonlySet<ResourceKey>;
-  /** Rules in the manifests. */
+  /** The rules in the manifests. */
   readonly rules: ReadonlySet<RuleKey>;
   readonly targets: ReadonlySet<ResourceKey>;
 }
@@ -79,14 +80,14 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
       if (isGiven || fromGiven || isNew || objects.has(target)) targets.add(target);
     }
   }
-  // Copies that their rule does not claim any more.
+  // Copies that their rule no longer claims.
   for (const rule of rules) for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
   return { objects, used, rules, targets };
 }
 
 /**
- * The rows of the targets, by controller and place.
- * @returns `isChange`: a change, or a conflict of a rule in the manifests
+ * The rows for the targets, by controller and place.
+ * @returns `isChange`: the row is a change, or a conflict of a rule in the manifests
  */
 export async function rowsOf(
   snapshot: Snapshot,
@@ -102,10 +103,7 @@ export async function rowsOf(
   return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
 }
 
-/**
- * What happens to a target, and the rules that do not get it.
- * @param snapshot with the decision on the target
- */
+/** The row of a target, and those of rules that do not get it. @param snapshot has decided the target */
 export function rowsOn(
   snapshot: Snapshot,
   target: ResourceKey,
@@ -146,7 +144,7 @@ export function rowsOn(
   };
 }
 
-/** Why nothing is done, unless the target is up to date. */
+/** Why nothing is done although the target is not up to date; `undefined`: it is up to date. */
 function remarkOf(
   outcomes: readonly (readonly [Entry, Outcome])[],
   winner: Entry | undefined,
@@ -161,7 +159,7 @@ function remarkOf(
 
 type Action = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
 
-/** @param whyUnwanted the reason of a deletion */
+/** @param whyUnwanted the reason, if the target is deleted */
 export function plannedAction(decision: Decision['plan'], whyUnwanted: string): Action {
   switch (decision.do) {
     case 'create':

@@ -13,7 +13,7 @@ function pathsIn(spec: string, kind = 'apiVersion: mirrors.kts.studio/v1alpha2\n
   return sentences.map((sentence) => /^unknown field (\S+), which/.exec(sentence)?.[1] ?? sentence);
 }
 
-test('a field that the CRD does not have is named with its path, in maps and in lists', () => {
+test('a field that the CRD lacks is named with its path, also inside maps and lists', () => {
   for (const [spec, ...expected] of [
     ['spec: {source: {name: a}, destination: {namespaceSelector: {matchLabels: {team: a}}}}'],
     [
@@ -34,7 +34,7 @@ test('a field that the CRD does not have is named with its path, in maps and in 
   }
 });
 
-test('the sentence on an unknown field names those that are known there', () => {
+test('the sentence on an unknown field names the known fields beside it', () => {
   const [manifest] = parseManifests(
     'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\nmetadata: {name: m}\nspec: {destination: {namespaceSelector: {matchLabel: {}}}}\n',
     'm.yaml',
@@ -46,7 +46,7 @@ test('the sentence on an unknown field names those that are known there', () => 
   ]);
 });
 
-test('each version and kind has its own fields, and a kind without a CRD here is not checked', () => {
+test('the fields are checked by the CRD of version and kind, and a kind without a CRD of Keyferry is not checked', () => {
   assert.deepEqual(pathsIn('spec: {retry: 1}', 'apiVersion: mirrors.kts.studio/v1alpha1\nkind: SecretMirror'), [
     'spec.retry',
   ]);

@@ -1,12 +1,12 @@
-/** The fields of a manifest that its CRD does not have: a mistake in writing, which the API server drops without an error. Pure. */
+/** Finds fields that a manifest's CRD lacks: typing mistakes, which the server drops without an error. Pure. */
 import { parseAllDocuments } from 'yaml';
 import { isMap, type Manifest } from './manifests.ts';
 
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
-  /** Of a map. */
+  /** The schema of each value in a map. */
   readonly additionalProperties?: Schema;
-  /** Of a list. */
+  /** The schema of each item in a list. */
   readonly items?: Schema;
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean;
 }
@@ -40,7 +40,7 @@ export function unknownFields({ kind, object }: Manifest, schemas: Schemas): str
 
 function* unknownIn(value: unknown, schema: Schema, path: string): Iterable<string> {
   const { properties = {}, additionalProperties, items = {} } = schema;
-  // The server has a schema of its own for metadata.
+  // The server has its own schema for metadata.
   if (path === 'metadata' || schema['x-kubernetes-preserve-unknown-fields'] === true) return;
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) yield* unknownIn(item, items, `${path}[${index}]`);

@@ -24,11 +24,11 @@ const changes = (before: StatusReport, after: StatusReport, failed = false): str
   changesBetween(before, after, failed).map(({ what, title, text }) => `${what}: ${title}: ${text}`);
 
 describe('changes of a status', () => {
-  it('equal reports have no changes', () => {
+  it('two equal reports of status have no changes', () => {
     assert.deepEqual(changes(report(RULE), report({ ...RULE })), []);
   });
 
-  it('rules, copies and failing targets that came, changed or went are changes', () => {
+  it('the changes are the rules, copies and failing targets that were added, changed or are gone', () => {
     const none = 'last sync never, Synced: ';
     assert.deepEqual(changes(report(), report(RULE)), [`rule added: Rule a/r: Active, 0 copies, ${none}`]);
     assert.deepEqual(changes(report(RULE), report({ ...RULE, copies: [COPY] })), [
@@ -42,7 +42,7 @@ describe('changes of a status', () => {
     ]);
   });
 
-  it('two rules that fail on one target are two changes', () => {
+  it('if two rules begin to fail on one target, there are two changes', () => {
     const both = report({ ...BROKEN, failing: [FAILING] }, { ...BROKEN, name: 'q', failing: [FAILING] });
     assert.deepEqual(changes(report(BROKEN, { ...BROKEN, name: 'q' }), both).length, 2);
   });

@@ -1,4 +1,4 @@
-/** The differences between two reports of `keyferry status`, for its option `--watch`. Pure. */
+/** The differences between two reports of `keyferry status`, for `--watch`. Pure. */
 import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
 import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/terminal.ts';
@@ -10,12 +10,12 @@ export interface Change {
   readonly what: string;
   /** `Secret default/mysecret` */
   readonly title: string;
-  /** The present state, or the last one of a line that is gone. */
+  /** The present state; if the subject is gone, its last state. */
   readonly text: string;
   readonly style: Style;
 }
 
-/** One line of a report. */
+/** The state of one rule, copy, failing target or orphan. */
 interface Line extends Omit<Change, 'what'> {
   readonly subject: 'rule' | 'copy' | 'failing' | 'orphan';
 }

@@ -1,4 +1,4 @@
-/** Who holds the Lease of leader election, and since when. */
+/** Finds out which process holds the Lease of leader election, and since when. */
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { holderOf, type Lease } from '../../kube/leader-election/lease.ts';
 import { listEach } from '../../kube/list-each.ts';
@@ -7,21 +7,22 @@ import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { CommandContext } from '../output/reading.ts';
 
-/** A Lease of Keyferry. */
+/** The state of a Lease of Keyferry. */
 type LeaderStatus = StatusReport['leaders'][number];
 
 export interface Leaders {
   readonly leaders: readonly LeaderStatus[];
-  /** Why they could not be read. */
+  /** Why the Leases could not be read. */
   readonly note?: string;
 }
 
 const API = '/apis/coordination.k8s.io/v1';
-/** The default of `--leader-elect-lease-name`, and the namespace in which the documentation installs Keyferry. */
+/** The default of `--leader-elect-lease-name`, and the namespace of Keyferry in the documentation. */
 const USUAL = 'keyferry';
 
 /**
- * The Lease of a known operator. Else those with the label of the chart or, if there are none or they cannot be listed, that of the usual name.
+ * The Lease of a known operator. Else the Leases with the chart's label; if there are none or they may not be listed,
+ * the Lease of the usual name.
  * @throws the errors of `api.request`, except for a missing permission
  */
 export async function leadersOf(

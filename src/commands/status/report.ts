@@ -1,4 +1,4 @@
-/** The report of `keyferry status`, made from a snapshot, and its tables. */
+/** Makes the report of `keyferry status` from a snapshot, and its tables. */
 import { command } from '../../runtime/text/command.ts';
 import {
   byName,
@@ -18,10 +18,10 @@ import { TextParts } from '../output/text.ts';
 import { leaderLine, type Leaders } from './leaders.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
-/** A report, and what its tables say besides. */
+/** A report, with more facts for its tables. */
 export interface StatusFindings {
   readonly report: StatusReport;
-  /** Names of the rules of all controllers, in the plural. */
+  /** The names of all controllers' rules, in the plural. */
   readonly ruleNames: string;
   /** Whether the copies of a rule could be listed. */
   readonly hasCounts: (rule: RuleStatus) => boolean;
@@ -29,7 +29,7 @@ export interface StatusFindings {
 
 /**
  * @param cluster host of the API server
- * @param namespace of the rules; `undefined`: all
+ * @param namespace only rules in this namespace; `undefined`: all rules
  * @throws the errors of `api.request`
  */
 export async function statusReport(
@@ -51,7 +51,7 @@ export async function statusReport(
   const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
   const orphans = (await orphansIn(snapshot))
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
-    // An orphan without a readable mark belongs to the namespace that it is in.
+    // If the owner in the mark is unknown, the orphan counts for its own namespace.
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
   const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
@@ -69,7 +69,7 @@ export async function statusReport(
     report,
     ruleNames: readers.map((one) => one.ruleNames).join(', '),
     hasCounts: ({ kind, reason }) => {
-      // A rule that selects namespaces may have copies in others.
+      // A rule that selects namespaces may have copies in namespaces that were not listed.
       if (inventory.coverage.get(SECRET.kind)?.extent === 'namespace')
         return reason !== LIMITED && !selecting.has(kind);
       return kind === 'ConfigMap' || !inventory.isRefused(SECRET.kind);
@@ -82,15 +82,15 @@ export function hasProblem({ ready, reason }: RuleStatus): boolean {
   return !ready && reason !== LIMITED;
 }
 
-/** Only the rules with problems, and the copies that nobody wants and nobody deletes. */
+/** Only the rules with problems, and the leftovers. */
 export function onlyFailed(report: StatusReport): StatusReport {
   const orphans = report.orphans.filter(({ verdict }) => verdict === 'leftover');
   return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans };
 }
 
 /**
- * The report as text, with a line end. The output `wide` has more columns, and all failing targets.
- * @param document the report for programs
+ * The report as text, with a line end. The output `wide` has more columns and all failing targets.
+ * @param document makes the report for programs
  */
 export function statusText(
   { report, ruleNames, hasCounts }: StatusFindings,
@@ -154,7 +154,7 @@ function stateCell(rule: RuleStatus): Cell {
   return { text: state, style: PASSING.has(state) || !hasProblem(rule) ? 'waiting' : 'bad' };
 }
 
-/** The cell for why a target is not up to date. */
+/** The cell that says why a target is not up to date. */
 export function failureCell({ state, reason, message }: Pick<FailingTarget, 'state' | 'reason' | 'message'>): {
   readonly text: string;
   readonly style: Style;
