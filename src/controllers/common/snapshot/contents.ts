@@ -1,6 +1,6 @@
 /**
- * Fingerprints of objects, for comparing: the content is read, reduced to its fingerprint and dropped. Objects that are requested at the
- * same time are read together: many of one name or namespace by a list, few by GETs.
+ * Reads contents for comparisons: each content is reduced to its fingerprint and dropped. Objects that are requested at
+ * the same time are read together: many of one name or namespace by a list, few by GETs.
  */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../../copy/cluster/objects/get-object.ts';
@@ -28,27 +28,27 @@ export interface ReadContent {
   readonly version: string;
 }
 
-/** From this many objects of one name on (the copies of one source) a list reads them. */
+/** From this number of objects with one name on (the copies of one source), a list reads them. */
 const MANY_OF_A_NAME = 8;
-/** From this many objects of one namespace on a list reads them. It may contain many other objects. */
+/** From this number of objects in one namespace on, a list reads them. The list may have many other objects. */
 const MANY_OF_A_NAMESPACE = 50;
-/** GETs at once. */
+/** Maximum number of GETs at the same time. */
 const PARALLEL = 8;
 
 export class Contents {
   readonly #api: KubeApi;
-  /** `null`: it does not exist. */
+  /** What was read; `null`: the object does not exist. */
   readonly #found = new Map<ObjectKey, ReadContent | null>();
   readonly #signal: AbortSignal | undefined;
   readonly #changes: Changes;
   readonly #kinds: readonly Kind[];
-  /** To be read by the next batch. */
+  /** The objects that the next batch reads. */
   readonly #requested = new Set<ObjectKey>();
-  /** They get the next content that is read of an object. */
+  /** Key selections that wait for the content of an object. */
   readonly #selections = new Map<ObjectKey, Set<KeySelection>>();
   #batch: Promise<void> | undefined;
 
-  /** @param kinds besides Secrets and ConfigMaps */
+  /** @param kinds the kinds besides Secrets and ConfigMaps */
   constructor(api: KubeApi, signal?: AbortSignal, changes: Changes = new Map(), kinds: readonly Kind[] = []) {
     this.#kinds = [...KINDS, ...kinds];
     this.#signal = signal;
@@ -57,14 +57,14 @@ export class Contents {
   }
 
   /**
-   * Forgets the objects that have changed since they were read.
+   * Forgets objects that have changed since they were read.
    * @param versionOf the present resourceVersion of an object; `undefined`: it does not exist
    */
   forgetOthers(versionOf: (key: ObjectKey) => string | undefined): void {
     for (const [key, found] of this.#found) if (found?.resourceVersion !== versionOf(key)) this.#found.delete(key);
   }
 
-  /** `undefined`: not read; `null`: it did not exist. */
+  /** `undefined`: not read; `null`: the object did not exist. */
   of(key: ResourceKey): ReadContent | null | undefined {
     return isEntryKey(key) ? undefined : this.#found.get(key);
   }
@@ -72,7 +72,7 @@ export class Contents {
   /**
    * Reads an object, together with all others that are requested at the same time.
    * @param selection gets the content
-   * @returns false if it was read before
+   * @returns false: it was read before
    * @throws the errors of `api.request`
    */
   async read(key: ResourceKey, selection?: KeySelection): Promise<boolean> {
@@ -87,7 +87,7 @@ export class Contents {
   }
 
   async #readRequested(): Promise<void> {
-    // Every running decision has then requested the objects that it needs.
+    // By then, every running decision has requested the objects that it needs.
     await setImmediate();
     const keys = [...this.#requested];
     this.#requested.clear();
@@ -100,7 +100,7 @@ export class Contents {
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  /** @returns the keys of groups that are too small for a list */
+  /** Reads the large groups by lists. @returns the keys in groups that are too small for a list */
   async #readGroups(keys: readonly ObjectKey[], by: 'name' | 'namespace', least: number): Promise<ObjectKey[]> {
     const groups = Map.groupBy(keys, (key) => {
       const place = parseResourceKey(key);

@@ -1,4 +1,4 @@
-/** The objects of a cluster as lists showed them at one time, as far as the rights of the user allow: metadata of Secrets, ConfigMaps and namespaces, and the rules of controllers. */
+/** The objects of a cluster as lists showed them at one time: metadata, and the rules of controllers. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../../kube/errors.ts';
 import { listEach, type Listed, type ListOptions } from '../../../kube/list-each.ts';
@@ -12,21 +12,21 @@ import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import type { RuleCollection } from './reader.ts';
 
-/** `Secret`, `/api/v1` and `secrets`. */
+/** For example `Secret`, `/api/v1` and `secrets`. */
 export interface Collection {
   readonly kind: string;
   readonly groupPath: string;
-  /** Tried one after another if the server does not serve the one above. */
+  /** Tried one after another, if the server does not serve `groupPath`. */
   readonly olderGroupPaths?: readonly string[];
   readonly plural: string;
 }
 
-/** How much of a collection could be listed. `without`: of several namespaces, those that the caller may not list. */
+/** How much of a collection could be listed. `without`: the namespaces among several that the caller may not list. */
 export type Coverage =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed'; readonly without?: readonly string[] }
   | { readonly extent: 'refused'; readonly message: string; readonly without?: undefined };
 
-/** The namespace that is read where the caller may not read the whole cluster, or those that are read in its place. */
+/** The namespace to list if the whole cluster is forbidden; or the namespaces to list in its place. */
 export type Place = string | undefined | readonly string[];
 
 /** Passes all objects of a collection on. @throws the errors of `api.request` except 403 and 404 */
@@ -38,8 +38,8 @@ export type Lister = (
 ) => Promise<Coverage>;
 
 /**
- * Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace.
- * @param onListed gets each path that was listed, with the resourceVersion of the list
+ * Lists a collection in the whole cluster. If the caller may not do so, lists it in the given namespace.
+ * @param onListed gets each listed path with the resourceVersion of the list
  */
 export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
   return async (collection, namespace, take, options) =>
@@ -50,8 +50,8 @@ export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion
 }
 
 /**
- * Tries the path of a collection in the whole cluster, and without the right to it, that in the given namespace. Of several namespaces, each is tried
- * instead, and it is enough to have the right in one.
+ * Tries the path of a collection in the whole cluster; if that is forbidden, the path in the given namespace. If
+ * several namespaces are given, tries each of them instead; the right in one is enough.
  * @throws the errors of `attempt` except 403 and 404
  */
 async function tryPermitted(
@@ -91,30 +91,30 @@ async function tryPermitted(
   }
 }
 
-/** All are listed. The status names kinds that the replicator does not run for. */
+/** Both are always listed: the status also names objects of a kind for which the replicator does not run. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
-/** The view of a source in Vault. The commands do not read Vault, because that needs the mirror's login and creates dynamic credentials. */
+/** The view of a source in Vault, which commands do not read: a login could create dynamic credentials. */
 export const VAULT_NOT_READ = {
   state: 'missing',
   ...nobodyCause('Vault', 'this command does not read Vault'),
 } as const satisfies SourceView;
 
-/** For each changed object: its state after the change, from its state on the server. `undefined`: it does not exist, and the change does not create it. */
+/** Gives the state of an object after a change, from its present state. `undefined`: it does not exist. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed | undefined>;
 
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly namespaces = new Namespaces('all');
-  /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
+  /** How much of each kind could be listed: namespaces, rules, Secrets and ConfigMaps. */
   readonly coverage = new Map<string, Coverage>();
-  /** The only namespaces that Keyferry reads and writes, and so the only ones that are listed; `undefined`: all. */
+  /** The only namespaces that Keyferry serves, and so the only ones to list; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;
   readonly #home: string | undefined;
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
 
-  /** @param home the namespace that is listed alone where the caller may not list the whole cluster */
+  /** @param home the namespace to list if the caller may not list the whole cluster */
   constructor(home: string | undefined, served?: ServedNamespaces) {
     this.#home = home;
     this.served = served;
@@ -126,7 +126,7 @@ export class Inventory {
   }
 
   /**
-   * @param cluster its name in the keys of resources
+   * @param cluster its name in resource keys
    * @param changes only for a whole cluster
    * @throws the errors of `api.request`, except for a missing permission (see `coverage`)
    */
@@ -144,7 +144,7 @@ export class Inventory {
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
-      // Before the answers, which come in any order.
+      // Set before the answers, which come in any order, so that the notes have a fixed order.
       this.coverage.set(kind, { extent: 'cluster' });
       const place = collection === NAMESPACES && served !== undefined ? undefined : (served?.names ?? this.#home);
       const found = await lister(collection, place, changes.size === 0 ? take : change, options);
@@ -161,7 +161,7 @@ export class Inventory {
     if (served?.selector !== undefined) {
       const selected = served.sinkBefore(this.namespaces.sink);
       const matcher = parseSelector(served.selector);
-      // Not by the server: a change may give a namespace the label, or take it away.
+      // The server must not select: a change may give a namespace the label, or take it away.
       await list(
         NAMESPACES,
         (item) => matcher.matches(item.metadata.labels ?? {}) && selected.upsert(item, true),
@@ -181,25 +181,25 @@ export class Inventory {
     if (!this.isWhole('Namespace') && this.#home !== undefined) this.namespaces.assume(this.#home);
   }
 
-  /** Whether all objects of a kind are known, in every namespace that Keyferry serves. */
+  /** Whether all objects of a kind are known, in all namespaces that Keyferry serves. */
   isWhole(kind: string): boolean {
     const { without = [] } = this.coverage.get(kind) ?? {};
     return without.length === 0 && this.#isListed(kind);
   }
 
-  /** Whether the objects of a kind were listed wherever the caller may. */
+  /** Whether the objects of a kind were listed in all namespaces that the caller may list. */
   #isListed(kind: string): boolean {
     const extent = this.coverage.get(kind)?.extent;
     return extent === 'cluster' || extent === 'not installed';
   }
 
-  /** Whether Keyferry does not serve a namespace. The caller may not be allowed to read one that it serves. */
+  /** Whether Keyferry does not serve a namespace. A served namespace may be one that the caller may not list. */
   isUnserved(namespace: string): boolean {
     if (namespace === '' || this.served === undefined || this.served.has(namespace)) return false;
     return [...this.coverage.values()].every(({ without }) => without?.includes(namespace) !== true);
   }
 
-  /** Whether the permissions of the caller allow no list of a kind. */
+  /** Whether the caller may list a kind nowhere. */
   isRefused(kind: string): boolean {
     return this.coverage.get(kind)?.extent === 'refused';
   }
@@ -210,7 +210,7 @@ export class Inventory {
     return this.#isListed(kind) || (namespace === this.#home && !this.isRefused(kind));
   }
 
-  /** Whether a namespace exists, or may exist without being listed. */
+  /** Whether a namespace exists, or may exist because not all namespaces are known. */
   hasNamespace(name: string): boolean {
     return !this.isWhole('Namespace') || this.namespaces.has(name);
   }

@@ -1,6 +1,7 @@
 /**
- * The rules, claims and decisions of a cluster at one time: the rule sets of all controllers, the claims and the decisions of the operator,
- * over lists of metadata. Content is read only where metadata do not decide, for many targets at once. Nothing is written, and nothing is watched.
+ * The rules, claims and decisions of a cluster at one time: the rule sets, claims and decisions of the operator,
+ * applied to lists of metadata. Content is read only where metadata do not decide, for many targets at once. Nothing is
+ * written or watched.
  */
 import type { ReadingConfig } from '../../../config/config.ts';
 import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
@@ -31,15 +32,15 @@ import { immutableBy } from '../../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
-  /** Default: lists of the API server. */
+  /** Default: the lists of the API server. */
   readonly lister?: Lister;
-  /** What earlier snapshots have read. */
+  /** Contents that earlier snapshots have read. */
   readonly contents?: Contents | undefined;
-  /** As the operator is configured. */
+  /** The configuration of the operator. */
   readonly config: ReadingConfig;
-  /** In the order in which their marks are read. */
+  /** The controllers, in the order in which their marks are read. */
   readonly controllers: readonly ControllerReader[];
-  /** Listed alone where the caller may not list the whole cluster. */
+  /** The namespace to list if the caller may not list the whole cluster. */
   readonly namespace?: string | undefined;
   /** Changes that are assumed to be made. */
   readonly changes?: Changes;
@@ -50,9 +51,9 @@ export interface SnapshotOptions {
 
 export class Snapshot {
   readonly inventory: Inventory;
-  /** Every rule that requests copies, even if none can be made. */
+  /** All rules that request copies, even if none can be made. */
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
-  /** By the name of the controller in rule keys, or in reports where its rules have no claims. */
+  /** By the name in rule keys; for rules without claims, by the name in reports. */
   readonly readers: ReadonlyMap<string, RuleReader>;
   readonly claims: Claims;
   readonly contents: Contents;
@@ -90,7 +91,7 @@ export class Snapshot {
   }
 
   /**
-   * Lists the objects of the cluster and makes the claims of every rule.
+   * Lists the objects of the cluster and makes the claims of all rules.
    * @throws the errors of `api.request`, except for a missing permission (see `Inventory.coverage`)
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
@@ -112,14 +113,14 @@ export class Snapshot {
     return new Snapshot(options, inventory, readers, outdated, reach);
   }
 
-  /** The title of a rule, even if it does not exist: `SecretMirror default/mysecret-mirror`. */
+  /** The title of a rule, even if the rule does not exist: `SecretMirror default/mysecret-mirror`. */
   titleOf(rule: RuleKey): string {
     const { controller, kind, namespace, name } = parseRuleKey(rule);
     const ruleKind = this.readers.get(controller)?.collection?.kind ?? kind;
     return `${ruleKind} ${namespace}/${name}`;
   }
 
-  /** The rule of an object, even if it does not exist; `undefined`: objects of this kind are no rules with claims. */
+  /** The rule of an object, even if it does not exist; `undefined`: the kind has no rules with claims. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
     for (const [controller, reader] of this.readers) {
@@ -137,17 +138,17 @@ export class Snapshot {
     return [...this.readers.values()].flatMap((reader) => reader.problemsOf?.(object, evaluation) ?? []);
   }
 
-  /** Remarks on an object that is not a rule in this cluster. */
+  /** Notes on an object that is no rule in this cluster. */
   notesOf(object: ResourceKey): string[] {
     return [...this.readers.values()].flatMap((reader) => reader.notesOf?.(object) ?? []);
   }
 
-  /** A remark on a valid rule. */
+  /** A note on a valid rule. */
   noteOn(rule: RuleKey): string | undefined {
     return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
   }
 
-  /** Why a rule does not make an object of its kind and name, if there is another reason than that it does not select the namespace. */
+  /** Why a rule does not make an object of its kind and name; `undefined`: it does not select the namespace. */
   whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
     const { namespace } = parseResourceKey(object);
     if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
@@ -160,10 +161,7 @@ export class Snapshot {
     return refusal && withReason(refusal);
   }
 
-  /**
-   * Decides targets, as the operator would. Reads the objects that they need together.
-   * @throws the errors of `api.request`
-   */
+  /** Decides targets as the operator would. Reads the needed objects together. @throws the errors of `api.request` */
   async decide(targets: Iterable<ResourceKey>): Promise<void> {
     const open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
     await Promise.all(
@@ -173,7 +171,7 @@ export class Snapshot {
     );
   }
 
-  /** @throws TypeError for a target that was not decided */
+  /** @throws TypeError: the target was not decided */
   decisionOn(target: ResourceKey): Decision {
     const decision = this.#decisions.get(target);
     if (decision === undefined) throw new TypeError(`not decided: ${target}`);
@@ -184,11 +182,11 @@ export class Snapshot {
   outcomesOn(target: ResourceKey): Iterable<readonly [Entry, Outcome]> {
     const { facts, plan } = this.decisionOn(target);
     const outcome = outcomeOf(plan);
-    // The remarks of a write hold once it is done.
+    // The remarks of a write count only after the write.
     return outcomesOf(facts, outcome, outcome === PENDING || !('remarks' in plan) ? undefined : plan.remarks);
   }
 
-  /** Decides the targets of these rules, and records the outcomes of their claims. @throws the errors of `api.request` */
+  /** Decides the targets of these rules and records the outcomes. @throws the errors of `api.request` */
   async settle(rules: Iterable<RuleKey>): Promise<void> {
     const { book } = this.claims;
     const targets = new Set<ResourceKey>();
@@ -199,7 +197,7 @@ export class Snapshot {
     }
   }
 
-  /** @param outdated rules to evaluate; an evaluation may add others (an older rule may leave no room for a younger one) */
+  /** @param outdated the rules to evaluate. An evaluation may add younger rules: the limits have no room for them */
   #evaluate(outdated: Set<RuleKey>): Map<RuleKey, Evaluation> {
     const rules = new Map<RuleKey, Evaluation>();
     for (const rule of outdated) {
@@ -218,7 +216,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
     state: (target) => {
       const observed = inventory.objects.get(target);
       const read = contents.of(target) ?? undefined;
-      // Another version than was listed: the target is being changed.
+      // If the content has another version than the list, somebody is changing the target.
       const held = read?.resourceVersion === observed?.resourceVersion ? read : undefined;
       return {
         presence: observed === undefined ? 'absent' : 'present',
@@ -252,7 +250,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
   return [source, reader];
 }
 
-/** Whether the rule would be listed if it existed. Where its own kind cannot be listed, its reader reports no orphans. */
+/** Whether the rule would be listed if it existed. A reader whose kind is not listed reports no orphans. */
 function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
   const kinds = [...inventory.coverage.keys()].filter((kind) => kind !== 'Namespace');
   return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));

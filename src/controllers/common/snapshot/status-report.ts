@@ -1,6 +1,6 @@
 /**
- * What `keyferry status` says of rules and their copies, and of copies that no rule wants. The fields are those of the report
- * (`commands/status/report.ts`).
+ * The parts of `keyferry status` about rules and their copies, and about copies that no rule wants. The fields are
+ * those of the report (`commands/status/report.ts`).
  */
 import type { Claimed } from '../../../copy/model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
@@ -22,7 +22,7 @@ export type FailingTarget = RuleStatus['failing'][number];
 /** A copy that no rule claims. */
 export type OrphanStatus = StatusReport['orphans'][number];
 
-/** An object, as the reports name it. The namespace is '' for an object without one. */
+/** The place of an object in reports. The namespace is '' for an object without one. */
 export type TargetPlace = Pick<CopyStatus, 'kind' | 'namespace' | 'name'>;
 
 export function placeOf(object: ResourceKey): TargetPlace {
@@ -45,18 +45,18 @@ export function notReady(state: string, reason: string, message: string): RuleSt
   return { state, ready: false, reason, message };
 }
 
-/** `undefined`: the resource has no such condition, or only one that is older than its spec. */
+/** The condition of a type; `undefined`: there is none for the present spec. */
 export function currentCondition({ metadata, status }: WithConditions, type: string): Condition | undefined {
   const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
   return isCurrent ? status?.conditions?.find((one) => one.type === type) : undefined;
 }
 
-/** The state of a custom resource by one condition of its own status. @param state `RuleStatus.state`, unless it is being deleted */
+/** The state of a custom resource by one condition. @param state `RuleStatus.state`, if it is not being deleted */
 export function stateByCondition(object: WithConditions, type: string, state: string): RuleState {
   const { metadata, status } = object;
   const condition = currentCondition(object, type);
   if (metadata.deletionTimestamp !== undefined) {
-    // A status from before the deletion does not explain why it waits.
+    // A condition from before the deletion does not explain the wait.
     const isExplained = condition?.status === 'False' || condition?.reason === 'Terminating';
     const details = isExplained ? `; ${condition.reason}: ${condition.message}` : '';
     return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
@@ -69,10 +69,10 @@ export function stateByCondition(object: WithConditions, type: string, state: st
   return { state, ready: condition.status === 'True', reason: condition.reason, message: condition.message };
 }
 
-/** The reason if the permissions of the caller do not show the state of a rule. It is not known to fail. */
+/** The reason if the caller's permissions hide the state of a rule. Such a rule counts as no problem. */
 export const LIMITED = 'Limited';
 
-/** By system, namespace and name. */
+/** Sorts by system, namespace and name. */
 export function byName(a: TargetPlace & { system?: string }, b: TargetPlace & { system?: string }): number {
   for (const field of ['system', 'namespace', 'name'] as const) {
     const [left, right] = [a[field] ?? '', b[field] ?? ''];
@@ -87,9 +87,9 @@ export function copyStatus(copy: ResourceKey, { annotations }: Observed, version
 }
 
 /**
- * The rules of all controllers, with their keys where they have claims. Decides the targets of those whose state alone does not say what is
- * wrong.
- * @param isIncluded whether the rules in a namespace are included
+ * The rules of all controllers, with their keys if they have claims. If the state of a rule does not explain its
+ * problem, its targets are decided.
+ * @param isIncluded whether to include the rules in a namespace
  * @throws the errors of `api.request`
  */
 export async function ruleStatuses(
@@ -103,7 +103,7 @@ export async function ruleStatuses(
   return listed.map(({ reader, rule }) => [rule.key, statusOf(snapshot, reader, rule)]);
 }
 
-/** The copy that a claim has: an object with the mark of its rule, or one that is filled. */
+/** The existing copy of a claim: an object with the mark of its rule, or a filled one; `undefined`: none. */
 export function copyOf({ claims, inventory, readers }: Snapshot, { target, claim }: Claimed): Observed | undefined {
   const { owner, mode } = claim;
   const observed = inventory.objects.get(target);
@@ -132,7 +132,7 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   };
 }
 
-/** The targets of a rule that are not up to date. @param snapshot with the outcomes of the rule */
+/** The targets of a rule that are not up to date. @param snapshot has the outcomes of the rule */
 function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
   for (const { target, claim, outcome } of snapshot.claims.book.of(rule)) {
@@ -140,7 +140,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     if (state === 'synced' || state === 'released') continue;
     const place = placeOf(target);
     if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
-      // Without reading Vault, nothing is known of the content of a copy.
+      // Vault is not read, so nothing is known about the content of an existing copy.
       if (snapshot.inventory.objects.has(target)) continue;
       failing.push({ ...place, state, reason: 'Missing', message: 'the copy does not exist yet' });
     } else if (state === 'pending') {
@@ -165,7 +165,7 @@ interface UnwantedObject {
   readonly unwanted: Unwanted;
 }
 
-/** The copies that no rule claims, of all controllers. Decides them. @throws the errors of `api.request` */
+/** The copies that no rule of any controller claims, with the decisions on them. @throws the errors of `api.request` */
 export async function orphansIn(snapshot: Snapshot): Promise<OrphanStatus[]> {
   const found: UnwantedObject[] = [];
   for (const reader of snapshot.readers.values()) {
@@ -182,7 +182,7 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   const { owner, why, isIgnored, leftover, keptBecause } = unwanted;
   const orphan = { system: reader.system, ...copyStatus(key, observed, reader.versionMark), owner };
   if (isIgnored === true) return { ...orphan, reason: why };
-  // Without a place the mark does not count, so that Keyferry never deletes the object by itself.
+  // Without a place the mark does not count, so Keyferry itself never deletes the object.
   if (leftover !== undefined && !observed.deleting && !(PLACE_ANNOTATION in observed.annotations)) {
     const because = leftover.because ?? heldBy(snapshot, key);
     return { ...orphan, ...leftoverOf(leftover.program, leftover.why, because) };
@@ -194,7 +194,7 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
 
 const STAYS = 'Keyferry keeps it';
 
-/** Keyferry's action for a copy that its rule does not claim. */
+/** Keyferry's action on a copy that its rule does not claim, in words. */
 function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
   const { facts, plan } = snapshot.decisionOn(copy);
   if (facts.observed?.deleting === true) return 'it is being deleted';
@@ -204,9 +204,9 @@ function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
 }
 
 /**
- * What `keyferry migrate` says of a copy without a place. `manual`: the copy cannot be judged.
- * @param why no rule claims it: the source in its marks was looked up
- * @param because a reason why it may be wanted nevertheless
+ * The verdict of `keyferry migrate` on a copy without a place. `manual`: nobody can know whether it is wanted.
+ * @param why why no rule claims the copy, from a look at the source in its marks
+ * @param because why it may be wanted nevertheless
  */
 export function leftoverOf(
   program: MigratedProgram,
@@ -219,7 +219,7 @@ export function leftoverOf(
   return { verdict: 'leftover', reason: `${stays} until it is deleted by ${how}` };
 }
 
-/** The rule that makes, fills or uses an object, of Keyferry or of another program; also that none may be known. */
+/** Which rule, of Keyferry or of another program, makes, fills or uses an object; also that it may be unseen. */
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   const { claims, inventory, readers } = snapshot;
   const hidden = [...inventory.coverage.keys()].find((kind) => !inventory.isWhole(kind));

@@ -60,7 +60,7 @@ export class PushShape implements Shape {
   }
 
   #rule(annotations: Annotations): ReplicationRule | undefined {
-    // The annotations of such a source may be a new object with equal content (`Slot`), so they are compared by value.
+    // Compared by value: a source that is itself a copy gives a new object of annotations at each read (`Slot`).
     if (!isDeepStrictEqual(this.#last?.annotations, annotations)) {
       this.#last = { annotations, rule: readRule(this.#settings, this.#source, annotations) };
     }
