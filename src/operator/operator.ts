@@ -100,11 +100,6 @@ export class Operator {
         ...vaultHooks(log, metrics),
       }),
     );
-    // The credentials for Vault are Secrets.
-    engine.onObjects({
-      objectChanged: (key) => vault.objectKnown(key),
-      objectKnown: (key) => vault.objectKnown(key),
-    });
     const recordEvent: ControllerContext['recordEvent'] = (component, event, fields) => {
       const { type, reason, message, subject } = event;
       const { kind, namespace, name } = subject;

@@ -132,7 +132,7 @@ export interface ProcessOptions {
 
 export class ReachProcess {
   readonly namespaces = new Namespaces();
-  readonly mirrors = createMirrorStore({ onChange: (rule) => this.#engine.enqueueRule(rule) });
+  readonly mirrors = createMirrorStore((rule) => this.#engine.enqueueRule(rule));
   readonly #cluster: ReachCluster;
   readonly #options: ProcessOptions;
   readonly #clock = new ManualClock();

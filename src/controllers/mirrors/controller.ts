@@ -31,18 +31,13 @@ function create(context: ControllerContext): Controller {
     vaultAddresses: backend.addresses,
     vaultDefaults: config.vault.environment,
   };
-  const mirrors: MirrorStore = createMirrorStore({
+  const mirrors: MirrorStore = createMirrorStore((rule, initial) => {
     // A changed SecretMirror is enqueued. Its source is announced first, to be listed with the others at the start.
-    onChange: (rule, initial) => {
-      if (mirrors.get(rule)?.spec?.source?.type === 'configmap') watchConfigMaps();
-      engine.expectSources(rule, rules.sourcesOf(rule));
-      // Before the first evaluation, so that the list of namespaces brings the labels for all mirrors.
-      namespaces.keep(rules.labelKeysOf(rule));
-      engine.enqueueRule(rule, initial ? 'low' : 'normal');
-    },
-    onSameVersion: (rule, before, after) => {
-      if (reconciler.statusReported(rule, before, after)) engine.enqueueStatus(rule);
-    },
+    if (mirrors.get(rule)?.spec?.source?.type === 'configmap') watchConfigMaps();
+    engine.expectSources(rule, rules.sourcesOf(rule));
+    // Before the first evaluation, so that the list of namespaces brings the labels for all mirrors.
+    namespaces.keep(rules.labelKeysOf(rule));
+    engine.enqueueRule(rule, initial ? 'low' : 'normal');
   });
   const parts: MirrorParts = {
     mirrors,

@@ -74,9 +74,6 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
         this.metrics.started(rule);
         engine.enqueueRule(rule, initial ? 'low' : 'normal');
       },
-      onSameVersion: (rule, before, after) => {
-        if (this.#statuses.reported(rule, before, after)) engine.enqueueStatus(rule);
-      },
     });
     const client = (this.#client = new RuleClient({
       api: cluster.api,
@@ -91,6 +88,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       client,
       store: this.store,
       isSame: sameStatus,
+      onForeign: (rule) => engine.enqueueStatus(rule),
       now: () => clock.now(),
       recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
         const subject = { apiVersion: SYNC_SECRET.apiVersion, kind: SYNC_SECRET.kind, namespace, name, uid };

@@ -145,6 +145,9 @@ export class VaultBackend implements Backend {
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,
     });
+    // Credentials are Secrets.
+    const retry = (key: ObjectKey): void => this.#credentialKnown(key);
+    engine.onObjects({ objectChanged: retry, objectKnown: retry });
   }
 
   sourcesOf(): VaultSources {
@@ -181,8 +184,8 @@ export class VaultBackend implements Backend {
   }
 
   /** A Secret is known, or has changed: retries those that log in with it. */
-  objectKnown(object: ObjectKey): void {
-    for (const key of this.#credentials.usersOf(object)) {
+  #credentialKnown(secret: ObjectKey): void {
+    for (const key of this.#credentials.usersOf(secret)) {
       if (!isEntryKey(key)) {
         if (this.#access.isOutdated(key)) this.#onCredential?.(key);
         continue;

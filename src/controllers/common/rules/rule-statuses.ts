@@ -20,10 +20,12 @@ type WithStatus<Status> = KubeObject & { readonly status?: Status };
 
 export interface RuleStatusesOptions<Rule extends WithStatus<Status>, Status extends object> {
   readonly client: RuleClient;
-  readonly store: Pick<RuleStore<Rule>, 'get'>;
+  readonly store: Pick<RuleStore<Rule>, 'get' | 'onSameVersion'>;
   /** Whether the two statuses are equal for users, so that no write is needed. */
   readonly isSame: (a: Status, b: Status) => boolean;
   readonly recordEvent: (rule: Rule, event: RuleEvent) => void;
+  /** Another client has changed the status of a rule. */
+  readonly onForeign: (rule: RuleKey) => void;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -35,6 +37,8 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
    * without a field of the status, for example, drops that field. The difference must not cause a new write each time.
    */
   readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: Status; readonly stored: Status }>();
+  /** The status in a request that is under way. The watch may report it before the response. */
+  readonly #sending = new Map<RuleKey, Status>();
   /** Rules whose status another client has changed since the last write. */
   readonly #changed = new Set<RuleKey>();
   /** How often Keyferry has replaced each status that another client changed. */
@@ -44,6 +48,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
 
   constructor(options: RuleStatusesOptions<Rule, Status>) {
     this.#options = options;
+    options.store.onSameVersion((...report) => this.#reported(...report));
   }
 
   /** The last written status, if the server stores its own form of that status. Otherwise the stored status. */
@@ -53,18 +58,20 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     return written?.uid === uid && this.#options.isSame(written.stored, status) ? written.status : status;
   }
 
-  /** Call it when the watch reports a rule. @returns whether another client has changed the status */
-  reported(key: RuleKey, before: Rule, after: Rule): boolean {
+  /** The watch reports a rule. Its status may be that of another client. */
+  #reported(key: RuleKey, before: Rule, after: Rule): void {
+    const { isSame, onForeign } = this.#options;
     const { uid, resourceVersion } = after.metadata;
     const { status = {} as Status } = before;
     const { status: stored = {} as Status } = after;
-    if (this.#options.isSame(status, stored)) return false;
+    const sending = this.#sending.get(key);
+    if (isSame(status, stored) || (sending !== undefined && isSame(sending, stored))) return;
     if (uid === before.metadata.uid && resourceVersion === before.metadata.resourceVersion) {
       this.#written.set(key, { uid, status: this.latest(key, before), stored });
-      return false;
+      return;
     }
     this.#changed.add(key);
-    return true;
+    onForeign(key);
   }
 
   /**
@@ -92,7 +99,12 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     this.record(key, rule, events);
     if (!isLatest) {
       this.#changed.delete(key);
-      await client.writeStatus(rule, status, signal);
+      this.#sending.set(key, status);
+      try {
+        await client.writeStatus(rule, status, signal);
+      } finally {
+        this.#sending.delete(key);
+      }
       const stored = store.get(key)?.status ?? ({} as Status);
       if (isSame(stored, status)) this.#written.delete(key);
       else this.#written.set(key, { uid: rule.metadata.uid, status, stored });

@@ -26,13 +26,16 @@ export interface RuleStoreOptions<Rule extends KubeObject> {
   readonly onChange?:
     | ((key: RuleKey, initial: boolean, before: Rule | undefined, after: Rule | undefined) => void)
     | undefined;
-  /** The watch reports a rule in the stored version. Its status may differ all the same: see `storeResponse`. */
-  readonly onSameVersion?: ((key: RuleKey, before: Rule, after: Rule) => void) | undefined;
+  /** Makes a rule in the stored version from the stored one and the reported one: parts that follow from the version can stay the same objects. */
+  readonly merge?: (stored: Rule, reported: Rule) => Rule;
 }
+
+type OnSameVersion<Rule> = (key: RuleKey, before: Rule, after: Rule) => void;
 
 export class RuleStore<Rule extends KubeObject> {
   readonly #options: RuleStoreOptions<Rule>;
   readonly #rules = new Map<RuleKey, Rule>();
+  #onSameVersion: OnSameVersion<Rule> | undefined;
 
   constructor(options: RuleStoreOptions<Rule>) {
     this.#options = options;
@@ -41,6 +44,11 @@ export class RuleStore<Rule extends KubeObject> {
   /** The key of an object as a rule: `<controller>:<namespace>/<name>`. */
   key(namespace: string, name: string): RuleKey {
     return ruleKey(this.#options.controller, namespace, name);
+  }
+
+  /** Called when the watch reports a rule in the stored version. Its status may differ all the same: see `storeResponse`. */
+  onSameVersion(listener: OnSameVersion<Rule>): void {
+    this.#onSameVersion = listener;
   }
 
   get(key: RuleKey): Rule | undefined {
@@ -82,11 +90,11 @@ export class RuleStore<Rule extends KubeObject> {
 
   /** Stores an object, if the stored one is not newer. @returns whether the store has a rule of this name now */
   put(object: KubeObject, initial = false): boolean {
-    return this.#put(object, initial, this.#options.onSameVersion);
+    return this.#put(object, initial, this.#onSameVersion);
   }
 
-  #put(object: KubeObject, initial = false, onSameVersion?: RuleStoreOptions<Rule>['onSameVersion']): boolean {
-    const { toRule, versionOf, onChange } = this.#options;
+  #put(object: KubeObject, initial = false, onSameVersion?: OnSameVersion<Rule>): boolean {
+    const { toRule, versionOf, onChange, merge } = this.#options;
     const key = this.#keyOf(object);
     const before = this.#rules.get(key);
     if (before !== undefined && isOlder(object.metadata.resourceVersion, before.metadata.resourceVersion)) return true;
@@ -95,9 +103,14 @@ export class RuleStore<Rule extends KubeObject> {
       this.#drop(key, initial);
       return false;
     }
-    this.#rules.set(key, after);
-    if (before === undefined || versionOf(before) !== versionOf(after)) onChange?.(key, initial, before, after);
-    else onSameVersion?.(key, before, after);
+    if (before === undefined || versionOf(before) !== versionOf(after)) {
+      this.#rules.set(key, after);
+      onChange?.(key, initial, before, after);
+    } else {
+      const merged = merge?.(before, after) ?? after;
+      this.#rules.set(key, merged);
+      onSameVersion?.(key, before, merged);
+    }
     return true;
   }
 

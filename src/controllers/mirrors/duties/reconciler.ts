@@ -58,7 +58,7 @@ export class MirrorReconciler implements RuleReconciler {
     this.#context = context;
     this.#parts = parts;
     this.rules = parts.rules;
-    const { clock, config } = context;
+    const { clock, config, engine } = context;
     const { api } = context.cluster;
     const { mirrors: store, recordEvent } = parts;
     const client = (this.#client = new RuleClient({ api, kind: SECRET_MIRROR, store }));
@@ -66,7 +66,14 @@ export class MirrorReconciler implements RuleReconciler {
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
       parts.isOutdated,
     );
-    this.#statuses = new RuleStatuses({ client, store, isSame: sameStatus, recordEvent, now: () => clock.now() });
+    this.#statuses = new RuleStatuses({
+      client,
+      store,
+      isSame: sameStatus,
+      recordEvent,
+      onForeign: (rule) => engine.enqueueStatus(rule),
+      now: () => clock.now(),
+    });
     this.#deletions = new Deletions(clock, config.deletionTimeoutMs);
   }
 
@@ -125,11 +132,6 @@ export class MirrorReconciler implements RuleReconciler {
     const mirror = mirrors.get(rule);
     if (mirror === undefined || isEnding(stepOf(mirror))) vault.release(rule);
     else vault.use(rule, this.rules.specOf(mirror));
-  }
-
-  /** @see RuleStatuses.reported */
-  statusReported(rule: RuleKey, before: StoredMirror, after: StoredMirror): boolean {
-    return this.#statuses.reported(rule, before, after);
   }
 
   async updateStatus(

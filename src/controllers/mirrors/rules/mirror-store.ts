@@ -2,26 +2,27 @@
 import type { ManagedFieldsEntry } from '../../../kube/api.ts';
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import { RuleStore, ruleVersion, type RuleStoreOptions } from '../../common/rules/rule-store.ts';
-import { MIRRORS_CONTROLLER, type SecretMirror } from '../api.ts';
+import { MIRRORS_CONTROLLER, type SecretMirror, type SecretMirrorSpec } from '../api.ts';
 
 /** Maximum length of the stored patterns of a mirror, characters: there may be thousands of mirrors. */
 export const MAX_LIST = 64 * 1024;
 
 export interface StoredMirror extends SecretMirror {
+  /** An object of this mirror alone. It stays the same one while only the status changes. */
+  readonly spec: SecretMirrorSpec;
   /** Length of the lists of namespaces and the selector, characters, if too long. They are then stored empty. */
   readonly tooLongPatterns: number | undefined;
 }
 
 export type MirrorStore = RuleStore<StoredMirror>;
 
-export function createMirrorStore(
-  events: Pick<RuleStoreOptions<StoredMirror>, 'onChange' | 'onSameVersion'> = {},
-): MirrorStore {
+export function createMirrorStore(onChange?: RuleStoreOptions<StoredMirror>['onChange']): MirrorStore {
   return new RuleStore({
     controller: MIRRORS_CONTROLLER,
     toRule: withoutUnusedFields,
     versionOf: ruleVersion,
-    ...events,
+    merge: (stored, reported) => ({ ...reported, spec: stored.spec }),
+    onChange,
   });
 }
 
@@ -40,7 +41,7 @@ function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
   return {
     ...mirror,
     metadata: { ...metadata, ...kept },
-    ...(isTooLong && { spec: { ...spec, destination: { ...destination, namespaces: [] } } }),
+    spec: isTooLong ? { ...spec, destination: { ...destination, namespaces: [] } } : { ...spec },
     tooLongPatterns: isTooLong ? length : undefined,
   };
 }

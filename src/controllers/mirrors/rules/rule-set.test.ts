@@ -14,6 +14,7 @@ import type { SecretMirror } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
 import { RetainShape } from './shape.ts';
+import type { EffectiveSpec } from './spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
@@ -161,4 +162,22 @@ test('a copy that became the source of its mirror is marked as retained, so it s
     ]);
   assert.deepEqual(claimsOf([copy, source]), [[source, true]]);
   assert.deepEqual(claimsOf([copy]), []);
+});
+
+test('the effective spec is made once for each spec: a new status keeps it, and two mirrors with one spec each have theirs', () => {
+  const mirrors = createMirrorStore();
+  const spec = { destination: { namespaces: ['team'] } };
+  const put = (name: string, resourceVersion: string, generation: number): EffectiveSpec => {
+    const metadata = { name, namespace: 'default', uid: name, resourceVersion, generation, creationTimestamp: '' };
+    const read: SecretMirror = { metadata, spec };
+    mirrors.put(read);
+    const mirror = mirrors.get(mirrors.key('default', name));
+    assert.ok(mirror !== undefined);
+    return made.specOf(mirror);
+  };
+  const made = new MirrorRules(ruleScope({ namespaces: new Namespaces() }), { mirrors, viewOf: unused });
+  const first = put('db', '1', 1);
+  assert.equal(put('db', '2', 1), first);
+  assert.notEqual(put('db', '3', 2), first);
+  assert.equal(put('other', '4', 1).sourceName, 'other');
 });

@@ -29,6 +29,7 @@ import {
   MIRRORS_CONTROLLER,
   SECRET_MIRROR,
   type SecretMirror,
+  type SecretMirrorSpec,
   type SourceType,
 } from '../api.ts';
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
@@ -53,7 +54,7 @@ export class MirrorRules implements RuleSet {
   readonly #options: MirrorRulesOptions;
   readonly #patterns: PatternCache;
   #hasConfigMaps = false;
-  readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
+  readonly #specs = new WeakMap<SecretMirrorSpec, EffectiveSpec>();
 
   constructor(scope: RuleScope, options: MirrorRulesOptions) {
     this.#scope = scope;
@@ -63,11 +64,11 @@ export class MirrorRules implements RuleSet {
   }
 
   /** The effective spec, computed once for each version of a mirror, because each namespace change needs it. */
-  specOf(mirror: SecretMirror): EffectiveSpec {
-    let spec = this.#specs.get(mirror);
+  specOf(mirror: StoredMirror): EffectiveSpec {
+    let spec = this.#specs.get(mirror.spec);
     if (spec === undefined) {
       const options = { ...this.#options.specOptions, served: this.#scope.served };
-      this.#specs.set(mirror, (spec = effectiveSpec(mirror, this.#patterns, options)));
+      this.#specs.set(mirror.spec, (spec = effectiveSpec(mirror, this.#patterns, options)));
     }
     return spec;
   }
@@ -106,7 +107,7 @@ export class MirrorRules implements RuleSet {
 
   *warmUp(rule: RuleKey): Steps<void> {
     const mirror = this.#options.mirrors.get(rule);
-    if (mirror === undefined || this.#specs.has(mirror)) return;
+    if (mirror === undefined || this.#specs.has(mirror.spec)) return;
     const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
     // An object older than the schema may have anything in these fields.
     const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);

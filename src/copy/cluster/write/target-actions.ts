@@ -16,6 +16,7 @@ import {
   attemptOf,
   pauseAfterOverwritten,
   pauseBeforeWrite,
+  type WriteAttempt,
 } from '../../plan/repairs.ts';
 import type { Sources } from '../../engine/backends.ts';
 import {
@@ -134,7 +135,7 @@ export class TargetActions {
     const attempt = attemptOf(facts, claim, this.#memory.get(target));
     // A copy that was deleted to be replaced had its pause before the deletion.
     const replacing = verb === 'create' && this.#replacements.isPending(target, undefined);
-    const pause = replacing ? undefined : this.#pause(action);
+    const pause = replacing ? undefined : this.#pause(action, attempt);
     if (pause !== undefined) return pause;
     const content = await this.#content(action);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
@@ -198,9 +199,9 @@ export class TargetActions {
   }
 
   /** The result for a write that must wait, because another client or the server undid earlier ones. */
-  #pause({ facts, plan: { claim, remarks }, run }: Action): ActionResult | undefined {
+  #pause({ plan: { remarks }, run }: Action, attempt: WriteAttempt): ActionResult | undefined {
     const memory = this.#memory.get(run.target);
-    const pauseMs = pauseBeforeWrite(attemptOf(facts, claim, memory), memory, this.#options.now());
+    const pauseMs = pauseBeforeWrite(attempt, memory, this.#options.now());
     if (pauseMs <= 0) return undefined;
     const outcome = memory?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
     return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
@@ -214,7 +215,7 @@ export class TargetActions {
     const { claim, desired } = plan;
     const { observed } = facts;
     if (observed === undefined) return 'again';
-    const pause = this.#pause(action);
+    const pause = this.#pause(action, attemptOf(facts, claim, this.#memory.get(target)));
     if (pause !== undefined) return pause;
     const content = await this.#content(action);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
