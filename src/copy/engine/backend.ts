@@ -54,8 +54,8 @@ export interface TargetQueueing {
 }
 
 /**
- * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the response to a
- * write, and the writer enqueues the target if it is not done.
+ * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the result of a write of ours, by
+ * the response or by a watch before the response, and the writer enqueues the target if it is not done.
  */
 export type OnObjectChange = (
   key: ObjectKey,

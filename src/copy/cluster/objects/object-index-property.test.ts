@@ -1,7 +1,7 @@
 /**
  * The index over any history: users and Keyferry write, three watches deliver the events with any delay (one selects by label, one follows
  * a name, one receives all objects and keeps those with the label), responses to our writes arrive at any time, and lists are repeated.
- * When all events have arrived, the index has the same objects as the server.
+ * When all events have arrived, the index has the same objects as the server, and has reported each change of a user as one that is not ours.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -39,6 +39,9 @@ class World {
   readonly clock = new ManualClock();
   /** The versions of the objects according to the reported changes. */
   readonly reported = new Map<string, string>();
+  /** The same without the changes that were reported as ours. */
+  readonly foreign = new Map<string, string>();
+  readonly #ours = new Set<string>();
   readonly #watches: readonly Watch[];
   readonly #responses: { readonly request: RunningRequest; readonly meta: ObjectMeta }[] = [];
   #version = 10;
@@ -48,13 +51,13 @@ class World {
     this.index = new ObjectIndex(
       'c',
       'Secret',
-      (key, before, after) => {
+      (key, before, after, _initial, own) => {
         const name = key.slice(key.lastIndexOf('/') + 1);
-        assert.equal(
-          this.reported.get(name),
-          before?.resourceVersion,
-          'each change starts from the version that was reported before',
-        );
+        const known = this.reported.get(name);
+        const isAgain = own !== true && known !== undefined && known === after?.resourceVersion;
+        const start = 'each change starts from the version that was reported before';
+        if (!isAgain) assert.equal(known, before?.resourceVersion, start);
+        if (own !== true && after !== undefined) this.foreign.set(name, after.resourceVersion);
         if (after === undefined) this.reported.delete(name);
         else this.reported.set(name, after.resourceVersion);
       },
@@ -95,8 +98,10 @@ class World {
 
   /** Our own write: done now, with its response later. */
   write(name: string): void {
-    const request = this.index.beginRequest(asKey(`c:Secret/n/${name}`));
-    this.#responses.push({ request, meta: this.put(name, true) });
+    const request = this.index.beginRequest(asKey(`c:Secret/n/${name}`), true);
+    const meta = this.put(name, true);
+    this.#ours.add(meta.resourceVersion);
+    this.#responses.push({ request, meta });
   }
 
   respond(): void {
@@ -142,6 +147,11 @@ class World {
     return Object.fromEntries(kept.map(({ name, resourceVersion }) => [name, resourceVersion]));
   }
 
+  /** The objects that a user has changed last, and that the index has. */
+  get changedByUsers(): [string, string][] {
+    return Object.entries(this.visible).filter(([, version]) => !this.#ours.has(version));
+  }
+
   #sendEvents(before: ObjectMeta | undefined, after: ObjectMeta | undefined): void {
     for (const { selects, queue } of this.#watches) {
       if (after !== undefined && selects(after)) queue.push({ type: 'upsert', meta: after });
@@ -176,6 +186,7 @@ test('property: when all events have arrived, the index has the same objects as 
       });
       assert.deepEqual(Object.fromEntries(held), world.visible);
       assert.deepEqual(Object.fromEntries(world.reported), world.visible);
+      for (const [name, version] of world.changedByUsers) assert.equal(world.foreign.get(name), version);
       assert.equal([...world.index.keys()].length, held.length);
       assert.equal(world.clock.pendingTimers, 0);
     }),

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { ObjectIndex } from './object-index.ts';
 import { asKey } from '../../../../test/support/keys.ts';
+import type { ObjectKey } from '../../model/keys.ts';
 
 const meta = (resourceVersion: string, uid = 'u1'): ObjectMeta => ({
   name: 'n',
@@ -14,8 +15,8 @@ const meta = (resourceVersion: string, uid = 'u1'): ObjectMeta => ({
 
 function setUp() {
   const changes: string[] = [];
-  const index = new ObjectIndex('c', 'Secret', (_, before, after) =>
-    changes.push(`${before?.resourceVersion ?? '-'}>${after?.resourceVersion ?? '-'}`),
+  const index = new ObjectIndex('c', 'Secret', (_key, before, after, _initial, own) =>
+    changes.push(`${before?.resourceVersion ?? '-'}>${after?.resourceVersion ?? '-'}${own === true ? ' own' : ''}`),
   );
   const { sink } = index.feed();
   return { index, sink, changes, version: () => index.get('ns', 'n')?.resourceVersion };
@@ -85,6 +86,45 @@ describe('the response to a write', () => {
     assert.equal(version(), undefined);
     late.storeResponse(meta('7', 'u2'));
     assert.equal(version(), '7');
+  });
+});
+
+describe('a change that a watch reports before the response to a write', () => {
+  const target: ObjectKey = asKey('c:Secret/ns/n');
+
+  it('is own, and is not reported again if the response is that change', () => {
+    const { index, sink, changes } = setUp();
+    sink.upsert({ metadata: meta('4') }, false);
+    {
+      using request = index.beginRequest(target, true);
+      sink.upsert({ metadata: meta('5') }, false);
+      request.storeResponse(meta('5'));
+    }
+    sink.upsert({ metadata: meta('6') }, false);
+    assert.deepEqual(changes, ['->4', '4>5 own', '5>6']);
+  });
+
+  it('is reported again as that of another client if the response is an earlier change, or if the write failed', () => {
+    const { index, sink, changes } = setUp();
+    sink.upsert({ metadata: meta('4') }, false);
+    {
+      using request = index.beginRequest(target, true);
+      sink.upsert({ metadata: meta('5') }, false);
+      sink.upsert({ metadata: meta('6') }, false);
+      request.storeResponse(meta('5'));
+    }
+    const failed = index.beginRequest(target, true);
+    sink.upsert({ metadata: meta('7') }, false);
+    failed[Symbol.dispose]();
+    assert.deepEqual(changes, ['->4', '4>5 own', '5>6 own', '4>6', '6>7 own', '6>7']);
+  });
+
+  it('is that of another client if the request reads', () => {
+    const { index, sink, changes } = setUp();
+    using request = index.beginRequest(target);
+    sink.upsert({ metadata: meta('5') }, false);
+    request.storeResponse(meta('5'));
+    assert.deepEqual(changes, ['->5']);
   });
 });
 

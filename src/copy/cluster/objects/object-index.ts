@@ -50,7 +50,7 @@ export class ObjectIndex {
   readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
   readonly #onRollback: (key: ObjectKey) => void;
-  readonly #running = new Map<string, Set<Deletion>>();
+  readonly #running = new Map<string, Set<Running>>();
   #nextBit: FeedBit = 2;
 
   constructor(cluster: string, kind: string, onChange: OnObjectChange, options: ObjectIndexOptions = {}) {
@@ -88,23 +88,29 @@ export class ObjectIndex {
   /**
    * Must be called before a request whose response will be stored. A watch may be faster than the response: the response does not undo a
    * deletion that the watch has reported since.
+   * @param own see `OnObjectChange`: a change that a watch reports before the response counts as own, too. If the response then shows that the change
+   * is another one, it is reported again
    */
-  beginRequest(target: ObjectKey): RunningRequest {
+  beginRequest(target: ObjectKey, own = false): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
     const key = `${namespace}/${name}`;
-    const deletion: Deletion = { version: undefined };
+    const request: Running = { own, reported: undefined, deleted: undefined };
     const running = this.#running.get(key) ?? new Set();
-    this.#running.set(key, running.add(deletion));
+    this.#running.set(key, running.add(request));
     return {
-      storeResponse: (meta, own = false) => {
-        const { version } = deletion;
-        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(OWN_WRITES, meta, false, own);
+      storeResponse: (meta) => {
+        const { reported, deleted } = request;
+        if (reported?.version === meta.resourceVersion) request.reported = undefined;
+        if (deleted === undefined || isOlder(deleted, meta.resourceVersion)) this.#put(OWN_WRITES, meta, false, own);
         const record = this.get(namespace, name);
         return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
       },
       [Symbol.dispose]: () => {
-        running.delete(deletion);
+        running.delete(request);
         if (running.size === 0 && this.#running.get(key) === running) this.#running.delete(key);
+        const record = this.get(namespace, name);
+        if (request.reported !== undefined && record !== undefined)
+          this.#onChange(target, request.reported.before, record, false);
       },
     };
   }
@@ -194,9 +200,16 @@ export class ObjectIndex {
   }
 
   #noteDeletion(key: string, version: string): void {
-    for (const deletion of this.#running.get(key) ?? []) {
-      if (deletion.version === undefined || isOlder(deletion.version, version)) deletion.version = version;
+    for (const request of this.#running.get(key) ?? []) {
+      if (request.deleted === undefined || isOlder(request.deleted, version)) request.deleted = version;
     }
+  }
+
+  /** A watch reports a version. @returns whether it may be the result of a write that is under way */
+  #isAwaited(path: string, before: Slot | undefined, version: string): boolean {
+    const awaiting = [...(this.#running.get(path) ?? [])].filter(({ own }) => own);
+    for (const request of awaiting) request.reported = { before, ...request.reported, version };
+    return awaiting.length > 0;
   }
 
   #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false, content?: KeptContent): void {
@@ -206,10 +219,11 @@ export class ObjectIndex {
       return { name: namespace, lists: this.#observing.lists, slots: new Map() };
     });
     const before = there.slots.get(meta.name);
+    const isOwn = (): boolean => own || (bit !== OWN_WRITES && this.#isAwaited(path, before, meta.resourceVersion));
     if (before === undefined) {
       const slot = this.#set(there, meta, bit, content);
       if (bit === OWN_WRITES) this.#pendingWrites.expect(path);
-      this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, own);
+      this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, isOwn());
       return;
     }
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
@@ -231,7 +245,7 @@ export class ObjectIndex {
     // Other feeds have only confirmed the earlier object of this name.
     const isSame = before.uid === meta.uid;
     const after = this.#set(there, meta, isSame ? before.feeds : bit, content ?? (isSame ? before.content : undefined));
-    this.#onChange(this.#key(namespace, meta.name), before, after, initial, own);
+    this.#onChange(this.#key(namespace, meta.name), before, after, initial, isOwn());
   }
 
   #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit, content: KeptContent | undefined): Slot {
@@ -286,14 +300,17 @@ interface Namespace extends KeptIn {
   readonly slots: Map<string, Slot>;
 }
 
-/** The version in which a watch reported that the object was deleted or no longer matches, if any. */
-interface Deletion {
-  version: string | undefined;
+interface Running {
+  readonly own: boolean;
+  /** The last version that a watch has reported meanwhile, as own, and the object before the first one. `undefined` if it is that of the response. */
+  reported: { readonly before: Slot | undefined; readonly version: string } | undefined;
+  /** The version in which a watch reported that the object was deleted or no longer matches, if any. */
+  deleted: string | undefined;
 }
 
 export interface RunningRequest extends Disposable {
-  /** Stores the response, unless it is out of date. @param own see `OnObjectChange` @returns the stored part of the response */
-  storeResponse(meta: ObjectMeta, own?: boolean): Observed;
+  /** Stores the response, unless it is out of date. @returns the stored part of the response */
+  storeResponse(meta: ObjectMeta): Observed;
 }
 
 export interface ObjectFeed {

@@ -144,7 +144,7 @@ export class TargetActions {
       values !== undefined && (isMarkedOverwritten(observed) || this.#memory.get(target)?.overwritten !== undefined);
     const fullResponse = wasOverwritten || (values !== undefined && this.#fullResponses.isDue(values));
     const marked = wasOverwritten ? withOverwrittenMark(desired) : desired;
-    using request = store.index.beginRequest(target);
+    using request = store.index.beginRequest(target, true);
     try {
       const written =
         observed === undefined
@@ -155,7 +155,7 @@ export class TargetActions {
       const { meta, stored } = written;
       onWrite(target, verb, true, claim.owner.key);
       // Store the answer before the memory is read: if another object has the name now, storing it clears the memory of the old one.
-      const kept = request.storeResponse(meta, true);
+      const kept = request.storeResponse(meta);
       const memory = this.#memory.edit(target);
       memory.cleared &&= false;
       recordWrite(attempt, memory, now());
