@@ -1,8 +1,9 @@
 /**
- * Bundles Keyferry into one CommonJS file: `dist/keyferry.cjs`. `dist/bundled-packages.json` lists the npm packages in it.
+ * Bundles Keyferry into one CommonJS file: `dist/keyferry.cjs`. `dist/bundled-packages.json` lists the npm packages in
+ * the bundle.
  *
- * It is CommonJS because an ESM import of `node:http` reads all of its exports, and Node then loads its built-in undici. An ESM
- * bundle of the same program takes 6 MiB more private memory.
+ * The bundle is CommonJS because an ESM import of `node:http` reads all exports of the module, and Node then loads its
+ * built-in undici. An ESM bundle of the same program takes 6 MiB more private memory.
  */
 import { build } from 'esbuild';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { readCrds } from './crd/read-crds.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
 
-/** What `keyferry version` prints of the results of `npm run test:matrix`. */
+/** The results of `npm run test:matrix`, with the fields that `keyferry version` prints. */
 function tested(): readonly TestedVersions[] {
   const results = JSON.parse(
     readFileSync(new URL('matrix/results.json', import.meta.url), 'utf8'),
@@ -42,5 +43,5 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
-// For the SBOM of the image.
+// The SBOM of the image lists these packages.
 writeFileSync('dist/bundled-packages.json', `${JSON.stringify(bundledPackages(metafile))}\n`);

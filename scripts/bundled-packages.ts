@@ -1,4 +1,7 @@
-/** The npm packages whose code is in the bundle. It hides them from scanners, which look for `node_modules`. */
+/**
+ * Lists the npm packages whose code is in the bundle. Scanners cannot find these packages, because they look for
+ * `node_modules`.
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -9,7 +12,7 @@ export interface BundledPackage {
   readonly version: string;
 }
 
-/** @param metafile - esbuild's account of a build, with paths from the root of the checkout */
+/** @param metafile - esbuild's description of a build, with paths relative to the root of the checkout */
 export function bundledPackages(metafile: Metafile): BundledPackage[] {
   const used = Object.values(metafile.outputs)
     .flatMap(({ inputs }) => Object.entries(inputs))

@@ -1,4 +1,4 @@
-/** The commit of what is built: `keyferry version` prints it, and the image has it as a label. */
+/** The Git commit of the program that is built: `keyferry version` prints it, and a label of the image contains it. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -6,19 +6,21 @@ import path from 'node:path';
 const ROOT = path.join(import.meta.dirname, '..');
 
 /**
- * `KEYFERRY_COMMIT`, which names it where the checkout is missing; else `HEAD`, with `-dirty` if files differ from it.
- * @returns `undefined` if neither is there
+ * The value of `KEYFERRY_COMMIT`, for builds without a Git checkout; else the commit of `HEAD`, with `-dirty` if
+ * tracked files differ from it.
+ * @returns `undefined` if there is neither the variable nor a Git checkout
  */
 export function sourceCommit(): string | undefined {
   const given = process.env['KEYFERRY_COMMIT'] ?? '';
   if (given !== '') return given;
-  // Without a .git of its own, the folder may be inside another project.
+  // If the folder has no .git of its own, it may be inside another project, and Git would print the commit of that
+  // project.
   const head = existsSync(path.join(ROOT, '.git')) ? git('rev-parse', 'HEAD') : undefined;
   if (head === undefined) return undefined;
   return git('status', '--porcelain', '--untracked-files=no') === '' ? head : `${head}-dirty`;
 }
 
-/** @returns `undefined` if Git or the checkout is missing */
+/** The output of a Git command. @returns `undefined` if the command fails, or if there is no Git */
 function git(...args: readonly string[]): string | undefined {
   const { status, stdout } = spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' });
   return status === 0 ? stdout.trim() : undefined;

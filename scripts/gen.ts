@@ -1,5 +1,6 @@
 /**
- * Writes the generated files. With `--check` it only compares them, and fails if one is not up to date.
+ * `npm run gen`: writes the generated files. With `--check` it only compares them, and fails if a file is not up to
+ * date.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

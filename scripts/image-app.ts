@@ -1,6 +1,6 @@
 /**
- * `node scripts/image-app.ts FOLDER`: writes what is Keyferry's own in the image into `FOLDER`, after `npm run build`. The `Dockerfile`
- * uses it; `npm run image` makes the whole image.
+ * `node scripts/image-app.ts FOLDER`: writes the layer of Keyferry itself into `FOLDER`, after `npm run build`. The
+ * `Dockerfile` uses this script; `npm run image` makes the whole image.
  */
 import path from 'node:path';
 

@@ -1,6 +1,7 @@
 /**
- * `npm run test:matrix [-- RUN…]`: the scenarios of all systems on every supported version of Kubernetes and Vault. Each version is in one of the
- * runs. A run in which every test passed is recorded in scripts/matrix/results.json and docs/versions.md.
+ * `npm run test:matrix [-- RUN…]`: runs the scenarios of all systems with every supported version of Kubernetes and
+ * Vault. Each version is in one of the runs. A run in which every test passed is recorded in
+ * scripts/matrix/results.json and docs/versions.md.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -17,13 +18,16 @@ const SYSTEMS = ['mirrors', 'mirrors-vault', 'replicator', 'syncsecret', 'genera
 const SHARED = ['clusters', 'engine', 'kube', 'vault-client', 'pods', 'pods/more'];
 const FOLDERS = [...SYSTEMS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
 
-/** The environment of each run. @see catalogue.ts */
+/** The environment variables of each run. @see test/servers/catalogue.ts for their meaning */
 const RUNS: Readonly<Record<string, NodeJS.ProcessEnv>> = {
   newest: { KEYFERRY_TEST_KUBERNETES: '', KEYFERRY_TEST_VAULT: '' },
   'oldest-openbao': { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' },
 };
 
-/** Runs the test files whose path contains one of these, with their output. @throws Error if it ends without counts */
+/**
+ * Runs the test files whose path contains one of `parts`, and prints their output.
+ * @throws Error if the output has no counts at its end
+ */
 async function runTests(parts: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
   const args = [path.join(ROOT, 'scripts/test.ts'), ...parts];
   const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -42,11 +46,12 @@ async function runTests(parts: readonly string[], env: NodeJS.ProcessEnv): Promi
 }
 
 /**
- * Records the run if every test passed, at the latest when its file ran again without the others: a busy machine is slower than some tests allow.
+ * Records the run if every test passed. The files of failed tests run once more, without the other files, because a
+ * busy machine is slower than some tests allow; their tests count as passed if they pass then.
  * @returns whether every test passed
  */
 async function record(run: string, commit: string): Promise<boolean> {
-  // The folders of servers that the caller names hold one version.
+  // These two variables name folders of servers with only one version, so a run does not get them from the caller.
   const env = { ...process.env, ...RUNS[run], KEYFERRY_SERVERS: '', KUBEBUILDER_ASSETS: '' };
   const kubernetes = serverRecipe('kube-apiserver', env).version.slice(1);
   const vault = isOpenBao(env) ? `OpenBao ${OPENBAO_VERSION}` : `Vault ${serverRecipe('vault', env).version.slice(1)}`;
@@ -73,7 +78,8 @@ async function main(): Promise<number> {
   const wanted = process.argv.slice(2);
   const unknown = wanted.find((run) => !Object.hasOwn(RUNS, run));
   if (unknown !== undefined) throw new Error(`unknown run "${unknown}"; known: ${Object.keys(RUNS).join(', ')}`);
-  // The result of one run must not make the tree of the next one dirty.
+  // The commit is read once, before the first run: each run writes its result to tracked files, and a later `HEAD`
+  // would be `-dirty`.
   const commit = sourceCommit() ?? 'unknown';
   const failed: string[] = [];
   for (const run of wanted.length > 0 ? wanted : Object.keys(RUNS)) if (!(await record(run, commit))) failed.push(run);

@@ -1,6 +1,7 @@
 /**
- * `npm run release -- --tag v1.2.3 --image ghcr.io/keyferry/keyferry`: writes the chart and the manifest that a release publishes, with
- * its image as their default, into `dist/release`. The workflow `release.yml` calls it.
+ * `npm run release -- --tag v1.2.3 --image ghcr.io/keyferry/keyferry`: writes the chart and the manifests that a
+ * release publishes into `dist/release`. Their default image is the image of the release. The workflow `release.yml`
+ * runs this script.
  */
 import path from 'node:path';
 import { parseArgs } from 'node:util';

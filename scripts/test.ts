@@ -1,10 +1,10 @@
 /**
  * `npm test [-- PATH-SUBSTRING…]`: makes the servers available, builds the bundle, runs the test files, and prints as its last line
- * `N passed, N failed[, N skipped]`. Exit code 0 when all passed and there was at least one.
+ * `N passed, N failed[, N skipped]`. The exit code is 0 if no test failed and at least one passed.
  *
- * Each file runs in its own process and is reported when it has ended. At least `LEAST_AT_ONCE` files run
- * concurrently, and more while the processors are idle. A file that crashes counts as failed. A file that hangs also counts as failed and
- * is killed.
+ * Each file runs in its own process and is reported when it has ended. At least `LEAST_AT_ONCE` files run at the same
+ * time, and more while the processors are idle. A file that crashes counts as failed. A file that hangs is killed, and
+ * counts as failed, too.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -21,7 +21,10 @@ import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 import { missingForPods } from '../test/servers/real-cluster/missing.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-/** The folders with the slowest files, which start first: a run must not end with one slow file. */
+/**
+ * Patterns for the folders of test files. Folders with slow files start first, so that a run does not end with one slow
+ * file.
+ */
 const PATTERNS = [
   'test/faults/**',
   'test/bench/**',
@@ -32,27 +35,31 @@ const PATTERNS = [
   'demo/**',
   'src/**',
 ];
-/** Files that run only if an argument names their folder, as `npm run test:matrix` does. */
+/** The files in this folder run only if an argument contains `pods/more`, as `npm run test:matrix` does. */
 const ONLY_NAMED = 'test/scenarios/pods/more/';
 const LEAST_AT_ONCE = 3;
-/** A file and its servers use less than 1 GiB of memory. */
+/** The limit leaves 1 GiB of memory for each file: a file and its servers use less. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
-/** Another file starts if the processors were idle for this share of `INTERVAL_MS`: tests mostly wait. */
+/** Another file starts if the processors were idle for at least this share of `INTERVAL_MS`. Tests mostly wait. */
 const IDLE_SHARE = 0.12;
-/** Long enough to include the processor time with which the servers of the last file start. */
+/**
+ * The interval is long enough to measure the processor time that the servers of the last started file need for their
+ * start.
+ */
 const INTERVAL_MS = 2000;
-/** Time limit of one file: the slowest takes three minutes, and several times that on a busy machine. */
+/** Time limit of one file. The slowest file takes three minutes, and several times as long on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
 /**
- * Loaded before a test file: keeps compiled modules on disk, so that not every process of the tests compiles them. As JavaScript, because
- * a module in TypeScript would load the compiler of types into each process before the cache is in use.
+ * A module that is loaded before each test file. It keeps compiled modules on disk, so that not every process compiles
+ * them again. It is JavaScript, because a module in TypeScript would load the TypeScript transpiler into each process
+ * before the cache is in use.
  */
 const COMPILE_CACHE = `data:text/javascript,${encodeURIComponent(`
   import { enableCompileCache } from 'node:module';
   enableCompileCache(${JSON.stringify(path.join(ROOT, 'node_modules/.cache/keyferry'))});
 `)}`;
 
-/** The fields of a reporter's event that are used here. */
+/** The fields of a test event of `node:test` that are used here. */
 interface TestEvent {
   readonly type: string;
   readonly data: {
@@ -64,7 +71,10 @@ interface TestEvent {
   };
 }
 
-/** @throws Error if no file has one of these parts in its path */
+/**
+ * The test files whose path contains one of `wanted`; all files if it is empty.
+ * @throws Error if one of `wanted` matches no file
+ */
 function findFiles(wanted: readonly string[]): string[] {
   const all = PATTERNS.flatMap((folder) => globSync(`${folder}/*.test.ts`, { cwd: ROOT }).toSorted());
   const files = [...new Set(all)];
@@ -76,20 +86,20 @@ function findFiles(wanted: readonly string[]): string[] {
   return files.filter((file) => parts.some((part) => matches(file, part)));
 }
 
-/** Tests of pure code run without the servers. */
+/** Returns whether a test file starts servers. Tests of pure code do not. */
 function needsServers(file: string): boolean {
   if (file.startsWith('test/')) return !file.startsWith('test/structure/');
   return /\/test\/servers\/(?!certificates)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
 }
 
-/** The servers that few tests start, and the files of these tests. They take minutes to build. */
+/** Servers that only few tests start, with a pattern for the files of these tests. They take minutes to build. */
 const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/(generator|demo|chart)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
 ];
-/** The servers of real Pods, which not every machine can run. */
+/** The servers for tests with real Pods, which not every machine can run. */
 const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];
 
 async function getServers(files: readonly string[]): Promise<void> {
@@ -108,7 +118,8 @@ function buildBundle(): void {
 }
 
 /**
- * The events of one file, after its end. The time limit of `run` would end the tests, but not a process with open handles.
+ * Runs a file and returns its events. The file is aborted at the time limit: the `timeout` of `run` would end the
+ * tests, but not a process with open handles.
  */
 async function runFile(file: string): Promise<TestEvent[]> {
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
@@ -122,13 +133,13 @@ async function runFile(file: string): Promise<TestEvent[]> {
     events.push(event as TestEvent);
   }
   if (timeout.aborted) process.stderr.write(`test: ${file} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
-  // Each run ends with its own counts; `Counter` has the counts of all files.
+  // These events are the counts of one file; `Counter` has the counts of all files.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
   );
 }
 
-/** The events of all files, file after file in the order in which they end. */
+/** The events of all files. The events of one file stay together; the files are in the order in which they end. */
 function runFiles(files: readonly string[]): Readable {
   const waiting = [...files];
   const events = new Readable({ objectMode: true, read: () => undefined });
@@ -159,7 +170,7 @@ function runFiles(files: readonly string[]): Readable {
   return events;
 }
 
-/** Sums over all processors since the machine started, in ms. */
+/** Idle time and total time of all processors together since the machine started, in ms. */
 function processorTimes(): { idle: number; total: number } {
   const times = cpus().map((cpu) => cpu.times);
   const sum = (values: number[]): number => values.reduce((all, value) => all + value, 0);
@@ -171,7 +182,7 @@ class Counter {
   failed = 0;
   skipped = 0;
 
-  /** A suite is not a test, but a failed hook of a suite counts as a failure. */
+  /** Counts a test. A suite is not a test, but a failed hook of a suite counts as a failed test. */
   count({ type, data }: TestEvent): void {
     if (type !== 'test:pass' && type !== 'test:fail') return;
     if (data.details?.type === 'suite' && data.details.error?.failureType !== 'hookFailed') return;
@@ -185,7 +196,7 @@ class Counter {
   }
 }
 
-/** `skip: true`, or `skip: 'because'`; an empty reason counts too. */
+/** True if a test is skipped: the event has `skip: true` or a text, which may be empty. The same applies to `todo`. */
 function isSet(mark: string | boolean | undefined): boolean {
   return mark !== undefined && mark !== false;
 }
@@ -193,10 +204,11 @@ function isSet(mark: string | boolean | undefined): boolean {
 async function main(): Promise<number> {
   const files = findFiles(process.argv.slice(2));
   if (files.some((file) => needsServers(file))) await getServers(files);
-  // For the servers, which are Go programs: an API server uses an eighth less processor time, and 110 MiB more memory.
+  // The servers are Go programs. With this value, an API server uses an eighth less processor time, and 110 MiB more
+  // memory.
   process.env['GOGC'] ??= '400';
-  // The servers of many files share the processors. With one thread on two cores, a server needs a tenth less processor time: it hands less
-  // work from thread to thread.
+  // The servers of many files share the processors. With one thread on two cores, a server needs a tenth less processor
+  // time, because it passes less work between threads.
   process.env['GOMAXPROCS'] ??= String(Math.ceil(availableParallelism() / 2));
   buildBundle();
   await using lender = await Lender.open();

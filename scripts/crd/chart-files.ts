@@ -1,4 +1,6 @@
-/** The files of the Helm chart that have their content from deploy/: CustomResourceDefinitions, and the rules of the roles. */
+/**
+ * Generates files of the Helm chart from files in deploy/: the CustomResourceDefinitions, and the rules of the roles.
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Document, isMap, isSeq, parseAllDocuments, type YAMLMap } from 'yaml';
@@ -7,18 +9,21 @@ const ROOT = path.join(import.meta.dirname, '../..');
 const CHART = 'deploy/helm/keyferry/files';
 const MIRRORS_GROUP = 'mirrors.kts.studio';
 
-/** Where the rules of a file come from. */
+/** The role in deploy/ whose rules are written to one file of the chart. */
 interface Origin {
   readonly file: string;
   readonly kind: 'ClusterRole' | 'Role';
   readonly name: string;
-  /** Only some rules of the role. */
+  /** Keeps a rule with these API groups. Default: all rules of the role are kept. */
   readonly keeps?: (groups: readonly unknown[]) => boolean;
 }
 
 const KEYFERRY = { file: 'rbac.yaml', kind: 'ClusterRole', name: 'keyferry' } as const;
 
-/** By the name of the file. Each system has its own, because a release has the rules of those that are on. */
+/**
+ * Roles by the name of the generated file. Each system has a file of its own: a release contains only the rules of its
+ * systems.
+ */
 const ORIGINS: Readonly<Record<string, Origin>> = {
   copies: { ...KEYFERRY, keeps: (groups) => !groups.includes(MIRRORS_GROUP) },
   mirrors: { ...KEYFERRY, keeps: (groups) => groups.includes(MIRRORS_GROUP) },
@@ -39,7 +44,11 @@ const ORIGINS: Readonly<Record<string, Origin>> = {
   generator: { file: 'rbac-generator.yaml', kind: 'ClusterRole', name: 'keyferry-generator' },
 };
 
-/** Content by path from the project root. @param crds content of the CRDs by their file name @throws Error if a role is missing */
+/**
+ * Content of the files by path from the project root.
+ * @param crds CRDs by file name
+ * @throws Error if a role is missing
+ */
 export function chartFiles(crds: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   for (const [name, text] of crds) files.set(`${CHART}/crds/${name}`, text);
@@ -50,7 +59,7 @@ export function chartFiles(crds: ReadonlyMap<string, string>): ReadonlyMap<strin
   return files;
 }
 
-/** With their comments. */
+/** The rules of the role as YAML, with the comments in them. */
 function rulesOf({ file, kind, name, keeps = () => true }: Origin): string {
   const documents = parseAllDocuments(readFileSync(path.join(ROOT, 'deploy', file), 'utf8'));
   const role = documents.find((each) => each.get('kind') === kind && each.getIn(['metadata', 'name']) === name);

@@ -1,9 +1,9 @@
-/** The page of the chart: its values, from the comments in values.yaml. */
+/** Generates the README of the Helm chart. The texts of its table of values come from the comments in values.yaml. */
 import { readFileSync } from 'node:fs';
 import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml';
 
 const CHART = 'deploy/helm/keyferry';
-/** Maps whose keys are those of a Pod, so that the table has them as one value. */
+/** Maps with fields of the Kubernetes API. Each is one row of the table, without rows for the fields. */
 const WHOLE = new Set(['podSecurityContext', 'securityContext', 'resources']);
 
 interface Row {
@@ -22,7 +22,7 @@ export function chartReadme(): [string, string] {
   return [`${CHART}/README.md`, `${HEAD}${table.join('\n')}\n`];
 }
 
-/** @param parentText the comment above the map, which stands at its first key that has none */
+/** @param parentText the comment above the parent key of `map`. The row of the first key starts with this text. */
 function rowsOf(map: YAMLMap, prefix: string, parentText: string): Row[] {
   let inherited = parentText;
   return map.items.flatMap((pair, index) => {
@@ -38,7 +38,7 @@ function rowsOf(map: YAMLMap, prefix: string, parentText: string): Row[] {
   });
 }
 
-/** The last paragraph of a comment, as one line of a table. */
+/** The text of a comment on one line, up to the first list item of an example. */
 function textOf(comment: string | null | undefined): string {
   const lines = (comment ?? '').split('\n').map((line) => line.trim());
   const example = lines.findIndex((line) => line.startsWith('- '));

@@ -1,4 +1,4 @@
-/** `metav1.Condition` as a schema: the same limits as in Kubernetes' own API. */
+/** Schema of `metav1.Condition`, with the same limits as in the API of Kubernetes. */
 import { z } from 'zod';
 
 export const condition = z.object({

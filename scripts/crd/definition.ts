@@ -1,4 +1,4 @@
-/** A CustomResourceDefinition from its parts. */
+/** Makes a CustomResourceDefinition from its parts. */
 import type { z } from 'zod';
 import { toStructuralSchema } from './structural.ts';
 import type { SchemaNode } from './structural.ts';
@@ -15,7 +15,7 @@ export interface VersionParts {
   /** Schema of the object without apiVersion, kind and metadata. */
   readonly schema: z.ZodType;
   readonly columns: readonly PrinterColumn[];
-  /** Marks the version as deprecated. kubectl shows this warning to its users. */
+  /** Marks the version as deprecated. kubectl shows this warning to users of the version. */
   readonly deprecationWarning?: string;
 }
 
@@ -27,7 +27,9 @@ export interface DefinitionParts {
   readonly versions: readonly VersionParts[];
 }
 
-/** The `apiextensions.k8s.io/v1` object: namespaced, with a status subresource on every version and no conversion. */
+/**
+ * The `apiextensions.k8s.io/v1` object: namespaced, with a status subresource in every version, and without conversion.
+ */
 export function customResourceDefinition(parts: DefinitionParts): Readonly<Record<string, unknown>> {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -37,7 +39,8 @@ export function customResourceDefinition(parts: DefinitionParts): Readonly<Recor
       group: parts.group,
       names: { kind: parts.kind, listKind: `${parts.kind}List`, plural: parts.plural, singular: parts.singular },
       scope: 'Namespaced',
-      // Explicit, so that an apply over a CRD with a conversion webhook fails instead of silently keeping the webhook.
+      // The strategy is explicit, so that an apply over a CRD with a conversion webhook fails instead of silently
+      // keeping the webhook.
       conversion: { strategy: 'None' },
       versions: parts.versions.map((version) => ({
         name: version.name,

@@ -1,14 +1,17 @@
-/** What a SecretMirror can choose of its copies: namespaces by label, keys, and labels and annotations. */
+/**
+ * Schemas of fields of a SecretMirror: the label selector of namespaces, the keys of copies, and their labels and
+ * annotations.
+ */
 import { z } from 'zod';
 import { MARK_PATTERN } from '../../src/controllers/common/excluded-metadata.ts';
 import { rules } from './rules.ts';
 
 const NAME = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?';
-/** The key of a label or annotation, as the API server checks it. */
+/** Pattern for the key of a label or annotation, with the same characters as in the check of the API server. */
 const METADATA_KEY = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?${NAME}$`;
 const LABEL_VALUE = `^(${NAME})?$`;
 
-/** `metav1.LabelSelector` */
+/** Schema of `metav1.LabelSelector`. */
 export const labelSelector = z.object({
   matchLabels: z
     .record(z.string(), z.string().max(63).regex(new RegExp(LABEL_VALUE)))
@@ -75,7 +78,7 @@ export const secretKeys = z
     }),
   });
 
-/** Labels or annotations for copies. */
+/** Schema of labels or annotations that a mirror adds to its copies. */
 export function addedMetadata(what: 'label' | 'annotation', maxLength: number) {
   const value = z.string().max(maxLength);
   return z.record(z.string(), what === 'label' ? value.regex(new RegExp(LABEL_VALUE)) : value).meta({

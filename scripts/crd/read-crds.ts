@@ -4,20 +4,20 @@ import path from 'node:path';
 
 const FOLDER = path.join(import.meta.dirname, '..', '..', 'deploy', 'crds');
 
-/** All of them as YAML documents, ready for `kubectl apply -f -`. */
+/** All definitions as YAML documents, ready for `kubectl apply -f -`. */
 export function readCrds(): string {
   const names = globSync('*.yaml', { cwd: FOLDER }).toSorted();
   return names.map(readDefinition).join('---\n');
 }
 
-/** The definition of one kind as YAML. @param plural as in its file name: `secretmirrors` */
+/** The definition of one kind as YAML. @param plural as in the file name, for example `secretmirrors` */
 export function readCrd(plural: string): string {
   const [name] = globSync(`*_${plural}.yaml`, { cwd: FOLDER });
   if (name === undefined) throw new Error(`no CRD of "${plural}" in ${FOLDER}`);
   return readDefinition(name);
 }
 
-/** Without the first line, which names the source for editors of the file. */
+/** The content of a definition without its first line, which says that the file is generated. */
 function readDefinition(name: string): string {
   return readFileSync(path.join(FOLDER, name), 'utf8').replace(/^# .*\n/, '');
 }

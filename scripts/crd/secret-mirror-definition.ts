@@ -1,4 +1,7 @@
-/** The CustomResourceDefinition of SecretMirror. The columns of `kubectl get` are in the order of the original. */
+/**
+ * The CustomResourceDefinition of SecretMirror. The columns of `kubectl get` have the same order as in the original
+ * operator.
+ */
 import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR } from '../../src/controllers/mirrors/api.ts';
 import { customResourceDefinition } from './definition.ts';
 import type { PrinterColumn } from './definition.ts';
@@ -43,7 +46,8 @@ export const secretMirrorDefinition = customResourceDefinition({
         { name: 'Destination Type', type: 'string', jsonPath: '.spec.destination.type' },
         { name: 'Delete Policy', type: 'string', jsonPath: '.spec.deletePolicy' },
         ...LAST_COLUMNS,
-        // Not in the original. It is the last column, so that scripts find the others in the same place.
+        // This column is not in the original. It is the last one, so that scripts find the other columns in the same
+        // place.
         { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       ],
     },

@@ -6,18 +6,18 @@ import type { SecretMirrorSpec, SecretMirrorStatus } from '../../src/controllers
 import type { secretMirrorSpec, secretMirrorStatus } from './secret-mirror.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
 
-describe('the types of the program', () => {
-  it('are the types of the schema', () => {
+describe('the types of SecretMirror', () => {
+  it('the types of SecretMirror in the program and in the CRD schema are identical', () => {
     const spec: Same<z.input<typeof secretMirrorSpec>, SecretMirrorSpec> = true;
     const status: Same<z.input<typeof secretMirrorStatus>, SecretMirrorStatus> = true;
     assert.ok(spec && status, 'checked by the compiler');
   });
 });
 
-describe('the definition', () => {
+describe('the CustomResourceDefinition of SecretMirror', () => {
   const { spec } = secretMirrorDefinition as { spec: Record<string, unknown> };
 
-  it('has the names of the original, and no others', () => {
+  it('the CRD of SecretMirror has the kind and plural names of the original, no short names and no conversion', () => {
     assert.deepEqual(spec['names'], {
       kind: 'SecretMirror',
       listKind: 'SecretMirrorList',
@@ -27,7 +27,7 @@ describe('the definition', () => {
     assert.deepEqual(spec['conversion'], { strategy: 'None' });
   });
 
-  it('stores v1alpha2 and serves both versions, each with a status subresource', () => {
+  it('the CRD of SecretMirror stores v1alpha2 and serves v1alpha1 and v1alpha2, each with a status subresource', () => {
     const versions = spec['versions'] as { name: string; served: boolean; storage: boolean; subresources: unknown }[];
     assert.deepEqual(
       versions.map(({ name, served, storage, subresources }) => ({ name, served, storage, subresources })),

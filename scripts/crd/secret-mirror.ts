@@ -1,4 +1,4 @@
-/** SecretMirror, `mirrors.kts.studio`: schema of `v1alpha2`, the version that is stored. */
+/** Schema of SecretMirror (`mirrors.kts.studio`) in version `v1alpha2`, the version that is stored. */
 import { z } from 'zod';
 import { MIRROR_DEFAULTS, NAMESPACES_ONLY } from '../../src/controllers/mirrors/api.ts';
 import { FORBIDDEN_TYPES } from '../../src/copy/model/kind.ts';
@@ -8,13 +8,17 @@ import { NAME_OR_EMPTY, rules, type Rule } from './rules.ts';
 import { vaultBlock, vaultRules } from './vault-block.ts';
 
 /*
- * Rules are placed as deep in the schema as possible. The API server does not validate unchanged fields in an update (ratcheting), so
- * an object from an older, more permissive schema can still be edited, get a status, and lose its finalizer.
+ * Rules are placed as deep in the schema as possible. In an update, the API server does not validate the fields that
+ * stay the same ("ratcheting"). So an object from an older, more permissive schema can still be edited, get a status,
+ * and lose its finalizer.
  *
  * Maximum lengths are set because the API server rejects rules with a high estimated cost. They are far above normal use.
  */
 
-/** @param what names one pattern of the list in messages */
+/**
+ * A list of regular expressions for namespaces.
+ * @param what name of one expression in messages, for example `a destination namespace`
+ */
 function patterns(what: string, description: string, maxLength = 4096, maxItems = 1000) {
   return z
     .array(z.string().max(maxLength))
@@ -22,9 +26,10 @@ function patterns(what: string, description: string, maxLength = 4096, maxItems 
     .meta({
       description,
       ...rules({
-        // matches() fails for a pattern that does not compile. `type()` passes this error on, while `||` would hide it, and the API server
-        // adds the compiler's message to the message of the rule. Ratcheting applies to rules that return false, not to rules that fail. So the rule
-        // compares with the old list, which is available for the list but not for its items.
+        // For a pattern that does not compile, matches() is an error. With `type()`, this error makes the rule fail,
+        // and the API server adds the compiler's text to the message; with `||`, the error would be lost. Ratcheting
+        // accepts an unchanged value if its rule returns false, but not if it fails with an error. So the rule itself
+        // compares with the old list. oldSelf exists for the list, but not for its items.
         rule: "(oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)",
         optionalOldSelf: true,
         message: `${what} has a problem compiling: each must be a regular expression as RE2 knows them`,
@@ -32,7 +37,7 @@ function patterns(what: string, description: string, maxLength = 4096, maxItems 
     });
 }
 
-/** For a string field: a type of Secrets that copies may have. */
+/** Rule for a string field: a type of Secret that copies may have. */
 const ALLOWED_TYPE: Rule = {
   rule: `!(self in [${FORBIDDEN_TYPES.map((type) => `'${type}'`).join(', ')}])`,
   message: `must not be ${FORBIDDEN_TYPES.join(' or ')}`,
@@ -127,7 +132,7 @@ const destination = z
       {
         rule: "self.type != 'namespaces' || !has(self.namespaces) || !('' in self.namespaces)",
         message: 'a destination namespace is empty',
-        // format(), because the cost estimate of string() is unbounded.
+        // format() and not string(), because the estimated cost of string() has no bound.
         messageExpression: "'destination namespace #%d is empty'.format([self.namespaces.indexOf('')])",
         fieldPath: '.namespaces',
         reason: 'FieldValueRequired',
@@ -148,7 +153,10 @@ const destination = z
 
 const SOURCE_TYPE = `self.?source.?type.orValue('${MIRROR_DEFAULTS.sourceType}')`;
 
-/** A field of `destination` that has a meaning for some types of sources only. @param types a comparison in CEL */
+/**
+ * Rule: a field of `destination` is only allowed for some types of source.
+ * @param types comparison of the type in CEL: `!= 'vault'`
+ */
 function forSources(field: string, types: string, message: string): Rule {
   const rule = `!has(self.destination) || !has(self.destination.${field}) || ${SOURCE_TYPE} ${types}`;
   return { rule, message, fieldPath: `.destination.${field}` };
@@ -202,7 +210,7 @@ export const secretMirrorSpec = z
     ),
   });
 
-/** The status fields of the original, in both versions of the API. */
+/** The status fields of the original operator, in both versions of the API. */
 export const originalStatus = {
   mirrorStatus: z
     .enum(['Pending', 'Active', 'Error'])
@@ -281,7 +289,8 @@ export const secretMirror = z
   .meta({
     description: 'Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies up to date.',
     ...rules({
-      // Not `required`: metadata is at the same level, so every update changes this level and ratcheting would never apply.
+      // Not `required`: metadata is at the same level, so every update changes this level, and the API server would
+      // validate it each time.
       rule: 'has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))',
       optionalOldSelf: true,
       message: 'spec must be specified',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { toStructuralSchema } from './structural.ts';
 
 describe('toStructuralSchema', () => {
-  it('keeps keywords that the API server supports', () => {
+  it('a structural schema keeps the keywords that the API server supports', () => {
     const schema = z.object({
       a: z.string().min(1).max(5).regex(/^a/).meta({ description: 'an a' }),
       b: z.enum(['p', 'q']).default('p'),
@@ -23,7 +23,7 @@ describe('toStructuralSchema', () => {
     });
   });
 
-  it("drops the bounds of JavaScript's integers and keeps others", () => {
+  it('a structural schema has no bounds from the safe integers of JavaScript, and keeps the bounds that the schema sets', () => {
     assert.deepEqual(
       toStructuralSchema(z.object({ a: z.int().exactOptional(), b: z.int().min(0).max(9).exactOptional() })),
       {
@@ -33,7 +33,7 @@ describe('toStructuralSchema', () => {
     );
   });
 
-  it('writes int-or-string and free-form objects as Kubernetes does', () => {
+  it('a structural schema has the x-kubernetes keywords for an integer or string, and for an object with any fields', () => {
     const schema = z.object({
       port: z.union([z.int(), z.string()]).exactOptional(),
       free: z.looseObject({}).exactOptional(),
@@ -47,7 +47,7 @@ describe('toStructuralSchema', () => {
     });
   });
 
-  it('rejects schemas without a structural equivalent, with their path', () => {
+  it('a schema without a structural equivalent is an error with the path of the field', () => {
     const union = z.object({ a: z.array(z.union([z.object({ x: z.string() }), z.string()])) });
     assert.throws(() => toStructuralSchema(union), /schema at \/a\/\[\]: .*"anyOf"/);
     assert.throws(() => toStructuralSchema(z.object({ a: z.strictObject({ b: z.string() }) })), /schema at \/a: /);

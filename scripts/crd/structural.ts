@@ -1,12 +1,12 @@
 /**
  * Converts the JSON schema of zod to a *structural* schema, which a CustomResourceDefinition requires.
  *
- * A schema without a structural equivalent is an error: the API server would reject it or, worse, give it another meaning. Choices
- * between fields belong in validation rules, not in `oneOf`.
+ * A schema without a structural equivalent is an error: the API server would reject it or, worse, give it another
+ * meaning. Use validation rules for alternatives between fields, not `oneOf`.
  */
 import { z } from 'zod';
 
-/** A node of a JSON schema. Keywords that are not listed are copied. */
+/** A node of a JSON schema. The conversion copies other keywords than these unchanged. */
 export interface SchemaNode {
   type?: string;
   properties?: Record<string, SchemaNode>;
@@ -16,7 +16,7 @@ export interface SchemaNode {
   [keyword: string]: unknown;
 }
 
-/** Keywords that a structural schema cannot have, or that zod emits for types which this project does not use. */
+/** Keywords that a structural schema cannot have, or that zod writes for types which this project does not use. */
 const REFUSED = [
   '$ref',
   '$defs',
@@ -31,7 +31,7 @@ const REFUSED = [
 ];
 
 /**
- * The structural schema of user input (`io: 'input'`: fields with defaults are optional).
+ * The structural schema of user input: fields with defaults are optional (`io: 'input'`).
  * @throws Error with the path of a node that has no structural equivalent
  */
 export function toStructuralSchema(schema: z.ZodType): SchemaNode {
@@ -79,7 +79,7 @@ function isAnything(node: SchemaNode): boolean {
   return Object.keys(node).length === 0;
 }
 
-/** zod limits integers to the safe range of JavaScript; integers of the API are int64. */
+/** Removes the bounds that zod sets for the safe integers of JavaScript. Integers of the Kubernetes API are int64. */
 function withoutSafeIntegerBounds(node: SchemaNode): SchemaNode {
   const result = { ...node };
   if (result['minimum'] === Number.MIN_SAFE_INTEGER) delete result['minimum'];

@@ -1,6 +1,7 @@
 /**
- * SyncSecret, `kubelb.k8c.io/v1alpha1`. The schema accepts exactly what the original's accepts, so that it can replace that CRD, and be
- * replaced by it, with all stored objects: nothing is required, the conditions are no map, and there are no validation rules.
+ * Schema of SyncSecret, `kubelb.k8c.io/v1alpha1`. It accepts exactly the objects that the schema of the original
+ * accepts, so either CRD can replace the other one with all stored objects. So no field is required, the conditions are
+ * no list map, and there are no validation rules.
  */
 import { z } from 'zod';
 import { condition } from './condition.ts';

@@ -1,4 +1,6 @@
-/** The layer of the program: the bundle, what starts it, and links with the names of the originals' programs. */
+/**
+ * Writes the image layer of Keyferry: the bundle, its launcher, and links that have the names of the original programs.
+ */
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 
@@ -10,12 +12,12 @@ const ROOT = path.join(import.meta.dirname, '..', '..');
 const LAUNCHER = '/app/bin/keyferry.cjs';
 
 /**
- * Writes the layer of the program into `tree`.
+ * Writes the layer of Keyferry into the folder `tree`.
  * @param bundle - path of `dist/keyferry.cjs`
  */
 export function makeApp(bundle: string, tree: string): void {
   const launcher = readFileSync(path.join(ROOT, 'bin/keyferry.cjs'), 'utf8');
-  // The image has no `env`.
+  // The launcher starts with `#!/usr/bin/env node`, and the image has no `env`.
   writeIn(tree, LAUNCHER, launcher.replace(/^#!.*/, `#!${NODE_PATH}`));
   chmodSync(path.join(tree, LAUNCHER), 0o755);
   for (const file of ['bin/node-flags.cjs', 'LICENSE'])

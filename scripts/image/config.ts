@@ -1,11 +1,11 @@
-/** How the image starts and what it says about itself. The `Dockerfile` says the same, which a test compares. */
+/** Runtime configuration and labels of the image. The `Dockerfile` contains the same, and a test compares both. */
 
-/** The number that Kubernetes' restricted images use for `nonroot`. */
+/** ID of the user `nonroot`: the same number as in other minimal images. */
 export const USER_ID = 65532;
 export const NODE_PATH = '/usr/local/bin/node';
 export const ENTRY_POINT = '/usr/local/bin/keyferry';
 
-/** Of the `config` of the image (image-spec v1.1). */
+/** Fields of `config` in the configuration of the image (OCI image-spec v1.1). */
 export const RUNTIME = {
   User: `${USER_ID}:${USER_ID}`,
   Env: ['PATH=/usr/local/bin', 'HOME=/home/nonroot', 'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt'],
@@ -13,10 +13,10 @@ export const RUNTIME = {
   WorkingDir: '/home/nonroot',
 } as const;
 
-/** What is built. */
+/** Version and commit of the built program. */
 export interface ImageSource {
   readonly version: string;
-  /** The commit, if it is known. */
+  /** The Git commit; `undefined` if it is not known. */
   readonly revision: string | undefined;
 }
 

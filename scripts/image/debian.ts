@@ -1,6 +1,6 @@
 /**
- * Packages of Debian, with apt's own tools. They use lists and sources of their own: the machine may have another architecture or
- * release, and its lists belong to root.
+ * Gets packages from Debian's archive, with the programs of apt. They use package lists and sources in a folder of
+ * their own, because the machine may have another architecture or release, and its own lists belong to root.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import pinned from './debian-packages.json' with { type: 'json' };
 import { execute } from './execute.ts';
 import type { Architecture } from './inputs.ts';
 
-/** A package in one architecture. */
+/** Version and checksum of a package for one architecture. */
 export interface DebianPin {
   readonly version: string;
   readonly sha256: string;
@@ -17,12 +17,12 @@ export interface DebianPin {
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-/** Debian's archive as seen from one architecture. It works in `folder`, which must be empty. */
+/** Debian's archive with the packages of one architecture. Its files are in `folder`, which must be empty. */
 export class DebianArchive {
   readonly #folder: string;
   readonly #options: readonly string[];
 
-  /** Reads the lists. @throws Error if apt, the keyring or the network is missing */
+  /** Downloads the package lists. @throws Error if apt, the keyring or the network is missing */
   constructor(architecture: Architecture, folder: string) {
     if (!existsSync(KEYRING)) throw new Error(`${KEYRING} is missing: install debian-archive-keyring`);
     this.#folder = folder;
@@ -48,7 +48,7 @@ export class DebianArchive {
     execute('apt-get', ['-qq', ...this.#options, 'update'], folder);
   }
 
-  /** Gets the packages into the folder. @throws Error if the archive no longer has one of these versions */
+  /** Downloads the packages into the folder. @throws Error if the archive no longer has one of these versions */
   download(packages: readonly (readonly [name: string, pin: DebianPin])[]): void {
     const wanted = packages.map(([name, { version }]) => `${name}=${version}`);
     try {
@@ -59,7 +59,7 @@ export class DebianArchive {
     }
   }
 
-  /** The newest version of a package. */
+  /** The newest version of a package in the archive. */
   newest(name: string): DebianPin {
     const fields = execute('apt-cache', [...this.#options, 'show', '--no-all-versions', name], this.#folder);
     const field = (key: string): string => {

@@ -1,6 +1,10 @@
 import { spawnSync } from 'node:child_process';
 
-/** Runs a program to its end. @throws Error with what it wrote on stderr if it is missing or fails */
+/**
+ * Runs a program until it exits.
+ * @returns its stdout
+ * @throws Error with its stderr if it fails; Error if there is no such program
+ */
 export function execute(program: string, args: readonly string[], cwd: string): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd,

@@ -1,6 +1,7 @@
 /**
- * What the image is made of, besides the bundle: packages of Debian, pinned in `debian-packages.json`, and the Node of the npm package
- * that `package-lock.json` pins. All are checked against their checksums, and kept in `~/.cache/keyferry/image`.
+ * The inputs of the image besides the bundle: the packages of Debian that `debian-packages.json` pins, and Node from
+ * the npm package that `package-lock.json` pins. Their checksums are compared with the pinned ones, and they are kept
+ * in `~/.cache/keyferry/image`.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { execute } from './execute.ts';
 export type Architecture = 'amd64' | 'arm64';
 
 export interface ImageInputs {
-  /** Paths of the `.deb` files by name of the package. */
+  /** Paths of the `.deb` files by the name of the package. */
   readonly packages: ReadonlyMap<string, string>;
   /** Path of the tarball of the npm package that holds Node. */
   readonly node: string;
@@ -23,8 +24,9 @@ export interface ImageInputs {
 const ROOT = path.join(import.meta.dirname, '..', '..');
 
 /**
- * Gets the files that are not in the cache from Debian's archive (with `apt-get`) and the npm registry.
- * @throws Error if one is missing there, or has another checksum than the pinned one
+ * Returns the paths of the inputs. Downloads those that are not in the cache from Debian's archive (with `apt-get`) and
+ * the npm registry.
+ * @throws Error if an input cannot be downloaded, or has another checksum than the pinned one
  */
 export function imageInputs(architecture: Architecture): ImageInputs {
   const folder = inputsFolder();
@@ -32,7 +34,7 @@ export function imageInputs(architecture: Architecture): ImageInputs {
   return { packages: debianPackages(architecture, folder), node: nodePackage(architecture, folder) };
 }
 
-/** True if `imageInputs` needs no network. */
+/** True if all inputs are in the cache, so that `imageInputs` needs no network. */
 export function areInputsCached(architecture: Architecture): boolean {
   const files = [...Object.values<DebianPin>(pinned.packages[architecture]).map(debFile), nodePin(architecture).file];
   return files.every((file) => existsSync(path.join(inputsFolder(), file)));
@@ -42,7 +44,7 @@ function inputsFolder(): string {
   return path.join(path.dirname(cacheFolder()), 'image');
 }
 
-/** Name of a package in the cache. */
+/** File name of a Debian package in the cache. */
 function debFile({ sha256 }: DebianPin): string {
   return `${sha256}.deb`;
 }
@@ -69,17 +71,17 @@ function debianPackages(architecture: Architecture, folder: string): Map<string,
   return new Map(cached);
 }
 
-/** The npm package that holds Node for one architecture. */
+/** The npm package that contains Node for one architecture. */
 export interface NodePin {
   readonly name: string;
   readonly version: string;
-  /** `sha512-` and the digest in base64. */
+  /** `sha512-` and the SHA-512 digest in base64. */
   readonly integrity: string;
-  /** Name in the cache. */
+  /** File name in the cache. */
   readonly file: string;
 }
 
-/** @throws Error if `package-lock.json` pins none */
+/** @throws Error if `package-lock.json` does not contain the package of Node for this architecture */
 export function nodePin(architecture: Architecture): NodePin {
   const name = `node-linux-${architecture === 'amd64' ? 'x64' : 'arm64'}`;
   const lock = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')) as {

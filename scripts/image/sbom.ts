@@ -1,4 +1,7 @@
-/** What is in the image, as CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). Without a time: the same image has the same SBOM. */
+/**
+ * The SBOM of the image in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). It has no time: the same image has the
+ * same SBOM.
+ */
 import type { BundledPackage } from '../bundled-packages.ts';
 import { imageLabels, type ImageSource } from './config.ts';
 import type { DebianPin } from './debian.ts';
@@ -41,7 +44,7 @@ export function imageSbom(
   };
 }
 
-/** purl-spec: the type `deb`. */
+/** A component for a Debian package. Its package URL has the type `deb` (https://github.com/package-url/purl-spec). */
 function debian(architecture: Architecture, name: string, { version, sha256 }: DebianPin): Component {
   const id = `${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
   return {

@@ -1,4 +1,4 @@
-/** The files of the image, a folder for each layer. The layer that changes most is the last. */
+/** Makes one folder with files for each layer of the image. The layer that changes most often is the last. */
 import { chmodSync, copyFileSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
@@ -8,7 +8,10 @@ import { execute } from './execute.ts';
 import type { ImageInputs } from './inputs.ts';
 import { writeIn } from './write-in.ts';
 
-/** Parts of the packages that a program in a container does not use: converters of character sets, documents. */
+/**
+ * Parts of the Debian packages that a program in a container does not use, such as character set converters and manual
+ * pages.
+ */
 const UNUSED = [
   'usr/lib/*/gconv',
   'usr/share/lintian',
@@ -19,7 +22,10 @@ const UNUSED = [
   'etc/ca-certificates',
 ];
 
-/** Makes the folders of the layers in `folder`, which must be empty. @returns their paths, the lowest first */
+/**
+ * Makes the folders of the layers in `folder`, which must be empty.
+ * @returns the paths of these folders, the lowest layer first
+ */
 export function makeTrees(inputs: ImageInputs, bundle: string, folder: string): string[] {
   const [system, node, app] = ['system', 'node', 'app'].map((name) => path.join(folder, name)) as [
     string,
@@ -36,7 +42,7 @@ function makeSystem(packages: ImageInputs['packages'], tree: string): void {
   mkdirSync(tree);
   for (const [name, file] of packages) {
     execute('dpkg-deb', ['--extract', file, tree], tree);
-    // Scanners find the packages of images without dpkg here.
+    // Scanners look for package data in this folder if an image has no dpkg.
     writeIn(tree, `var/lib/dpkg/status.d/${name}`, execute('dpkg-deb', ['--field', file], tree));
   }
   for (const pattern of UNUSED) remove(tree, pattern);
@@ -81,7 +87,10 @@ function makeNode(tarball: string, tree: string, folder: string): void {
   rmSync(unpacked, { recursive: true });
 }
 
-/** @param folder - has a folder for each package, or a link to that of another package with the same copyright */
+/**
+ * Deletes all documents of the packages except the files `copyright`.
+ * @param folder - `usr/share/doc`, with a folder or link per package
+ */
 function keepCopyrights(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const documents = entry.isDirectory() ? readdirSync(path.join(folder, entry.name)) : [];

@@ -9,7 +9,7 @@ import type { Architecture } from './inputs.ts';
 
 const FILE = path.join(import.meta.dirname, 'debian-packages.json');
 
-/** Writes `debian-packages.json`. @returns a line for each package that changed */
+/** Writes the newest versions to `debian-packages.json`. @returns a line for each package that changed */
 export function updatePins(): string[] {
   const changes: string[] = [];
   const packages = Object.entries(pinned.packages).map(([architecture, pins]) => {

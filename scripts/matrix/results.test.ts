@@ -17,13 +17,13 @@ const resultOf = (run: string, passed: number): MatrixResult => ({
   skipped: 0,
 });
 
-it('a run replaces its own result, and no other', () => {
+it('a new result of test:matrix replaces the result of the same run, keeps those of other runs, and drops removed runs', () => {
   const before = [resultOf('a', 1), resultOf('b', 2), resultOf('gone', 3)];
   assert.deepEqual(withResult(before, resultOf('a', 4), ['a', 'b']), [resultOf('a', 4), resultOf('b', 2)]);
   assert.deepEqual(withResult([resultOf('b', 2)], resultOf('a', 1), ['a', 'b']), [resultOf('a', 1), resultOf('b', 2)]);
 });
 
-it('the counts of a run name the file of each failed test', () => {
+it('the counts of test:matrix come from the last line, with the files of the failed tests', () => {
   const failures = ['test at test/scenarios/a/b.test.ts:79:3', '✖ x (1ms)', '  at foo (file:///x.test.ts:1:2)'];
   assert.deepEqual(countsIn([...failures, '', '10 passed, 1 failed, 2 skipped', ''].join('\n')), {
     passed: 10,
@@ -35,7 +35,7 @@ it('the counts of a run name the file of each failed test', () => {
   assert.equal(countsIn('3 passed, 0 failed\nkilled'), undefined);
 });
 
-it('the page has the table of the results', () => {
+it('docs/versions.md has the table of the results in scripts/matrix/results.json', () => {
   const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
   const results = JSON.parse(read('results.json')) as MatrixResult[];
   const page = read('../../docs/versions.md');
@@ -44,7 +44,7 @@ it('the page has the table of the results', () => {
   assert.throws(() => pageWith('no table', results), /docs\/versions\.md/);
 });
 
-it('the results are of the versions that the tests start', () => {
+it('the Kubernetes versions in scripts/matrix/results.json are the versions that the tests run', () => {
   const results = JSON.parse(readFileSync(new URL('results.json', import.meta.url), 'utf8')) as MatrixResult[];
   const pinned = new Set(
     ['', '1.34'].map((choice) => serverRecipe('kube-apiserver', { KEYFERRY_TEST_KUBERNETES: choice }).version.slice(1)),

@@ -1,28 +1,35 @@
-/** The results of `npm run test:matrix`: scripts/matrix/results.json, which `keyferry version` prints, and the table in docs/versions.md. */
+/**
+ * The results of `npm run test:matrix` in scripts/matrix/results.json, which `keyferry version` prints, and in
+ * docs/versions.md.
+ */
 import type { TestedVersions } from '../../src/config/version.ts';
 
 /** One run in which every test passed. */
 export interface MatrixResult extends TestedVersions {
-  /** Its key in `RUNS` of scripts/matrix.ts. A later run with this key replaces it. */
+  /** Name of the run: its key in `RUNS` of scripts/matrix.ts. A later result of the same run replaces this one. */
   readonly run: string;
-  /** The Git commit of the tested program. With `-dirty`, files differed from it. */
+  /** The Git commit of the tested program, with `-dirty` if tracked files differed from it. */
   readonly commit: string;
   readonly passed: number;
-  /** Those of `passed` that failed at first, and passed when their file ran again without the others. */
+  /** Number of passed tests that failed at first, and passed when their file ran again without the other files. */
   readonly repeated: number;
   readonly skipped: number;
 }
 
-/** What a run of scripts/test.ts ends with. */
+/** The counts in the last line of scripts/test.ts. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** The file of each failed test, where the output names it. */
+  /** The file of each failed test, as far as the output names it. */
   readonly failedIn: readonly string[];
 }
 
-/** @param output of scripts/test.ts @returns `undefined` if it ended without counts */
+/**
+ * Reads the counts from the end of the output.
+ * @param output of scripts/test.ts
+ * @returns `undefined` if it does not end with counts
+ */
 export function countsIn(output: string): Counts | undefined {
   const counts = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(output);
   if (counts === null) return undefined;
@@ -33,7 +40,7 @@ export function countsIn(output: string): Counts | undefined {
 
 const [BEGIN, END] = ['<!-- npm run test:matrix writes this table -->\n', '<!-- end of the table -->\n'];
 
-/** The results after a run, in the order of `runs`; those of runs that no longer exist are dropped. */
+/** Replaces the result of one run. The results have the order of `runs`; the results of other runs are dropped. */
 export function withResult(
   results: readonly MatrixResult[],
   added: MatrixResult,
@@ -43,7 +50,10 @@ export function withResult(
   return runs.flatMap((run) => all.filter((result) => result.run === run));
 }
 
-/** The page with the table of these results. @throws Error if the page has no place for it */
+/**
+ * Replaces the table in a page by a table of these results.
+ * @throws Error if the page does not have the marks of the table
+ */
 export function pageWith(page: string, results: readonly MatrixResult[]): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < from) throw new Error(`docs/versions.md has not the lines ${BEGIN}and ${END}`);

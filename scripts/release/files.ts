@@ -1,4 +1,7 @@
-/** The chart and the manifests of a release. Those in `deploy/` name no registry. */
+/**
+ * Writes the chart and the manifests of a release. In the files of `deploy/`, the image has no registry; here it gets
+ * one.
+ */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
@@ -8,18 +11,19 @@ const CHART = path.join(ROOT, 'deploy/helm/keyferry');
 const CRD_FILE = 'secretmirrors-crd.yaml';
 
 export interface Release {
-  /** `v1.2.3` */
+  /** Git tag of the release, for example `v1.2.3`. */
   readonly tag: string;
-  /** The image without a tag: `ghcr.io/keyferry/keyferry`. */
+  /** Name of the image without its tag, for example `ghcr.io/keyferry/keyferry`. */
   readonly image: string;
 }
 
 /**
- * Replaces `folder` by the folder `chart` and the files `keyferry.yaml` and `secretmirrors-crd.yaml`.
- * @throws Error if the tag is not the version of the package and of the chart, or the image cannot be a name of one
+ * Replaces the content of `folder` by the folder `chart` and the files `keyferry.yaml` and `secretmirrors-crd.yaml`.
+ * @throws Error if the tag is not the version of package.json and of the chart, or if `image` is not a valid name of an
+ * image
  */
 export function writeReleaseFiles({ tag, image }: Release, folder: string): void {
-  // Registries refuse capitals, and the owner of a repository may have some.
+  // Registries reject upper case letters in names, and the name of a GitHub user or organization may contain some.
   if (!/^[a-z0-9.-]+(:\d+)?(\/[a-z0-9._-]+)+$/.test(image)) throw new Error(`${image} is not the name of an image`);
   const version = tag.replace(/^v/, '');
   const chart = parse(readFileSync(path.join(CHART, 'Chart.yaml'), 'utf8')) as { version: string; appVersion: string };

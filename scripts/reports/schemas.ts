@@ -1,8 +1,10 @@
 /**
- * The output of `keyferry status`, `plan`, `explain`, `migrate` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
- * generated from these schemas, the commands take their types from them, and tests validate real output against them.
+ * Schemas of the reports that `keyferry status`, `plan`, `explain`, `migrate` and `version` print with `-o json` and
+ * `-o yaml`. The JSON Schemas in docs/schemas/ are generated from these schemas, the commands use their types, and
+ * tests validate real output against them.
  *
- * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
+ * These schemas reject unknown fields. The JSON Schemas allow them, because later releases may add fields to the same
+ * version.
  */
 import { z } from 'zod';
 import { MIGRATED_PROGRAMS } from '../../src/config/migrated-programs.ts';
