@@ -1,18 +1,22 @@
-// The V8 flags that Keyferry is measured, tested and run with (docs/architecture.md, Memory).
+// The V8 flags with which Keyferry runs, and with which it is tested and measured (docs/architecture.md, Memory).
 'use strict';
 
-// The program that starts Keyferry uses its own Node, or Node 24 if its own is older. Newer versions may not have this flag.
+// Keyferry runs with the Node that starts it, or with Node 24 if that one is older. Versions after 24 may not have the
+// flag below.
 const isNode24 = Number(process.versions.node.split('.')[0]) <= 24;
 
 module.exports = [
-  // The old generation grows in small steps: what a burst leaves behind is collected before more memory is asked for.
+  // The old generation of the heap grows in small steps, so the garbage of a burst is collected before V8 takes more
+  // memory.
   '--optimize-for-size',
-  // A young generation of 2 MiB: streams of short-lived JSON would otherwise hold 9 to 11 MiB more.
+  // The young generation has at most 2 MiB. Otherwise it would take 9 to 11 MiB more for streams of short-lived JSON
+  // objects.
   '--max-semi-space-size=2',
-  // No optimizing compilers: the work is in native code (TLS, JSON); they cost 12 MiB and bring no speed that can be measured.
+  // No optimizing compilers. They take 12 MiB, and no higher speed can be measured, because native code does the work
+  // (TLS, JSON).
   '--no-opt',
   '--no-maglev',
-  // Node 24 does not collect the young generation during the marking of the old one. On a busy machine the marking takes long, and the
-  // young generation grew to 18 MiB.
+  // Node 24 does not collect the young generation while it marks the old one. On a busy machine, marking takes long,
+  // and the young generation grew to 18 MiB.
   ...(isNode24 ? ['--no-separate-gc-phases'] : []),
 ];

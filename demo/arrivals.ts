@@ -1,14 +1,15 @@
 /**
- * Records when a watch receives each version of some objects, for the measurements of the demo. Metadata only.
+ * Records when a watch receives each version of some objects, for the measurements of the demo. The watch gets only the
+ * metadata.
  */
 import type { KubeApi } from '../src/kube/api.ts';
 import type { WatchTarget } from '../src/kube/watch/watch-target.ts';
 import { Watcher } from '../src/kube/watch/watcher.ts';
 
 interface Arrival {
-  /** `performance.now()`. */
+  /** Time of the watch event, as `performance.now()`. */
   readonly at: number;
-  /** `undefined` if the object was deleted. */
+  /** Version of the object; `undefined` if the event was its deletion. */
   readonly resourceVersion: string | undefined;
 }
 
@@ -32,19 +33,21 @@ export class Arrivals implements AsyncDisposable {
     }).start();
   }
 
-  /** Settles when the watch is open. */
+  /** Resolves when the watch is open. */
   get synced(): Promise<void> {
     return this.#watcher.synced;
   }
 
-  /** Time of a version newer than `resourceVersion`, if there is one. */
+  /**
+   * Time when the watch received the latest version of an object; `undefined` if none is newer than `resourceVersion`.
+   */
   newerThan(key: string, resourceVersion = '0'): number | undefined {
     const last = this.#last.get(key);
     if (last?.resourceVersion === undefined) return undefined;
     return Number(last.resourceVersion) > Number(resourceVersion) ? last.at : undefined;
   }
 
-  /** Time of the deletion, if the object does not exist again. */
+  /** Time when the watch received the deletion of an object; `undefined` if the object exists. */
   deleted(key: string): number | undefined {
     const last = this.#last.get(key);
     return last !== undefined && last.resourceVersion === undefined ? last.at : undefined;

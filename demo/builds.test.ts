@@ -11,9 +11,9 @@ import { Screen } from './screen.ts';
 
 const NEVER = new AbortController().signal;
 
-/** Builds that end when the test says so. */
+/** A fake of the functions that build servers. A build ends when the test calls `end`. */
 class Workshop {
-  /** What happened, in order. */
+  /** The builds that began or were stopped, in order. */
   readonly log: string[] = [];
   readonly #ends = new Map<ServerName, () => void>();
   readonly servers: NonNullable<BuildsOptions['servers']>;
@@ -29,7 +29,7 @@ class Workshop {
     this.#ends.get(name)?.();
   }
 
-  /** Waits until a build has begun. */
+  /** Waits until the build of a server has begun. */
   async begun(name: ServerName): Promise<void> {
     while (!this.#ends.has(name)) await new Promise(setImmediate);
   }
@@ -49,14 +49,14 @@ class Workshop {
   }
 }
 
-/** A screen whose bars are kept. */
+/** A fake screen that prints nothing and keeps the labels of the bars. */
 function quietScreen(): { readonly bars: string[]; readonly screen: BuildsOptions['screen'] } {
   const bars: string[] = [];
   return { bars, screen: { bar: (label) => bars.push(label), progress: () => undefined } };
 }
 
-describe('the estimate', () => {
-  it('is the usual time before the first build has ended', () => {
+describe('the estimated time of builds', () => {
+  it('before a server is built, the estimated time is the usual time of all builds', () => {
     const builds = [
       { usual: 30, elapsed: 15, isBuilt: false },
       { usual: 270, elapsed: undefined, isBuilt: false },
@@ -64,7 +64,7 @@ describe('the estimate', () => {
     assert.deepEqual(estimate(builds), { fraction: 15 / 300, secondsLeft: 285 });
   });
 
-  it('follows the pace of the machine', () => {
+  it('when a server is built, the estimated time of the other builds follows the speed of the machine', () => {
     const builds = [
       { usual: 30, elapsed: 60, isBuilt: true },
       { usual: 270, elapsed: 0, isBuilt: false },
@@ -72,7 +72,7 @@ describe('the estimate', () => {
     assert.deepEqual(estimate(builds), { fraction: 60 / 600, secondsLeft: 540 });
   });
 
-  it('never says that a build which goes on has ended', () => {
+  it('the estimated time of a build that takes longer than usual never ends before the build', () => {
     const { fraction, secondsLeft } = estimate([{ usual: 30, elapsed: 300, isBuilt: false }]);
     assert.ok(fraction < 0.95, String(fraction));
     assert.ok(secondsLeft > 20, String(secondsLeft));
@@ -80,7 +80,7 @@ describe('the estimate', () => {
 });
 
 describe('the builds of the demo', () => {
-  it('need only etcd and kube-apiserver before the first copies', async () => {
+  it('the first part of the demo waits only for the builds of etcd and kube-apiserver, and later builds have low priority', async () => {
     const { screen, bars } = quietScreen();
     const workshop = new Workshop();
     await using builds = new Builds({ screen, signal: NEVER, servers: workshop.servers });
@@ -96,7 +96,7 @@ describe('the builds of the demo', () => {
     assert.match(bars[0] ?? '', /^building etcd v/);
   });
 
-  it('leave out servers that exist', async () => {
+  it('a server that already exists is not built', async () => {
     const workshop = new Workshop(['etcd', 'kube-apiserver', 'vault']);
     await using builds = new Builds({ screen: quietScreen().screen, signal: NEVER, servers: workshop.servers });
     await builds.ready(['etcd', 'kube-apiserver'], NEVER);
@@ -105,7 +105,7 @@ describe('the builds of the demo', () => {
     assert.deepEqual(workshop.log, []);
   });
 
-  it('end when the part that needs them is skipped', async () => {
+  it('when a part is skipped, the build of its server stops, and the build for a later part begins', async () => {
     const workshop = new Workshop();
     await using builds = new Builds({ screen: quietScreen().screen, signal: NEVER, servers: workshop.servers });
     builds.start(['external-secrets', 'vault'], { lowPriority: true });
@@ -123,7 +123,7 @@ describe('the builds of the demo', () => {
     ]);
   });
 
-  it('tell the part whose server cannot be built, and go on with the next server', async () => {
+  it('an error of a build ends the part that needs the server, and the next build begins', async () => {
     const workshop = new Workshop();
     const failing: typeof workshop.servers = {
       ...workshop.servers,
@@ -139,7 +139,7 @@ describe('the builds of the demo', () => {
   });
 });
 
-describe('the bar', () => {
+describe('the progress bar of a build', () => {
   function screenOf(isTTY: boolean): { readonly screen: Screen; readonly text: () => string } {
     const out = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY, columns: 120 });
     let text = '';
@@ -148,7 +148,7 @@ describe('the bar', () => {
   }
   const states = [0, 0.01, 0.1, 0.26, 0.3, 0.51].map((fraction) => ({ fraction, secondsLeft: 300 * (1 - fraction) }));
 
-  it('is a line for each quarter in a log', async () => {
+  it('in a log, the progress bar is one line for each quarter of the build', async () => {
     const { screen, text } = screenOf(false);
     for (const state of states) screen.bar('building vault v1.13.0', state);
     await new Promise(setImmediate);
@@ -162,7 +162,7 @@ describe('the bar', () => {
     );
   });
 
-  it('is drawn in its place on a terminal, with what the reader can do', async () => {
+  it('on a terminal, the progress bar replaces the last line, and says which key skips the part', async () => {
     const { screen, text } = screenOf(true);
     screen.bar('building vault v1.13.0', { fraction: 0.5, secondsLeft: 60, hint: 's skips this part' });
     await new Promise(setImmediate);
@@ -171,14 +171,14 @@ describe('the bar', () => {
   });
 });
 
-describe('the keys', () => {
+describe('the keys of the demo', () => {
   function terminal(isTTY: boolean): KeyInput & PassThrough & { readonly modes: boolean[] } {
     const modes: boolean[] = [];
     const input = Object.assign(new PassThrough(), { isTTY, modes, setRawMode: (mode: boolean) => modes.push(mode) });
     return input as unknown as ReturnType<typeof terminal>;
   }
 
-  it('skip the part that is shown, and not the next one', async () => {
+  it('the key s skips the part of the demo that is shown, but not the next part', async () => {
     const input = terminal(true);
     using keys = new Keys(input, { enabled: true, stop: () => undefined });
     const first = keys.nextPart();
@@ -189,7 +189,7 @@ describe('the keys', () => {
     assert.equal(keys.hint, 's skips this part');
   });
 
-  it('stop the demo by Ctrl-C, and leave the terminal as it was', async () => {
+  it('Ctrl-C stops the demo, and the terminal leaves raw mode', async () => {
     const input = terminal(true);
     let stopped = 0;
     {
@@ -202,7 +202,7 @@ describe('the keys', () => {
     assert.deepEqual(input.modes, [true, false]);
   });
 
-  it('are not read where there is no terminal', () => {
+  it('no keys are read if the input is no terminal, or if reading is not enabled', () => {
     for (const [isTTY, enabled] of [
       [false, true],
       [true, false],

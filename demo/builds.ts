@@ -1,16 +1,19 @@
 /**
  * Builds the servers of the demo in the order in which its parts need them, while earlier parts are shown.
  *
- *   wanted ──▶ building ──▶ there
- *     │           └───────▶ failed, or dropped: no part that is still to come needs the server
- *     └───────────────────▶ there at once: the server was built before
+ *   wanted ──▶ building ──▶ built
+ *     │           └───────▶ failed, or stopped because no later part needs the server
+ *     └───────────────────▶ no build: the server was built before
  */
 import { orAborted } from '../src/runtime/abort.ts';
 import { type ServerName, serverRecipe } from '../test/servers/catalogue.ts';
 import { ensureServer, findServer } from '../test/servers/ensure.ts';
 import type { Screen } from './screen.ts';
 
-/** Seconds that a first build takes on two cores; that of kube-controller-manager uses what kube-apiserver's has compiled. */
+/**
+ * Seconds of a first build on two cores. The build of kube-controller-manager reuses compiled packages of
+ * kube-apiserver.
+ */
 const USUAL_SECONDS: Partial<Record<ServerName, number>> = {
   etcd: 30,
   'kube-apiserver': 270,
@@ -19,21 +22,24 @@ const USUAL_SECONDS: Partial<Record<ServerName, number>> = {
   'kube-controller-manager': 100,
 };
 const DEFAULT_SECONDS = 120;
-/** A build that has taken as long as expected is expected to need so much more of its time. */
+/** A build that takes longer than usual is expected to take 1.1 times as long as it has taken so far. */
 const OVERTIME = 1.1;
 const BAR_INTERVAL_MS = 1000;
-/** A build begins a moment after it was asked for. */
+/** Delay of the first bar, ms. A build begins a moment after it was requested. */
 const FIRST_BAR_MS = 100;
 
 export interface BuildState {
-  /** What a first build usually takes, seconds. */
+  /** Usual time of a first build in seconds. */
   readonly usual: number;
-  /** Seconds since the build began; `undefined`: it has not begun. */
+  /** Seconds since the build began; `undefined` if it has not begun. */
   readonly elapsed: number | undefined;
   readonly isBuilt: boolean;
 }
 
-/** How far some builds are, and the seconds that they still need, from the pace of this machine so far. */
+/**
+ * Estimates the finished fraction of some builds and the seconds left, from their usual times and the speed of this
+ * machine so far.
+ */
 export function estimate(builds: readonly BuildState[]): { readonly fraction: number; readonly secondsLeft: number } {
   const built = builds.filter(({ isBuilt }) => isBuilt);
   const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
@@ -53,7 +59,7 @@ interface Job {
   readonly name: ServerName;
   readonly stop: AbortController;
   readonly done: Promise<void>;
-  /** `performance.now()` */
+  /** Time when the build began, as `performance.now()`; `undefined` if it has not begun. */
   startedAt: number | undefined;
   endedAt: number | undefined;
 }
@@ -61,7 +67,7 @@ interface Job {
 export interface BuildsOptions {
   readonly screen: Pick<Screen, 'bar' | 'progress'>;
   readonly signal: AbortSignal;
-  /** Default: `ensureServer` and `findServer`. */
+  /** Functions that build and find servers, for tests. Default: `ensureServer` and `findServer`. */
   readonly servers?: { readonly ensure: typeof ensureServer; readonly find: typeof findServer };
 }
 
@@ -70,7 +76,7 @@ export class Builds implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #servers: NonNullable<BuildsOptions['servers']>;
-  /** In the order of the builds. */
+  /** The builds by server, in the order in which they run. */
   readonly #jobs = new Map<ServerName, Job>();
 
   constructor({ screen, signal, servers = { ensure: ensureServer, find: findServer } }: BuildsOptions) {
@@ -79,7 +85,7 @@ export class Builds implements AsyncDisposable {
     this.#servers = servers;
   }
 
-  /** Builds these servers one after another, after those that were named before. Servers that exist are not built. */
+  /** Adds builds of servers that do not exist. Builds run one after another, in the order in which they were added. */
   start(names: readonly ServerName[], options: { readonly lowPriority: boolean }): void {
     for (const name of names) {
       if (this.#jobs.has(name) || this.#servers.find(name) !== undefined) continue;
@@ -89,16 +95,16 @@ export class Builds implements AsyncDisposable {
   }
 
   /**
-   * Waits until these servers are there, and shows a bar meanwhile.
-   * @param hint what the reader can do meanwhile
-   * @throws ServerUnavailableError naming what is missing to build a server; the reason of `signal`
+   * Waits until these servers are built, and shows a bar meanwhile.
+   * @param hint text in the bar that says which keys the reader can press
+   * @throws ServerUnavailableError that says what is missing to build a server; the abort reason of `signal`
    */
   async ready(names: readonly ServerName[], signal: AbortSignal, hint = ''): Promise<void> {
     this.start(names, { lowPriority: false });
     const wanted = names.flatMap((name) => this.#jobs.get(name) ?? []);
     if (wanted.every(({ endedAt }) => endedAt !== undefined)) return;
     const all = [...this.#jobs.values()];
-    // Builds run one after another, so those before the last one that is wanted take their time first.
+    // Builds run one after another, so the bar includes all builds up to the last one of the wanted servers.
     const ahead = all.slice(0, Math.max(...wanted.map((job) => all.indexOf(job))) + 1);
     const draw = (): void => this.#draw(ahead, hint);
     const first = setTimeout(draw, FIRST_BAR_MS);
@@ -113,8 +119,8 @@ export class Builds implements AsyncDisposable {
 
   /**
    * Waits for the build of a server, without a bar.
-   * @returns whether the server is there: not if nobody builds it
-   * @throws ServerUnavailableError naming what is missing to build it
+   * @returns whether the server exists; false if its build was never started
+   * @throws ServerUnavailableError that says what is missing to build the server
    */
   async finished(name: ServerName): Promise<boolean> {
     const job = this.#jobs.get(name);
@@ -123,7 +129,7 @@ export class Builds implements AsyncDisposable {
     return true;
   }
 
-  /** Ends the builds that nothing needs any more. */
+  /** Stops the builds of all servers that are not in `needed`. */
   dropAllBut(needed: ReadonlySet<ServerName>): void {
     for (const { name, stop, endedAt } of this.#jobs.values()) {
       if (needed.has(name) || endedAt !== undefined) continue;
@@ -144,9 +150,9 @@ export class Builds implements AsyncDisposable {
       await this.#servers.ensure(name, { signal, lowPriority, onBuild: () => (job.startedAt = performance.now()) });
       job.endedAt = performance.now();
     };
-    // A failed build does not keep the next one from its turn.
+    // The next build also begins if the previous one failed.
     const done = previous.then(run, run);
-    // The part that needs the server may never come.
+    // Nothing else handles the error if no part of the demo waits for this server.
     done.catch(() => undefined);
     const job: Job = { name, stop, done, startedAt: undefined, endedAt: undefined };
     return job;
@@ -160,7 +166,7 @@ export class Builds implements AsyncDisposable {
       isBuilt: endedAt !== undefined,
     }));
     const current = jobs.find(({ startedAt, endedAt }) => startedAt !== undefined && endedAt === undefined);
-    // Another process may hold the lock of the builds.
+    // No build of this process is running; another process may hold the lock of the builds.
     if (current === undefined) return this.#screen.progress(`waiting for ${jobs.at(-1)?.name ?? 'servers'}`);
     const { name, version } = serverRecipe(current.name);
     this.#screen.bar(`building ${name} ${version}`, { ...estimate(states), hint });

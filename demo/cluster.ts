@@ -1,4 +1,4 @@
-/** The cluster of the demo, with the calls that a user makes with kubectl. */
+/** The cluster of the demo. Its methods are the calls that a user makes with kubectl. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -7,7 +7,7 @@ import { serverTable } from './server-table.ts';
 import type { KubeApi, KubeObject } from '../src/kube/api.ts';
 import { isAlreadyExists, isNotFound } from '../src/kube/errors.ts';
 
-/** API paths of the kinds in the manifests. */
+/** API paths by the kind of the objects in the manifests. */
 const PATHS: Readonly<Record<string, string>> = {
   Namespace: '/api/v1/namespaces',
   Secret: '/api/v1/namespaces/{namespace}/secrets',
@@ -32,14 +32,16 @@ export class DemoCluster {
     this.#signal = signal;
   }
 
-  /** The objects in a file of the demo. `${NAME}` is replaced by the value of the variable. */
+  /**
+   * The objects in a file of `demo/manifests`. `${NAME}` in the file is replaced by the value of the variable `NAME`.
+   */
   async manifests(file: string, variables: Readonly<Record<string, string>> = {}): Promise<Manifest[]> {
     let text = await readFile(path.join(MANIFESTS, file), 'utf8');
     for (const [name, value] of Object.entries(variables)) text = text.replaceAll(`\${${name}}`, value);
     return parseManifests(text);
   }
 
-  /** Creates an object; `undefined` if it already exists. */
+  /** Creates an object. @returns the created object; `undefined` if it already existed */
   async create(object: Manifest): Promise<KubeObject | undefined> {
     try {
       const made = await this.#call('POST', collectionOf(object), object);
@@ -51,7 +53,7 @@ export class DemoCluster {
     }
   }
 
-  /** `undefined` if the object does not exist. */
+  /** Reads an object by its path. @returns `undefined` if the object does not exist */
   async find(reference: string): Promise<KubeObject | undefined> {
     try {
       return await this.#call('GET', reference);
@@ -61,7 +63,7 @@ export class DemoCluster {
     }
   }
 
-  /** Namespaces of the demo that still exist. Works also while the demo stops. */
+  /** Names of the namespaces of the demo that still exist. Also works after the signal to stop the demo. */
   async namespacesLeft(): Promise<string[]> {
     const left: string[] = [];
     for (const name of this.#namespaces) {
@@ -83,7 +85,7 @@ export class DemoCluster {
     return await this.#call('PATCH', reference, patch, 'application/merge-patch+json');
   }
 
-  /** Deletes an object, if it exists. Works also while the demo stops, for the cleanup. */
+  /** Deletes an object by its path, if it exists. Also works after the signal to stop the demo, for the cleanup. */
   async delete(reference: string): Promise<void> {
     try {
       await this.api.request({ method: 'DELETE', path: reference, timeoutMs: 10_000 });
@@ -92,7 +94,7 @@ export class DemoCluster {
     }
   }
 
-  /** The output of `kubectl get`. */
+  /** The output lines of `kubectl get`. */
   async table(collection: string, options: { all?: boolean; query?: Readonly<Record<string, string>> } = {}) {
     return await serverTable(this.api, {
       path: collection,

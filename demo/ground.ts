@@ -1,4 +1,4 @@
-/** The cluster of the demo: its own local servers, or the cluster of a kubeconfig. */
+/** The cluster on which the demo runs: local servers that the demo starts, or the cluster of a kubeconfig. */
 import { readCrds } from '../scripts/crd/read-crds.ts';
 import { HttpKubeApi } from '../src/kube/http.ts';
 import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
@@ -15,16 +15,17 @@ export interface Ground extends AsyncDisposable {
   readonly kubeconfigPath: string | undefined;
   readonly context: string | undefined;
   readonly api: HttpKubeApi;
-  /** For logs; deleted at the end. */
+  /** Folder for logs, which is deleted at the end of the demo. */
   readonly folder: string;
-  /** The cluster continues after the demo, so the demo must delete its objects. */
+  /** True for a cluster that continues to run after the demo, so that the demo must delete its objects. */
   readonly borrowed: boolean;
 }
 
 /**
- * Starts etcd and kube-apiserver when they are built. kube-controller-manager, which no example needs, starts in the background.
- * @param laterServers are built at low priority while the demo goes on, in this order
- * @throws ServerUnavailableError naming what is missing to build a server
+ * Starts etcd and kube-apiserver as soon as they are built. kube-controller-manager starts in the background, because
+ * no example needs it.
+ * @param laterServers servers that are built at low priority while the demo continues, in this order
+ * @throws ServerUnavailableError that says what is missing to build a server
  */
 export async function ownGround(
   screen: Screen,
@@ -69,12 +70,15 @@ export async function ownGround(
   };
 }
 
-/** Starts kube-controller-manager if it exists, or as soon as it is built. */
+/** Starts kube-controller-manager as soon as it is built, if it exists or a build of it was started. */
 async function startThird(plane: ControlPlane, builds: Builds): Promise<void> {
   if (await builds.finished('kube-controller-manager')) await plane.startControllerManager();
 }
 
-/** @throws KubeconfigError, ApiError or ConnectionError if the cluster is not available */
+/**
+ * Connects to the cluster of a kubeconfig.
+ * @throws KubeconfigError, ApiError or ConnectionError if the cluster is not available
+ */
 export async function givenGround(
   screen: Screen,
   options: { readonly kubeconfig: string | undefined; readonly context: string | undefined },
@@ -99,7 +103,7 @@ export async function givenGround(
   };
 }
 
-/** Applies the CRDs of Keyferry that do not exist. @returns the created CRDs */
+/** Creates the CRDs of Keyferry that do not exist. @returns the created CRDs */
 export async function installCrds(cluster: DemoCluster, screen: Screen, signal: AbortSignal): Promise<Manifest[]> {
   const made: Manifest[] = [];
   for (const crd of parseManifests(readCrds())) {
@@ -120,7 +124,10 @@ export async function installCrds(cluster: DemoCluster, screen: Screen, signal: 
   return made;
 }
 
-/** The condition Established is not enough: the server may still respond that it initializes the storage. */
+/**
+ * Lists the objects of a CRD. The condition Established is not enough: the API server may still answer that its storage
+ * initializes.
+ */
 async function isServed(cluster: DemoCluster, crd: Manifest): Promise<boolean> {
   const { spec } = crd as Manifest & {
     readonly spec: {

@@ -1,4 +1,4 @@
-/** The keys of the demo on a terminal: `s` skips the part that is shown, and Ctrl-C stops everything. */
+/** The keys of the demo on a terminal: `s` skips the part that is shown, and Ctrl-C stops the demo. */
 const CTRL_C = '\u0003';
 
 export type KeyInput = Pick<NodeJS.ReadStream, 'isTTY' | 'on' | 'off' | 'pause' | 'resume' | 'setRawMode'>;
@@ -9,7 +9,7 @@ export class Keys implements Disposable {
   #isReading: boolean;
   #part = new AbortController();
 
-  /** @param options.stop called for Ctrl-C, which is no signal while keys are read one by one */
+  /** @param options.stop function for Ctrl-C, because Ctrl-C sends no signal while the terminal is in raw mode */
   constructor(input: KeyInput, { enabled, stop }: { readonly enabled: boolean; readonly stop: () => void }) {
     this.#input = input;
     this.#stop = stop;
@@ -20,12 +20,12 @@ export class Keys implements Disposable {
     input.resume();
   }
 
-  /** What a reader is told; nothing where there are no keys. */
+  /** The text that tells the reader which key to press; empty if no keys are read. */
   get hint(): string {
     return this.#isReading ? 's skips this part' : '';
   }
 
-  /** The signal of the next part: aborted by `s` from now on, until the next call. */
+  /** Returns a signal for the part that begins now. The key `s` aborts it until the next call. */
   nextPart(): AbortSignal {
     this.#part = new AbortController();
     return this.#part.signal;

@@ -1,10 +1,11 @@
 /**
  * `npm run demo`: starts real servers on this machine and Keyferry, and shows live what Keyferry does.
  *
- *   ground ──▶ CRDs ──▶ Keyferry ──▶ walks ──▶ (with --once) end
- *                                     └──────▶ runs until Ctrl-C ──▶ end
+ *   cluster ──▶ CRDs ──▶ Keyferry ──▶ walks ──▶ (with --once) end
+ *                                       └─────▶ runs until Ctrl-C ──▶ end
  *
- * The end is the same in every state: on a borrowed cluster all objects of the demo are deleted, then Keyferry stops, then the servers.
+ * A walk is a part of the demo that shows one controller. The end always has the same order: the objects of the demo
+ * are deleted from a cluster that continues to run, then Keyferry stops, then the servers stop.
  */
 import { Command } from 'commander';
 
@@ -25,19 +26,22 @@ import { replicatorWalk } from './walks/replicator.ts';
 import { syncSecretWalk } from './walks/syncsecret.ts';
 import { vaultWalk } from './walks/vault.ts';
 
-/** In the order of the servers that they need: the first three use what the first one has started. */
+/**
+ * The walks, in the order in which their servers are built. The first three walks need only servers that are already
+ * running or built.
+ */
 const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, syncSecretWalk, vaultWalk, generatorWalk];
 /** Timeout of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
-/** A cluster takes 5 to 10 s to empty and delete a namespace. */
+/** A cluster takes 5 to 10 s to delete a namespace and its objects. */
 const NAMESPACES_TIMEOUT_MS = 30_000;
 
 interface Options {
   readonly once: boolean;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
-  /** The parts to show, in their order. */
+  /** The walks to show, in this order. */
   readonly walks: readonly Walk[];
 }
 
@@ -62,7 +66,8 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
   let hasStarted = false;
   let allClean = true;
   try {
-    // Before Keyferry runs: on a borrowed cluster it must find only the objects of the walks.
+    // This check runs before Keyferry starts, because Keyferry must find no objects but those of the walks on a
+    // borrowed cluster.
     const built = async (): Promise<void> => undefined;
     const common = { cluster, ground, screen, signal, built, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
@@ -108,12 +113,14 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
   }
 }
 
-/** What the parts need, in their order, and then what a reader needs who goes on. */
+/**
+ * The servers to build: first those of the walks in their order, then those for a reader who continues after the walks.
+ */
 function laterServers(options: Options): ServerName[] {
   return [...options.walks.flatMap(({ servers }) => servers), ...lastServers(options)];
 }
 
-/** Without it, nothing deletes namespaces. Whoever chooses parts gets the servers of these parts alone. */
+/** kube-controller-manager, which deletes namespaces: only if the demo shows all walks, and continues after them. */
 function lastServers({ once, walks }: Options): ServerName[] {
   return once || walks.length < WALKS.length ? [] : ['kube-controller-manager'];
 }
@@ -164,7 +171,7 @@ async function stay(
   }
 }
 
-/** Implements `Stage.until`; fails when Keyferry exits. */
+/** Makes the function `Stage.until`. It throws an error if Keyferry exits while it waits. */
 function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | undefined): Stage['until'] {
   return async (what, condition) => {
     const answer = await waitFor(
@@ -189,7 +196,10 @@ function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | un
   };
 }
 
-/** Continues after an error, with a warning. @returns whether everything was deleted */
+/**
+ * Deletes the objects of the walks. After an error, it prints a warning and continues.
+ * @returns whether everything was deleted
+ */
 async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
   let all = true;
   for (const walk of walks.toReversed()) {
@@ -203,7 +213,10 @@ async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
   return all;
 }
 
-/** Deletes the CRDs that the demo made. Continues after an error, with a warning. @returns whether all were deleted */
+/**
+ * Deletes the CRDs that the demo created. After an error, it prints a warning and continues.
+ * @returns whether all were deleted
+ */
 async function deleteCrds(crds: readonly Manifest[], cluster: DemoCluster, screen: Screen): Promise<boolean> {
   let all = true;
   for (const crd of crds) {
@@ -217,7 +230,10 @@ async function deleteCrds(crds: readonly Manifest[], cluster: DemoCluster, scree
   return all;
 }
 
-/** Waits until the namespaces of the demo are deleted, because the next demo needs their names. @returns whether they are deleted */
+/**
+ * Waits until the namespaces of the demo are deleted, because the next demo creates them again.
+ * @returns whether they are deleted
+ */
 async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boolean> {
   let left: readonly string[] = [];
   const look = async (): Promise<boolean> => (left = await cluster.namespacesLeft()).length === 0;
@@ -236,7 +252,7 @@ async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boo
   }
 }
 
-/** The parts of these names, or what is wrong with the names. */
+/** The walks with these names; or the text of an error if a name is unknown. */
 function chosen(names: readonly string[]): readonly Walk[] | string {
   const known = WALKS.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
@@ -248,11 +264,11 @@ interface Flags {
   readonly once: boolean;
   readonly kubeconfig?: string;
   readonly context?: string;
-  /** Names of parts, separated by commas. */
+  /** Names of walks, separated by commas. */
   readonly only?: string;
 }
 
-/** Ends the process after the help, and with 2 after a usage error. */
+/** Reads the command line. Exits with 0 after the help, and with 2 after a usage error. */
 function readOptions(): Flags {
   return new Command('npm run demo --')
     .description('run the examples on real servers on this machine, or on a test cluster')
@@ -275,7 +291,7 @@ async function main(): Promise<number> {
   const { once, kubeconfig, context, only } = readOptions();
   const screen = new Screen({ out: process.stdout, env: process.env });
   const stop = new AbortController();
-  // Two signals are normal: a terminal sends one to every process of the group, and npm forwards another.
+  // It is normal to get two signals: a terminal sends SIGINT to every process of the group, and npm forwards it, too.
   const onSignal = (): void => {
     if (stop.signal.aborted) return;
     stop.abort(new Error('stopped'));
@@ -288,7 +304,7 @@ async function main(): Promise<number> {
     screen.failure(`demo: ${walks}`);
     return 2;
   }
-  // A demo in a pipe or in the background has nobody at the keys.
+  // If stdout is no terminal, the demo runs in a pipe or in the background, and nobody can press a key.
   using keys = new Keys(process.stdin, { enabled: process.stdout.isTTY, stop: onSignal });
   try {
     await demo({ once, kubeconfig, context, walks }, screen, keys, stop.signal);
@@ -304,5 +320,6 @@ async function main(): Promise<number> {
   }
 }
 
-// Not `exitCode`: servers that were still starting at the signal are stopped by the reaper after this process.
+// exit() does not wait for servers that were still starting at the signal; the reaper stops them after the end of this
+// process.
 process.exit(await main());

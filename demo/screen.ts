@@ -1,6 +1,6 @@
 /**
- * The output of the demo. On a terminal it has colors and a progress line that is overwritten. In a log or a pipe it has plain lines
- * and few lines of progress.
+ * The output of the demo. On a terminal it has colors, and a progress line that the next line replaces. In a log or a
+ * pipe it has plain lines, and only few progress lines.
  */
 import type { Writable } from 'node:stream';
 
@@ -12,14 +12,14 @@ export interface ScreenOptions {
 /** Minimum time between progress lines of the same kind in a log, ms. */
 const LOG_PROGRESS_MS = 30_000;
 
-/** Characters. */
+/** Width of the bar in characters. */
 const BAR_WIDTH = 20;
 
 export interface BarState {
-  /** 0 to 1. */
+  /** Finished part of the work, from 0 to 1. */
   readonly fraction: number;
   readonly secondsLeft: number;
-  /** What the reader can do meanwhile. */
+  /** Text that says which key the reader can press. */
   readonly hint?: string;
 }
 
@@ -41,13 +41,13 @@ export class Screen {
   #progressKind = '';
   #progressAt = -Infinity;
   #sections = 0;
-  /** The last bar of a log. */
+  /** Label and quarter of the last bar in a log. */
   #quarter = '';
 
   constructor({ out, env }: ScreenOptions) {
     this.#out = out;
     this.#tty = out.isTTY === true && env['TERM'] !== 'dumb';
-    // https://no-color.org: set and not empty.
+    // https://no-color.org: no colors if the variable is set and not empty.
     this.#colour = this.#tty && (env['NO_COLOR'] ?? '') === '';
   }
 
@@ -55,18 +55,18 @@ export class Screen {
     this.#line(`\n${this.#paint('bold', text)}`);
   }
 
-  /** A numbered section. */
+  /** Prints the title of a numbered section. */
   section(text: string): void {
     this.#sections += 1;
     this.#line(`\n${this.#paint('bold', `${this.#sections}. ${text}`)}\n`);
   }
 
-  /** A command that a user can run. */
+  /** Prints a command that a user can run. */
   command(text: string): void {
     this.#line(`  ${this.#paint('cyan', '$')} ${this.#paint('bold', text)}`);
   }
 
-  /** The output of the command. */
+  /** Prints the output of a command. */
   output(lines: readonly string[]): void {
     for (const line of lines) this.#line(`  ${line}`);
   }
@@ -91,7 +91,7 @@ export class Screen {
     this.#line('');
   }
 
-  /** A progress line: on a terminal the next line replaces it, in a log it is a separate line. */
+  /** Prints a progress line. On a terminal the next line replaces it, in a log it stays. */
   progress(text: string): void {
     if (this.#tty) {
       const width = (this.#out.columns || 80) - 1;
@@ -108,8 +108,8 @@ export class Screen {
   }
 
   /**
-   * A bar with the rest of the time: on a terminal it is drawn again in its place, in a log it is a line when the label changes and for each
-   * quarter.
+   * Prints a bar with the remaining time. On a terminal, the next bar replaces it. In a log, it is one line for each
+   * quarter, and one when the label changes.
    */
   bar(label: string, { fraction, secondsLeft, hint = '' }: BarState): void {
     const percent = Math.floor(fraction * 100);
@@ -137,12 +137,12 @@ export class Screen {
   }
 }
 
-/** A readable duration: `34 ms`, `4.2 s`. */
+/** A measured duration as text: `34 ms`, `4.2 s`. */
 export function took(ms: number): string {
   return ms < 1000 ? `${Math.max(1, Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** A rough duration: `about 40 s`, `about 3 min`. */
+/** An estimated duration as text: `about 40 s`, `about 3 min`. */
 export function about(seconds: number): string {
   if (seconds < 10) return 'a few seconds';
   return seconds < 90 ? `about ${Math.round(seconds / 10) * 10} s` : `about ${Math.round(seconds / 60)} min`;

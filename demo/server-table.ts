@@ -1,4 +1,6 @@
-/** Collections as kubectl prints them: the API server makes the cells (`Table` of meta.k8s.io/v1). */
+/**
+ * Tables of objects as kubectl prints them. The API server writes the texts of the cells (`Table` of meta.k8s.io/v1).
+ */
 import type { KubeApi, ObjectMeta } from '../src/kube/api.ts';
 import { parseJson } from '../src/kube/json.ts';
 import { textTable } from '../src/commands/output/text.ts';
@@ -14,7 +16,7 @@ interface ServerTable {
 }
 
 export interface ServerTableOptions {
-  /** Path of the collection: `/api/v1/secrets`. */
+  /** API path of the list, for example `/api/v1/secrets`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   /** Adds a first column NAMESPACE, as `kubectl get -A` does. */
@@ -23,7 +25,7 @@ export interface ServerTableOptions {
 }
 
 /**
- * The lines that `kubectl get` prints for a collection; none if it is empty.
+ * The lines that `kubectl get` prints for a list of objects; no lines if the list is empty.
  * @throws the errors of `api.request`
  */
 export async function serverTable(api: KubeApi, options: ServerTableOptions): Promise<string[]> {
@@ -37,7 +39,7 @@ export async function serverTable(api: KubeApi, options: ServerTableOptions): Pr
   });
   const { columnDefinitions, rows = [] } = parseJson(body, `the table of ${path}`) as ServerTable;
   if (rows.length === 0) return [];
-  // Other priorities are the columns of `-o wide`.
+  // Columns with another priority than 0 are only in the output of `kubectl get -o wide`.
   const shown = [...columnDefinitions.entries()].filter(([, { priority }]) => priority === 0);
   const header = shown.map(([, { name }]) => name.toUpperCase());
   if (withNamespace) header.unshift('NAMESPACE');

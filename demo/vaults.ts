@@ -1,10 +1,13 @@
-/** The Vault servers of the demo, with the calls that a user makes with `vault`. They and their data end with the demo. */
+/**
+ * The Vault servers of the demo. The methods of DemoVault are the calls that a user makes with `vault`. The servers and
+ * their data end with the demo.
+ */
 import { startVault, type VaultServer } from '../test/servers/vault.ts';
 import { serverRecipe } from '../test/servers/catalogue.ts';
 import { took } from './screen.ts';
 import type { Stage } from './walk.ts';
 
-/** The printable parts of an entry: never a value. */
+/** The parts of a Vault entry that the demo prints, without the values. */
 export interface EntryLook {
   readonly version: number;
   readonly keys: readonly string[];
@@ -21,34 +24,40 @@ export class DemoVault {
     return this.server.addr;
   }
 
-  /** Writes a new version of an entry at `secret/`. @returns the time of the request, `performance.now()` */
+  /** Writes a new version of an entry below `secret/`. @returns the time of the request, as `performance.now()` */
   async put(name: string, data: Readonly<Record<string, string>>): Promise<number> {
     const startedAt = performance.now();
     await this.server.request('POST', `secret/data/${name}`, { data });
     return startedAt;
   }
 
-  /** `undefined` if there is no such entry at `secret/`. */
+  /** Version and keys of an entry below `secret/`. @returns `undefined` if there is no such entry */
   async look(name: string): Promise<EntryLook | undefined> {
     const { status, body } = await this.server.raw('GET', `secret/data/${name}`);
     if (status !== 200) return undefined;
     return { version: body.data.metadata.version, keys: Object.keys(body.data.data).toSorted() };
   }
 
-  /** RFC 3339, of the latest version; `undefined` if there is no such entry at `secret/`. */
+  /**
+   * Time of the latest version of an entry below `secret/` (RFC 3339).
+   * @returns `undefined` if there is no such entry
+   */
   async createdTime(name: string): Promise<string | undefined> {
     const { status, body } = await this.server.raw('GET', `secret/data/${name}`);
     return status === 200 ? body.data.metadata.created_time : undefined;
   }
 
-  /** Creates a token with its own policy. */
+  /** Creates a token with a new policy of the same name. @returns the token */
   async token(name: string, policy: string): Promise<string> {
     await this.server.request('PUT', `sys/policies/acl/${name}`, { policy });
     const { auth } = await this.server.request('POST', 'auth/token/create-orphan', { policies: [name] });
     return auth.client_token;
   }
 
-  /** Creates an AppRole with its own policy. @returns its IDs, as in the Secret for a SecretMirror */
+  /**
+   * Creates an AppRole with a new policy of the same name.
+   * @returns its IDs, with the keys of the Secret for a SecretMirror
+   */
   async approle(name: string, policy: string): Promise<Readonly<Record<string, string>>> {
     await this.server.request('POST', 'sys/auth/approle', { type: 'approle' });
     await this.server.request('PUT', `sys/policies/acl/${name}`, { policy });
@@ -60,8 +69,8 @@ export class DemoVault {
 }
 
 /**
- * Starts two local Vault servers. Builds Vault first if necessary, with progress lines.
- * @throws ServerUnavailableError naming what is missing to build it
+ * Starts two local Vault servers. First builds Vault if necessary, and shows a bar meanwhile.
+ * @throws ServerUnavailableError that says what is missing to build Vault
  */
 export async function startVaults({ screen, built, resources }: Stage): Promise<readonly [DemoVault, DemoVault]> {
   await built('vault');

@@ -1,4 +1,7 @@
-/** A walk shows one controller. Each is a module in `walks/`; `main.ts` lists them in order. */
+/**
+ * A walk is a part of the demo that shows one controller. Each walk is a module in `walks/`; `main.ts` lists the walks
+ * in order.
+ */
 import type { ServerName } from '../test/servers/catalogue.ts';
 import type { DemoCluster } from './cluster.ts';
 import type { Ground } from './ground.ts';
@@ -8,32 +11,35 @@ export interface Stage {
   readonly cluster: DemoCluster;
   readonly ground: Pick<Ground, 'kubeconfigPath' | 'context' | 'folder'>;
   readonly screen: Screen;
-  /** Aborted when the demo stops, or when the reader skips the part. */
+  /** Aborted when the demo stops, or when the reader skips the walk. */
   readonly signal: AbortSignal;
-  /** Waits until servers are built, with a bar. @throws ServerUnavailableError naming what is missing to build one */
+  /**
+   * Waits until servers are built, and shows a bar.
+   * @throws ServerUnavailableError that says what is missing to build a server
+   */
   readonly built: (...names: readonly ServerName[]) => Promise<void>;
-  /** The cluster comes from a kubeconfig. */
+  /** True if the cluster comes from a kubeconfig and continues to run after the demo. */
   readonly borrowed: boolean;
-  /** Servers of a walk; stopped after Keyferry. */
+  /** Servers that a walk has started. They stop after Keyferry. */
   readonly resources: AsyncDisposableStack;
-  /** Waits until `condition` returns a value. @throws Error naming `what` after 15 s, or when Keyferry exits */
+  /** Waits until `condition` returns a value. @throws Error with the text `what` after 15 s; Error if Keyferry exits */
   readonly until: <T>(what: string, condition: () => Promise<T | undefined> | T | undefined) => Promise<T>;
 }
 
 export interface Walk {
-  /** For `--only`. */
+  /** Name of the walk for the flag `--only`. */
   readonly name: string;
-  /** Needed besides etcd and kube-apiserver. */
+  /** Servers that the walk needs besides etcd and kube-apiserver. */
   readonly servers: readonly ServerName[];
   readonly title: string;
   /**
-   * Checks that the walk changes only its own objects in this cluster.
-   * @throws Error naming the objects that already exist
+   * Checks that Keyferry and the walk would change no other objects in this cluster than those of the walk.
+   * @throws Error that names the objects in the way
    */
   check(stage: Stage): Promise<void>;
   run(stage: Stage): Promise<void>;
-  /** Prepares objects for the user, if the demo keeps running. */
+  /** Prepares objects for the user if the demo continues to run after the walks. */
   leave(stage: Stage): Promise<void>;
-  /** Deletes all objects of the walk from a borrowed cluster. Called while Keyferry still runs. */
+  /** Deletes all objects of the walk from a borrowed cluster, while Keyferry still runs. */
   clean(stage: Stage): Promise<void>;
 }

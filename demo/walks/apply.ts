@@ -1,8 +1,8 @@
-/** Applies a file of manifests. */
+/** Creates the objects of a manifest, and prints the lines of `kubectl apply`. */
 import { type Manifest, pathOf } from '../cluster.ts';
 import type { Stage } from '../walk.ts';
 
-/** Creates the objects in a file. @returns the time of each request, `performance.now()` */
+/** Creates the objects in a file of `demo/manifests`. @returns the time of each request, as `performance.now()` */
 export async function apply(
   { cluster, screen }: Stage,
   file: string,
@@ -21,7 +21,7 @@ export async function apply(
   return startedAt;
 }
 
-/** The name in kubectl: `secretmirror.mirrors.kts.studio`, `secret`. */
+/** Name of the kind in the output of kubectl, for example `secret` or `secretmirror.mirrors.kts.studio`. */
 function resourceName({ kind, apiVersion = '' }: Manifest): string {
   const [group] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
   return group === '' || group === undefined ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;

@@ -1,4 +1,6 @@
-/** The generator: an ExternalSecret whose entry is missing in Vault, with the real External Secrets Operator (ESO). */
+/**
+ * Shows the generator: an ExternalSecret of the real External Secrets Operator (ESO) whose entry is missing in Vault.
+ */
 import { errorText } from '../../src/observe/error-fields.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import { serverRecipe } from '../../test/servers/catalogue.ts';
@@ -16,7 +18,7 @@ const NAME = 'postgres';
 const ENTRY = 'dev-1/postgres';
 const EXTERNAL_SECRETS = '/apis/external-secrets.io/v1/namespaces/default/externalsecrets';
 const STORE = '/apis/external-secrets.io/v1/namespaces/default/secretstores/vault-backend';
-/** As in docs/generator.md. */
+/** The policy in docs/generator.md. */
 const POLICY = 'path "secret/data/dev-1/*" { capabilities = ["create", "read", "update"] }';
 
 type WithConditions = KubeObject & { readonly status?: { readonly conditions?: readonly Json[] } };
@@ -28,7 +30,7 @@ export const generatorWalk: Walk = {
   title: 'The generator: values that Vault does not have yet',
 
   async check() {
-    // The walk is skipped on a borrowed cluster.
+    // There is nothing to check, because this walk is skipped on a borrowed cluster.
   },
 
   async run(stage) {
@@ -48,15 +50,15 @@ export const generatorWalk: Walk = {
   },
 
   async leave() {
-    // ESO and Vault keep running.
+    // ESO and Vault continue to run.
   },
 
   async clean() {
-    // The walk was skipped.
+    // There is nothing to delete, because this walk is skipped on a borrowed cluster.
   },
 };
 
-/** Starts Vault and ESO, and creates a store with a token that may write only the entries of the walk. */
+/** Starts Vault and ESO, and creates a SecretStore with a token that may write only entries below `secret/dev-1/`. */
 async function servers(stage: Stage): Promise<DemoVault> {
   const { screen, cluster, ground, resources, until } = stage;
   await stage.built('vault', 'external-secrets');
@@ -84,7 +86,7 @@ async function servers(stage: Stage): Promise<DemoVault> {
   await cluster.create({ ...secret, stringData: { 'vault-token': token } } as unknown as Manifest);
   screen.output(['secret/vault-token created']);
   await apply(stage, 'secret-store.yaml', { VAULT_ADDR: vault.addr });
-  // Before that, ESO does not try again for a while.
+  // If the SecretStore is not ready when ESO reads the ExternalSecret, ESO tries again only after a while.
   await until('the SecretStore to be ready', async () => await isReady(stage, STORE));
   return vault;
 }
@@ -116,7 +118,7 @@ async function deleted(stage: Stage, vault: DemoVault): Promise<void> {
   screen.done(`Secret ${NAME}`, `has the new value ${took(Math.max(0, readyAt - madeAt))} later`);
 }
 
-/** Waits until ESO has read the values. @returns the time, `performance.now()` */
+/** Waits until ESO has read the values. @returns the time when they were read, as `performance.now()` */
 async function ready(stage: Stage): Promise<number> {
   const { until } = stage;
   return await until(`the ExternalSecret ${NAME} to be ready`, async () => {
@@ -124,14 +126,14 @@ async function ready(stage: Stage): Promise<number> {
   });
 }
 
-/** `undefined`: not yet. */
+/** Reads the condition Ready of an object. @returns true if it is True, else `undefined`, for `until` */
 async function isReady({ cluster }: Stage, path: string): Promise<true | undefined> {
   const object: WithConditions | undefined = await cluster.find(path);
   const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready');
   return condition?.['status'] === 'True' ? true : undefined;
 }
 
-/** Prints the ExternalSecret, and keys and version of the entry: never a value. */
+/** Prints the ExternalSecret, and the keys and version of the entry, but no value. */
 async function show({ screen, cluster }: Stage, vault: DemoVault): Promise<void> {
   screen.command(`kubectl get externalsecrets ${NAME}`);
   screen.output(await cluster.table(EXTERNAL_SECRETS, { query: { fieldSelector: `metadata.name=${NAME}` } }));

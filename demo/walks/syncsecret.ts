@@ -1,4 +1,7 @@
-/** SyncSecret: a certificate of a tenant cluster in the management cluster. The walk starts a second control plane for that one. */
+/**
+ * Shows SyncSecret: a certificate from a tenant cluster in a management cluster. The walk starts a second cluster, for
+ * the management.
+ */
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import { loadKubeconfig } from '../../src/kube/auth/kubeconfig.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
@@ -25,7 +28,7 @@ export const syncSecretWalk: Walk = {
   title: 'SyncSecret: from a tenant cluster to a management cluster',
 
   async check() {
-    // The walk is skipped on a borrowed cluster.
+    // There is nothing to check, because this walk is skipped on a borrowed cluster.
   },
 
   async run(stage) {
@@ -49,11 +52,11 @@ export const syncSecretWalk: Walk = {
   },
 
   async leave() {
-    // Both clusters and all programs keep running.
+    // Both clusters and all programs continue to run.
   },
 
   async clean() {
-    // The walk was skipped.
+    // There is nothing to delete, because this walk is skipped on a borrowed cluster.
   },
 };
 
@@ -131,7 +134,10 @@ async function deletion(stage: Stage, management: DemoCluster): Promise<void> {
   screen.done('nothing is left in either cluster', took(goneAt - deletedAt));
 }
 
-/** Waits for a Secret of the tenant. @returns the time, `performance.now()` */
+/**
+ * Waits for a Secret of the tenant in the management cluster.
+ * @returns the time when it was seen, as `performance.now()`
+ */
 async function arrival(
   { until }: Stage,
   management: DemoCluster,

@@ -1,4 +1,7 @@
-/** The part of the Vault walk with dynamic credentials: one lease for all copies, renewed, and revoked with the mirror. */
+/**
+ * Shows dynamic credentials from Vault: one lease for all copies, which is renewed, and revoked when the mirror is
+ * deleted.
+ */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { errorText } from '../../src/observe/error-fields.ts';
 import { findPostgres, type PostgresServer, startPostgres } from '../../test/servers/postgres.ts';
@@ -11,16 +14,16 @@ import { apply } from './apply.ts';
 const NAME = 'somedb-creds';
 const MIRROR = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${NAME}`;
 const TARGETS = ['project-c-main', 'project-c-next'] as const;
-/** Short, so that a renewal happens soon. */
+/** The lease is short, so that its renewal happens soon. */
 const LEASE_SECONDS = 6;
-/** Counts the users that Vault created. */
+/** SQL query for the number of database users that Vault has created. */
 const USERS = "select count(*) from pg_user where usename like 'v-%'";
 
 interface Credentials extends KubeObject {
   readonly data?: { readonly username?: string; readonly password?: string };
 }
 
-/** Skipped with a note if PostgreSQL is not available. */
+/** Shows the part with dynamic credentials. If PostgreSQL is not available, it prints why the part is skipped. */
 export async function dynamicCredentials(
   stage: Stage,
   vault: DemoVault,
@@ -102,7 +105,7 @@ async function ended({ screen, cluster, until }: Stage, database: PostgresServer
   screen.done('the lease is revoked, the database user is deleted', took(performance.now() - startedAt));
 }
 
-/** `undefined` until the copy exists. */
+/** The copy in a namespace; `undefined` until it exists. */
 async function credentials({ cluster }: Stage, namespace: string): Promise<Credentials | undefined> {
   return await cluster.find(`/api/v1/namespaces/${namespace}/secrets/${NAME}`);
 }

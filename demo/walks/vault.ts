@@ -1,4 +1,4 @@
-/** SecretMirror with Vault: Vault to namespaces, Secret to Vault, Vault to Vault, and dynamic credentials. */
+/** Shows SecretMirror with Vault: Vault to namespaces, Secret to Vault, Vault to Vault, and dynamic credentials. */
 import { errorText } from '../../src/observe/error-fields.ts';
 import { ServerUnavailableError } from '../../test/servers/go-build.ts';
 import { Arrivals } from '../arrivals.ts';
@@ -33,7 +33,7 @@ export const vaultWalk: Walk = {
   title: 'SecretMirror: to and from Vault',
 
   async check() {
-    // The walk is skipped on a borrowed cluster.
+    // There is nothing to check, because this walk is skipped on a borrowed cluster.
   },
 
   async run(stage) {
@@ -63,11 +63,11 @@ export const vaultWalk: Walk = {
   },
 
   async leave() {
-    // The mirrors and both Vault servers keep running.
+    // The mirrors and both Vault servers continue to run.
   },
 
   async clean() {
-    // The walk was skipped.
+    // There is nothing to delete, because this walk is skipped on a borrowed cluster.
   },
 };
 
@@ -147,7 +147,7 @@ async function toTheOther(stage: Stage, first: DemoVault, second: DemoVault, add
   screen.done(`secret/${ENTRY} in the second Vault`, `updated ${took(secondAt - changedAt)} after the change`);
 }
 
-/** Creates a Secret with the IDs of an AppRole, which are not printed. */
+/** Creates a Secret with the IDs of an AppRole, and prints the command without the IDs. */
 async function credential(
   { cluster, screen }: Stage,
   name: string,
@@ -170,14 +170,14 @@ async function put({ screen }: Stage, vault: DemoVault, values: Readonly<Record<
   return startedAt;
 }
 
-/** Waits for a version of an entry. @returns the time, `performance.now()` */
+/** Waits until an entry has this version. @returns the time when it was seen, as `performance.now()` */
 async function version({ until }: Stage, vault: DemoVault, name: string, number: number): Promise<number> {
   return await until(`version ${number} of secret/${name}`, async () =>
     (await vault.look(name))?.version === number ? performance.now() : undefined,
   );
 }
 
-/** Prints keys and version, never a value. */
+/** Prints the version and keys of an entry, but no value. */
 function show({ screen }: Stage, variable: string, name: string, look: EntryLook | undefined): void {
   const filter = `jq -c '[.data.metadata.version, (.data.data | keys)]'`;
   screen.command(`vault kv get -address=$${variable} -format=json secret/${name} | ${filter}`);
