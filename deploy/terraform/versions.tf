@@ -4,7 +4,8 @@ terraform {
   required_providers {
     helm = {
       source = "hashicorp/helm"
-      # Older versions cannot read OCI registries (2.5.0), and call it an error that CustomResourceDefinitions stay (2.0.3).
+      # Versions before 2.5.0 cannot read OCI registries. Versions before 2.0.3 fail because CustomResourceDefinitions
+      # stay after uninstalling.
       version = ">= 2.5.0, < 4.0.0"
     }
   }

@@ -39,7 +39,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{/* The ServiceAccount as the only subject of a binding. */}}
+{{/* The subjects of a binding: only the ServiceAccount of the release. */}}
 {{- define "keyferry.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "keyferry.serviceAccountName" . }}
@@ -57,8 +57,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{/*
-The values of the systems as JSON. Values of the originals' charts, at their places there, have precedence: annotationsPrefix and others of
-k8s-replicator, and `kubelb` of the KubeLB CCM.
+The chosen systems and their values, as JSON. Values that are set as in the charts of the original programs have precedence: annotationsPrefix and
+others of k8s-replicator, and `kubelb` of the KubeLB CCM.
 */}}
 {{- define "keyferry.systems" -}}
 {{- $values := .Values }}
@@ -67,7 +67,7 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- range $key := list "annotationsPrefix" "allowAll" "ignoreUnknown" "resyncPeriod" "runReplicators" }}
 {{- if hasKey $values $key }}{{ $_ := set $replicator $key (get $values $key) }}{{ $hasOriginal = true }}{{ end }}
 {{- end }}
-{{- /* In that chart an empty text means no labels. */}}
+{{- /* In the chart of k8s-replicator, an empty text means no labels. */}}
 {{- if hasKey .Values "createWithLabels" }}{{ $_ := set $replicator "createWithLabels" (.Values.createWithLabels | default "none") }}{{ end }}
 {{- if kindIs "invalid" $replicator.enabled }}{{ $_ := set $replicator "enabled" $hasOriginal }}{{ end }}
 {{- $ccm := deepCopy .Values.syncSecret.ccm }}
@@ -93,7 +93,7 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- end }}
 
 {{/*
-The rules of files for a Role: without those of cluster-wide kinds.
+The rules of files in files/rules for a Role. Rules for cluster-wide kinds are left out.
 */}}
 {{- define "keyferry.namespacedRules" -}}
 {{- $rules := list }}
@@ -115,7 +115,7 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- if $isOn }}true{{ end }}
 {{- end }}
 
-{{/* Arguments of `keyferry run`, one on each line. */}}
+{{/* The arguments of `keyferry run`, one on each line. */}}
 {{- define "keyferry.args" -}}
 {{- $systems := include "keyferry.systems" . | fromJson }}
 {{- $args := list "run" (printf "--controllers=%s" (join "," $systems.controllers)) }}
@@ -170,7 +170,7 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- end }}
 {{- end }}
 
-{{/* A list of texts in CEL. */}}
+{{/* The items of a CEL list of strings. */}}
 {{- define "keyferry.celTexts" -}}
 {{- $texts := list }}
 {{- range . }}{{ $texts = append $texts (printf "'%s'" .) }}{{ end }}

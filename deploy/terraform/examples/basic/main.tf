@@ -1,6 +1,6 @@
-# SecretMirrors only, with the image in a registry of your own.
+# SecretMirrors only, with an image in a registry of your own.
 #
-# The provider finds the cluster by KUBE_CONFIG_PATH. See its documentation for other ways.
+# The provider finds the cluster by the variable KUBE_CONFIG_PATH. Its documentation has other ways.
 
 variable "image" {
   description = "The image without its tag."
