@@ -1,4 +1,4 @@
-/** The answers of the program to completion scripts, and the scripts in real shells: bash, and zsh and fish if they are installed. */
+/** The answers to completion scripts, and the scripts in real shells: bash, also zsh and fish if installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

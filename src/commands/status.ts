@@ -32,7 +32,7 @@ export async function status(context: CommandContext, options: StatusOptions): P
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
     contents = snapshot.contents;
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-    // A user who asks for one namespace may have rights only there.
+    // A caller with `-n` may have rights in that namespace only.
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
     return await statusReport(snapshot, cluster, namespace, leaders);
   };

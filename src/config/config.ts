@@ -1,4 +1,4 @@
-/** All settings of a running Keyferry, read once at the start and frozen. The flags' helps explain them. */
+/** All settings of a running Keyferry, read once at the start and frozen. The help of each flag explains it. */
 import type { AddressValues, CommonValues, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
 import type {
   generatorFlags,

@@ -30,7 +30,7 @@ describe("the environment of Vault's own client", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("the variables are read as Vault's client reads them", () => {
+  it("the variables of Vault's client have the meaning that they have there", () => {
     assert.deepEqual(vaultEnvironment({ VAULT_CACERT: '', VAULT_SKIP_VERIFY: '' }), NO_VAULT_ENVIRONMENT);
     const read = vaultEnvironment({
       HOME: '/home/a',

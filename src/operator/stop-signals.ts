@@ -6,7 +6,7 @@ const SAME_STOP_MS = 1000;
 
 /**
  * Calls `stop` at the first of these signals. A signal more than `SAME_STOP_MS` later ends the process at once.
- * @returns removes the handlers; after a signal it does nothing, because a second one of the same stop may come
+ * @returns removes the handlers. After a signal it keeps them: a second signal of the same stop may come
  */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void {
   let stoppedAt: number | undefined;

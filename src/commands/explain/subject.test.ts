@@ -1,4 +1,4 @@
-/** How `explain` reads an object in each version of its API, and how it tells a missing permission from a missing object. */
+/** `explain` reads an object in each version of its API, and tells a missing permission from a missing object. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -52,7 +52,7 @@ test('an object that the caller may not read has the state refused, not absent',
   assert.equal(stored.state, 'refused');
 });
 
-test('any error of a read except 403 and 404 is thrown', async () => {
+test('explain throws any error of a read except 403 and 404', async () => {
   await assert.rejects(read({ [pathIn('/apis/new/v1')]: 500 }), /500/);
 });
 

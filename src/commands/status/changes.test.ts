@@ -28,7 +28,7 @@ describe('changes of a status', () => {
     assert.deepEqual(changes(report(RULE), report({ ...RULE })), []);
   });
 
-  it('the changes are the rules, copies and failing targets that were added, changed or are gone', () => {
+  it('the changes between two reports are the rules, copies and failing targets that were added, changed or are gone', () => {
     const none = 'last sync never, Synced: ';
     assert.deepEqual(changes(report(), report(RULE)), [`rule added: Rule a/r: Active, 0 copies, ${none}`]);
     assert.deepEqual(changes(report(RULE), report({ ...RULE, copies: [COPY] })), [

@@ -12,7 +12,7 @@ export const OWN_PREFIX = 'keyferry.dev/';
 /** Label of all copies, so that people and policies recognise them. Its value is the name of the controller. */
 export const COPY_LABEL = `${OWN_PREFIX}copy`;
 const MIRRORS_PREFIX = 'mirrors.kts.studio/';
-/** On the copies of a SecretMirror: `<namespace>/<name>` of the SecretMirror. Other controllers leave such an object alone. */
+/** On a copy of a SecretMirror: the mirror's `<namespace>/<name>`. Other controllers leave the copy alone. */
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;
 
 /** Prefixes of marks. A copier copies an object with its mark, or takes the object for its own copy. */

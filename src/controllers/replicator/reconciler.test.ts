@@ -34,7 +34,7 @@ const SETTINGS = {
 
 const unused = (): never => assert.fail('must not be called');
 
-test('getLive returns another version than the evaluation while a change of namespaces waits', async () => {
+test('getLive gives an existing rule another version than its evaluation while a change of namespaces is pending', async () => {
   const { signal } = new AbortController();
   let pending: RuleKey | undefined;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
@@ -66,7 +66,7 @@ test('the version of a rule changes when a mark on its object is added or no lon
   assert.equal(new Set(versions).size, 3);
 });
 
-test('an event has the state found at the first status update of its rule, and begun at later ones', async () => {
+test('an event has the state "found" at the first status update of its rule, and "begun" at later ones', async () => {
   const recorded: string[] = [];
   const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
   const context = {

@@ -4,7 +4,7 @@ import { Pending } from './pending.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 
-test('a state that is not final is written after 1.5 s', () => {
+test('a state that is not final is written when it has lasted 1.5 s', () => {
   const pending = new Pending();
   assert.equal(pending.waitMs(asKey('a'), true, 1000), 1500);
   assert.equal(pending.waitMs(asKey('a'), true, 2000), 500);
@@ -13,7 +13,7 @@ test('a state that is not final is written after 1.5 s', () => {
   assert.equal(pending.waitMs(asKey('a'), false, 10_000), 1500, 'a later one counts anew');
 });
 
-test('while other rules get done, a rule that may wait for its turn is not written, and one with a problem is', () => {
+test('while other rules get done, no state of a rule that waits for its turn is written, unless it has a problem', () => {
   const pending = new Pending();
   pending.waitMs(asKey('a'), true, 0);
   pending.waitMs(asKey('b'), true, 0);
@@ -23,7 +23,7 @@ test('while other rules get done, a rule that may wait for its turn is not writt
   assert.equal(pending.waitMs(asKey('a'), true, 4500), 0, 'nothing was done for a while');
 });
 
-test('while 10,000 rules get done one after the other, no waiting rule is written', () => {
+test('while 10,000 rules get done one after the other, no state of a waiting rule is written', () => {
   const pending = new Pending();
   const rules = Array.from({ length: 10_000 }, (_, index) => asKey<RuleKey>(`r${index}`));
   for (const rule of rules) pending.waitMs(rule, true, 0);
@@ -37,7 +37,7 @@ test('while 10,000 rules get done one after the other, no waiting rule is writte
   }
 });
 
-test('two stuck rules are written one after the other, although others get done', () => {
+test('the states of two stuck rules are written one after the other, although others get done', () => {
   const pending = new Pending();
   const stuck = asKeys<RuleKey>(['stuck', 'stuck too']);
   const written: string[] = [];
@@ -51,7 +51,7 @@ test('two stuck rules are written one after the other, although others get done'
   assert.deepEqual(written, ['stuck 1', 'stuck too 3']);
 });
 
-test('a rule that was never pending does not count as done, so a waiting rule is written', () => {
+test('the end of a rule that was never pending is no progress, so the state of a waiting rule is written', () => {
   const pending = new Pending();
   pending.waitMs(asKey('a'), true, 0);
   pending.done(asKey('settled'), 2000);

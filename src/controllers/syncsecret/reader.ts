@@ -105,7 +105,7 @@ export class SyncSecretReader implements RuleReader {
     return [this.#fateOf(namespace)];
   }
 
-  /** Explains that for a SyncSecret which no program has served. The others show what this cluster is. */
+  /** Explains that for a SyncSecret that no controller has seen. Other SyncSecrets show the kind of cluster. */
   #fateOf(namespace: string): string {
     const here = `becomes a Secret in namespace ${namespace} of this cluster; its name is the uid that the SyncSecret gets when it is created`;
     // If both programs serve this cluster, the manager serves the namespaces of the copies.

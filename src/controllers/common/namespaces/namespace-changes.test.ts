@@ -17,11 +17,11 @@ class Scene {
   readonly clock = new ManualClock();
   readonly enqueued: string[] = [];
   readonly namespaces = { size: 10 };
-  /** What has changed of the namespaces that were searched for. */
+  /** Each searched namespace with its changed labels. */
   readonly searched: string[] = [];
-  /** What the last evaluation of a rule has shown. */
+  /** The namespaces out of reach in the last evaluation of each rule. */
   readonly outOfReach = new Map<string, OutOfReach>();
-  /** The namespace of which the watch has not brought the last change. */
+  /** The namespace whose last change the watch has not brought yet. */
   late: string | undefined;
   /** The namespaces that were read from the server. */
   readonly read: string[] = [];
@@ -111,7 +111,7 @@ test('the rules of the first changed namespace are enqueued at once, and those o
   assert.deepEqual(scene.take(), []);
 });
 
-test('with many rules and namespaces, the next changes wait longer than 250 ms, up to a second', async () => {
+test('with many rules and namespaces, further changes of namespaces wait longer than 250 ms, up to a second', async () => {
   const scene = new Scene();
   for (const [size, waitMs] of [
     [5000, 500],
@@ -129,7 +129,7 @@ test('with many rules and namespaces, the next changes wait longer than 250 ms, 
   }
 });
 
-test('a rule is outdated from the event of its namespace until the rule is enqueued', async () => {
+test('the evaluation of a rule is outdated from the event of its namespace until the rule is enqueued', async () => {
   const scene = new Scene();
   assert.equal(await scene.isOutdated('a', 'a'), false);
   scene.changes.add('a', true, false, 'existence');
@@ -181,7 +181,7 @@ test('when a label flips, the rules for the first change are found at once, and 
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
 });
 
-test('where labels or consent decide, a rule is outdated while the server has a newer state of the namespace than the watch', async () => {
+test('where labels or consent decide, an evaluation is outdated while the server has a newer namespace than the watch', async () => {
   const refused = (part: OutOfReach['part']): OutOfReach => ({ ...userCause('NotAccepted', ''), part });
   const scene = new Scene();
   scene.outOfReach.set('test:home/named', refused('named')).set('test:home/all', refused('all'));
@@ -198,7 +198,7 @@ test('where labels or consent decide, a rule is outdated while the server has a 
   }
 });
 
-test('a rule that may not copy at all is outdated while a label of its own namespace flips', async () => {
+test('the evaluation of a rule that may not copy at all is outdated while a label of its own namespace flips', async () => {
   const scene = new Scene();
   scene.outOfReach.set('test:home/a', { ...userCause('NotPermitted', ''), part: 'all' });
   for (let change = 0; change < 2; change += 1) scene.changes.add('home', true, false, new Set(['team']));
@@ -206,7 +206,7 @@ test('a rule that may not copy at all is outdated while a label of its own names
   assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
 });
 
-test('a failed search is logged, and repeated after a second with the later changes; other namespaces do not wait', async () => {
+test('a failed search for the rules of a namespace is logged and repeated after a second; other namespaces do not wait', async () => {
   for (const changed of ['existence', new Set(['tier'])] as const) {
     const scene = new Scene();
     scene.fails = true;

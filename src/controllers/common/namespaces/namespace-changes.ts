@@ -46,9 +46,9 @@ export interface NamespaceChangesContext {
 
 /** The part of a rule set that this file needs. */
 export interface RulesInNamespaces {
-  /** The rules that changes of namespaces concern. */
+  /** Finds the rules that must be evaluated again after these changes of namespaces. */
   readonly rulesFor: (changes: Changes) => Steps<readonly RuleKey[]>;
-  /** The labels that a rule selects by. */
+  /** The labels by which a rule selects namespaces; `undefined`: it has no selector. */
   readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
   /** The limits depend on the number of namespaces, so they are checked again after each search. */
   readonly limits: { readonly recount: () => void };

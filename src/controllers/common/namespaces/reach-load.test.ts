@@ -1,4 +1,4 @@
-/** Many rules with selectors, and many namespaces whose labels change: how often rules are evaluated, and what a namespace with labels costs. */
+/** What changing labels of many namespaces cost with many rules: the number of evaluations, and memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
@@ -18,7 +18,7 @@ import { reachOf } from './reach.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const NAMESPACES = 10_000;
-/** Mirrors that select by the label which changes, and others with a key of their own each. */
+/** Number of mirrors that select by the changing label, and of others, each with another key. */
 const SELECTING = 20;
 const IDLE = 480;
 /** Longest wait of a search for more changed namespaces, ms. */

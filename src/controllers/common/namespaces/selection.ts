@@ -90,7 +90,7 @@ export interface SuspectPattern {
 
 /** Maximum number of reported patterns of one rule. */
 const MAX_REPORTED = 3;
-/** Maximum number of such patterns to match. A rule may have 1,000 of them, and a cluster 5,000 namespaces. */
+/** Maximum number of suspects to match. A rule may have 1,000 of them, and a cluster 5,000 namespaces. */
 const MAX_TRIED = 20;
 /** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;

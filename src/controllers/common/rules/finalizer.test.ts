@@ -27,7 +27,7 @@ const REMAINING: Entry = {
   outcome: PENDING,
 };
 
-/** One process. */
+/** The deletion of one rule, as a process with a clock of its own sees it. */
 class Scene {
   now = SEEN;
   readonly #deletions = new Deletions({ monotonic: () => this.now }, LIMIT_MS);

@@ -89,7 +89,7 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to change');
   });
 
-  it('a finalizer replaces the given ones, and keeps those of other clients', async () => {
+  it('an added finalizer replaces the given ones, and other clients keep theirs', async () => {
     const rule = await createRule(['example.com/old', 'example.com/other']);
     await client.addFinalizer(rule, 'example.com/a', { replaces: ['example.com/old'] }, signal);
     assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);

@@ -61,7 +61,7 @@ function expected({ wanted, size: namespaces }: World): Set<string> {
   return admitted;
 }
 
-test('after any history, the admitted rules are those that fit in the order of age', () => {
+test('after any history of demands, the limits admit the rules that fit in the order of their age', () => {
   const wanted = fc.record({
     namespace: fc.constantFrom('a', 'b'),
     rank: fc.constantFrom('1', '2', '3', '4'),
@@ -99,7 +99,7 @@ test('in a cluster of 5,000 namespaces, 50 of 60 rules of one namespace may copy
   assert.equal(world.admitted.size, 50);
 });
 
-test('of two rules evaluated at the same time that do not fit together, the younger is evaluated again', () => {
+test('if two rules are evaluated at the same time and only one fits the limit, the younger is evaluated again', () => {
   const changed: RuleKey[] = [];
   const limits = new RuleLimits({ size: 1 }, (rule) => changed.push(rule));
   const [older, younger] = [asKey<RuleKey>('older'), asKey<RuleKey>('younger')];

@@ -25,7 +25,7 @@ test('a long message is clipped, and a character that is cut in half becomes U+F
   assert.equal(messageOf('x'.repeat(40_000)).length, 32_768);
 });
 
-test('conditions are the same if only the time differs, in any order of their fields', () => {
+test('conditions are equal if they differ only in lastTransitionTime or in the order of their fields', () => {
   const { reason, ...rest } = BEFORE;
   assert.ok(sameConditions([BEFORE], [{ reason, ...rest, lastTransitionTime: 'now' }]));
   assert.ok(sameConditions(undefined, []));

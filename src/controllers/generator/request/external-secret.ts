@@ -1,4 +1,4 @@
-/** Keeps the needed part of an ExternalSecret, and says what it needs. One without a need is not kept. */
+/** Decides what an ExternalSecret needs, and keeps the part for that. It keeps nothing without a need. */
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './settings.ts';

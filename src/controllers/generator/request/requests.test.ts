@@ -111,6 +111,6 @@ test('of 201 items, the first 200 are wanted, and one problem reports the rest',
   );
 });
 
-test('an empty spec wants nothing', () => {
+test('an empty spec of an ExternalSecret requests no values', () => {
   for (const empty of [undefined, {}, { data: [] }]) assert.deepEqual(requestsOf(empty), { wanted: [], problems: [] });
 });

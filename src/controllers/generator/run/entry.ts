@@ -42,7 +42,7 @@ export interface MakeOptions {
   readonly settings: Settings;
   /** The rule that also writes the entry; `undefined`: none. @param paths all spellings of the entry's path */
   readonly writerOf: (paths: readonly string[]) => string | undefined;
-  /** Writes nothing: `make` then has the missing values. */
+  /** Whether to write nothing. Then `make` in the outcome has the missing values. */
   readonly dryRun: boolean;
   /** Locks an entry by `key` (server and entry). In KV 1, which has no versions, two writers could collide. */
   readonly writers: KeyedLock;

@@ -12,7 +12,7 @@ function vaultError(kind: VaultErrorKind, path?: string): VaultError {
   return new VaultError('words of the server', { kind, addr: 'http://vault', ...(path && { path }) });
 }
 
-test('the message has the words of Vault, and no words of a server that does not answer as Vault does', () => {
+test('a problem has the words of Vault, but no words of a server that does not answer as Vault does', () => {
   const messageOf = (error: unknown): string => {
     const problem = problemOf(error, STORE, undefined);
     assert.deepEqual([problem?.reason, problem?.field], ['ErrorCreating', 'SecretStore vault']);
@@ -28,7 +28,7 @@ test('the message has the words of Vault, and no words of a server that does not
   }
 });
 
-test('the message names a missing credential or a missing permission', () => {
+test('the message of a problem names the missing credential or permission', () => {
   const missing = new VaultAuthMissingError('the Secret dev/token does not exist', 'user');
   const login = new Error('login', { cause: missing });
   assert.equal(problemOf(login, STORE, undefined)?.message, 'the Secret dev/token does not exist');
@@ -49,7 +49,7 @@ test('a store whose certificates cannot be found keeps the reason InvalidStore',
   });
 });
 
-test('problemOf does not know other errors, such as a TypeError', () => {
+test('problemOf returns undefined for errors of the program, such as a TypeError', () => {
   for (const error of [new TypeError('x'), undefined, 'text'])
     assert.equal(problemOf(error, STORE, undefined), undefined);
 });

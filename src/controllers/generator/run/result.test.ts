@@ -44,7 +44,7 @@ function readBack(result: Result): Result {
   return parsed;
 }
 
-test('the messages of results are the words of the original', () => {
+test('results have the messages of the original Bash controller', () => {
   const words = ({ created, reason, message }: Result): unknown[] => [created, reason, message];
   assert.deepEqual(words(resultOf(run([state('secret/data/app', 1, true)]), undefined)), [
     true,
@@ -69,7 +69,7 @@ test('the messages of results are the words of the original', () => {
   ]);
 });
 
-test('the first problem gives the reason, and all are in the message, up to 1,024 characters', () => {
+test('the first problem gives a result its reason, and all problems are in its message, up to 1,024 characters', () => {
   const deleted: Problem = { reason: 'Deleted', field: 'spec.data[1]', message: 'is deleted', fault: 'user' };
   const both = resultOf(run([], [deleted, PROBLEM]), undefined);
   assert.deepEqual([both.reason, both.message], ['Deleted', 'spec.data[1]: is deleted; SecretStore vault: sealed']);

@@ -69,7 +69,7 @@ export class Worker {
   readonly #writers = new KeyedLock();
   /** The logins in use by each rule. */
   readonly #users = new Map<RuleKey, Set<LoginKey>>();
-  /** The written entries of each rule whose report failed. The next report still says `Success`. */
+  /** Written entries by rule, if the report failed. The next report still says `Success`. */
   readonly #unreported = new Map<RuleKey, Set<string>>();
   /** Who has to act, from the last run. The result does not say it, and any user may write a result. */
   readonly #faults = new Map<RuleKey, Fault>();

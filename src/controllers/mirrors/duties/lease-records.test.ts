@@ -85,7 +85,7 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('a lease that one of the same origin replaced has no record, and a lease that is used again loses its expiry', () => {
+  it('a lease whose successor has the same origin has no record; a lease that is used again loses its expiry', () => {
     const known = news({ expiresSoon: (id) => id === 'admin/1' });
     assert.deepEqual(fold(leased('admin/2'), ADMIN, FIRST, known).vaultLeases, [{ leaseID: 'admin/2', vault: ADMIN }]);
     const away = fold(leased('ro/1'), RO, FIRST);

@@ -14,7 +14,7 @@ const RULE: RuleKey = asKey('mirrors:default/db');
 const VAULT = { addr: 'https://v', path: 'database/creds/app' };
 const ENDS = '2026-11-21T10:00:00Z';
 
-/** Deletes a mirror with the lease `present` and two replaced leases, `held` (by a copy) and `free`. @returns the revoked ones */
+/** Deletes a mirror with the leases `present`, `held` (replaced, used by a copy) and `free`. @returns the revoked ones */
 async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> {
   const revoked: string[] = [];
   const done = Promise.withResolvers<void>();

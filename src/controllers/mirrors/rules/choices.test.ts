@@ -48,7 +48,7 @@ describe('choices of a SecretMirror', () => {
     });
   }
 
-  it('mirrors that choose nothing share one object', () => {
+  it('mirrors without choices share one object for their choices', () => {
     const nothing = read({}).choices;
     assert.equal(nothing.id, undefined);
     assert.equal(read({ namespaces: ['a'], secretType: '' }).choices, nothing);

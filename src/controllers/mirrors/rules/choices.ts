@@ -16,7 +16,7 @@ import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, ty
 type Texts = Readonly<Record<string, string>>;
 
 export interface Choices {
-  /** A digest of all choices except the name, which is in the keys of targets. `undefined`: no such choice. */
+  /** A digest of all choices but the name, which is in the keys of targets. `undefined`: there are none. */
   readonly id: string | undefined;
   /** The name of the copies; `undefined`: the source's name. */
   readonly name: string | undefined;

@@ -28,7 +28,7 @@ function read(destination: SecretMirrorDestination, served?: ServedNamespaces): 
   return [[...finish(selectedIn(selection, namespaces))].join(' '), problems];
 }
 
-test('a namespace is selected if patterns and selector match, or the only one of them, and no exclusion does', () => {
+test('a namespace is selected if it matches the patterns and the selector, where given, and no exclusion', () => {
   const prod = { matchLabels: { tier: 'prod' } };
   const table: [SecretMirrorDestination, string][] = [
     [{ namespaces: ['.*'] }, 'prod-1 prod-2 test-1 plain'],

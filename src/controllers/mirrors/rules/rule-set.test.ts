@@ -90,7 +90,7 @@ test('an orphan is deleted only if it has the label of mirrors, and neither its 
   }
 });
 
-test('a mirror with too long patterns keeps its copies until it is deleted', async () => {
+test('a mirror whose patterns are too long keeps its copies until it is deleted', async () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));

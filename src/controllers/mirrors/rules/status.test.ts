@@ -81,7 +81,7 @@ function fold(given: Given): StatusOutput | undefined {
   return nextStatus({ mirror: object, spec, ...facts, previous, told, now: NOW });
 }
 
-test('outcomes give mirrorStatus, Ready condition and events, and the same status twice records no event', () => {
+test('each set of outcomes has its mirrorStatus, Ready condition and events; the same status again has no event', () => {
   const cases: readonly [string, Given, string, string, string, string[]][] = [
     ['all synced', { outcomes: [SYNCED, SYNCED], writes: 2 }, 'Active', 'True', 'Synced', ['Active']],
     ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
@@ -124,7 +124,7 @@ test('a message names the first five namespaces of an outcome, or the field of a
   );
 });
 
-test('a message lists each reason with its namespaces, and stays below the maximum of a condition', () => {
+test('the condition message lists each reason with its namespaces, below the maximum length of a condition', () => {
   const quota: Outcome = { state: 'error', ...userCause('Forbidden', 'of its own') };
   const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
   const all =
@@ -192,7 +192,7 @@ test('a misread pattern is added to the message, with one event', () => {
   );
 });
 
-test('a mirror is not ready if it names a namespace out of reach; others that it selects are an event', () => {
+test('a mirror is not ready if it names a namespace out of reach; one that only its patterns select is an event', () => {
   const cause = userCause('NotAccepted', 'namespace closed does not accept copies');
   const first = fold({ outcomes: [SYNCED], outOfReach: { ...cause, part: 'others' } });
   assert.deepEqual(

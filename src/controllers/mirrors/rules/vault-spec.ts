@@ -71,7 +71,7 @@ function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults
   };
 }
 
-/** Whether both are one entry. If the encodings differ, such a mirror would rewrite the entry forever. */
+/** Whether both are one entry. With different encodings, a mirror from it to itself would rewrite it forever. */
 export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }

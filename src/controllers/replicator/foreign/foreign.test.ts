@@ -16,7 +16,7 @@ const PLACES = ['home', 'team-a', 'team-b'].flatMap((namespace) => [`${namespace
 
 type Texts = Readonly<Record<string, string>>;
 
-/** The annotations of a rule. `reaches`: the namespaces that it may push to, written here independently of the program. */
+/** The annotations of a rule, and the namespaces that it may push to, written without the help of the program. */
 interface Request {
   readonly annotations: Texts;
   readonly reaches?: RegExp;

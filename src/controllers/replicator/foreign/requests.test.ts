@@ -47,7 +47,7 @@ describe('lists of namespaces of other copiers', () => {
 });
 
 describe('the namespaces in two lists', () => {
-  it('common returns a list if the namespaces in two lists can be listed', () => {
+  it('common() returns a list of the namespaces in both lists, if names decide them', () => {
     for (const [one, other, both] of [
       [['.*'], ['a', 'b'], ['a', 'b']],
       [['a', 'b'], ['b', 'c'], ['b']],
@@ -64,11 +64,11 @@ describe('the namespaces in two lists', () => {
     }
   });
 
-  it('common returns undefined for two lists with different expressions', () => {
+  it('common() returns undefined for two lists with different expressions', () => {
     assert.equal(common(PATTERNS, ['team-.*'], ['.*-a']), undefined);
   });
 
-  it('common returns exactly the namespaces that both lists match', () => {
+  it('common() returns exactly the namespaces that both lists match', () => {
     const item = constantFrom('a', 'b', 'team-a', 'team-b', 'team-.*', 't.*', '.*', '[ab]');
     const name = constantFrom('a', 'b', 'c', 'team-a', 'team-b', 'team-c', 'tx');
     check(

@@ -277,7 +277,7 @@ describe('lists of the maximum length', () => {
     );
   });
 
-  it('20,000 names times 20,000 namespaces are refused by their number, without making the product', () => {
+  it('a product of 20,000 names and 20,000 namespaces is refused by its size, before it is made', () => {
     const home = { namespace: 'a', name: 'a' };
     const read = (row: Row): ReturnType<typeof readTargets> =>
       quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));

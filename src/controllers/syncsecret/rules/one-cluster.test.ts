@@ -106,7 +106,7 @@ describe('the manager', () => {
     });
   }
 
-  it('the manager serves all namespaces, beside a CCM tenant-*, and with patterns the names that match as a whole', () => {
+  it('the manager serves all namespaces; beside a CCM only tenant-*; with patterns only those that they match', () => {
     const names = ['app', 'tenant-a', 'my-tenant-a'];
     const served = (patterns: readonly string[], hasCcm = false): string[] =>
       names.filter(servedNamespaces(patterns, hasCcm));

@@ -1,4 +1,4 @@
-/** Who owns a copy, and whether an orphan is deleted. A mistake here deletes the copies of another cluster or tenant. */
+/** Who owns a copy, and whether an orphan is deleted. A mistake here deletes copies of other clusters or tenants. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
