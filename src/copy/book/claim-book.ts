@@ -1,12 +1,12 @@
 /**
  * All claims, by rule, by target and by source, each with its outcome.
  *
- * Invariants: a claim is in all indexes or in none; a rule has at most one claim of a mode on a target; no index keeps an empty set. The book
- * is derived state: it can be discarded and filled again from the rules.
+ * Invariants: a claim is in all indexes or in none; a rule has at most one claim of a mode on a target; no index keeps
+ * an empty set. The book is derived state: it can be discarded and filled again from the rules.
  *
- * Any user can create a rule with thousands of claims, and thousands of rules with a claim on one target. So the cost of each step is
- * proportional to the claims concerned. There are tens of thousands of claims, so only the index by target has an entry for each of them:
- * the others lead to the rule.
+ * Any user can create a rule with thousands of claims, and thousands of rules with a claim on one target. So the cost
+ * of each step is proportional to the claims concerned. There are tens of thousands of claims, so only the index by
+ * target has an entry for each claim: the other indexes lead to the rule.
  */
 import {
   type Claim,
@@ -38,13 +38,13 @@ export interface BookChange {
   readonly unusedSources: readonly ResourceKey[];
 }
 
-/** Unique in a rule: the target, after the mode if that is not `own` (no target key has a blank). */
+/** Identifies a claim of a rule: its target, behind the mode if that is not `own` (no target key has a blank). */
 type ClaimId = string;
 
 export class ClaimBook {
   readonly #byRule = new Map<RuleKey, readonly Entry[]>();
   readonly #byTarget = new SetMap<ResourceKey, Entry>();
-  /** The rules with claims that copy from a source, by its key, and by the key that it has as a target. A rule has few sources. */
+  /** The rules that copy from a source, by the key of the source and by its key as a target. A rule has few sources. */
   readonly #rulesFrom = new SetMap<ResourceKey, RuleKey>();
   readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
   readonly #rulesOn = new SetMap<ResourceKey, RuleKey>();
@@ -52,8 +52,8 @@ export class ClaimBook {
   readonly #pending = new Map<RuleKey, number>();
 
   /**
-   * Makes `claims` the claims of the rule. Unchanged claims keep their outcomes.
-   * @param sources of the rule, whether it has claims or not
+   * Replaces the claims of the rule. Unchanged claims keep their outcomes.
+   * @param sources all sources of the rule, even if it has no claims
    */
   replace(rule: RuleKey, claims: Iterable<Claimed>, sources: readonly ResourceKey[]): BookChange {
     const old = this.#byRule.get(rule) ?? [];
@@ -96,14 +96,15 @@ export class ClaimBook {
   }
 
   /**
-   * A rule that makes copies from an object, for messages. While there is one, the object is never deleted. Claims of mode `fill` do not
-   * count: any user with the right to annotate an object could name any other object in it. A rule that copies itself does not count either.
+   * The title of a rule that makes copies from an object. While there is such a rule, the object is never deleted.
+   * Claims of mode `fill` do not count: any user who may annotate an object could name any other object in it. Nor do
+   * claims whose source is the rule's own object.
    */
   userOf(target: ResourceKey): string | undefined {
     for (const { claim } of this.#entriesFrom(target)) {
       if (claim.source === target && claim.mode === 'own' && claim.isRuleSource !== true) return claim.owner.title;
     }
-    // A rule without targets.
+    // A rule without targets has no claim, but depends on its source.
     for (const rule of this.#rulesOn.get(target)) if (!this.#byRule.has(rule)) return rule;
     return undefined;
   }
@@ -159,7 +160,7 @@ export class ClaimBook {
     for (const { target, claim } of this.#entriesFrom(source)) if (claim.source === source) yield target;
   }
 
-  /** Claims that copy from `place`: a source, by the key that it has as a target. */
+  /** Claims whose source has the key `place` as a target. */
   *from(place: ResourceKey): Iterable<Entry> {
     for (const entry of this.#entriesFrom(place)) if (targetKeyOfSource(entry.claim) === place) yield entry;
   }
@@ -169,7 +170,7 @@ export class ClaimBook {
     return this.#rulesFrom.has(place);
   }
 
-  /** The claims of each rule that has one from the place. */
+  /** All claims of the rules that have a claim from the place. */
   *#entriesFrom(place: ResourceKey): Iterable<Entry> {
     for (const rule of this.#rulesFrom.get(place)) yield* this.of(rule);
   }
@@ -225,7 +226,7 @@ export class ClaimBook {
   }
 }
 
-/** What the claims copy from: each source, and the key that it has as a target. */
+/** The sources of the claims: of each, its key, and its key as a target. */
 function placesOf(entries: readonly Entry[]): ReadonlySet<ResourceKey> {
   const places = new Set<ResourceKey>();
   for (const { claim } of entries) {
@@ -240,7 +241,7 @@ function idOf({ target, claim: { mode } }: Claimed): ClaimId {
   return mode === 'own' ? target : `${mode} ${target}`;
 }
 
-/** Whether two claims of a rule, of one mode, request the same. */
+/** Whether two claims of the same rule and mode request the same. */
 function same(a: Claim, b: Claim): boolean {
   return (
     a.source === b.source &&

@@ -1,6 +1,6 @@
 /**
- * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine keeps them up to
- * date from watches; a short command fills them once from lists.
+ * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine
+ * keeps them up to date from watches; a short command fills them once from lists.
  */
 import { type Claim, type Claimed, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
@@ -13,7 +13,7 @@ import type { OrphanAction } from '../plan/facts.ts';
 import { ownerByMark, placedOwner } from '../plan/marks.ts';
 import { nobodyCause } from '../model/cause.ts';
 
-/** How up to date the claims of a rule are. */
+/** Tells how up to date the claims of a rule are. */
 export interface RuleLookup {
   /** Whether the rule may have claims that are not in the book, because of a change since its evaluation. */
   isOutdated(): boolean;
@@ -24,8 +24,8 @@ export interface RuleLookup {
 /** The result of an evaluation. */
 export interface ClaimsChange extends BookChange {
   /**
-   * Targets that carry the rule's mark and that it does not claim, if the evaluation differs from the last one: whether they are deleted
-   * may depend on any part of the rule.
+   * Targets that carry the rule's mark but that it does not claim. Any part of the rule may decide whether they are
+   * deleted, so they are listed whenever the evaluation differs from the last one.
    */
   readonly orphans: readonly ResourceKey[];
 }
@@ -36,7 +36,7 @@ export class Claims {
   readonly cycles: Cycles;
   readonly #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
-  /** Of the rules that have any. */
+  /** The findings of each rule that has some. */
   readonly #findings = new Map<RuleKey, Findings>();
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
 
@@ -56,10 +56,10 @@ export class Claims {
   }
 
   /**
-   * Makes the claims of an evaluation the rule's claims.
+   * Puts the claims of an evaluation into the book.
    * @param evaluation `undefined`: the rule does not exist
-   * @param isPrepared `false`: the finalizer is not written yet. The claims count, so that the copies are no orphans, but targets stay unchanged, and
-   * no further source is read
+   * @param isPrepared `false`: the finalizer is not written yet. The claims count, so that no copy is an orphan, but
+   *   targets stay unchanged, and no further source is read
    */
   put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
     const { claims = [], sources = [], refusal, outOfReach, demand } = evaluation ?? {};
@@ -82,7 +82,7 @@ export class Claims {
     return this.#versions.get(rule);
   }
 
-  /** What the last evaluation of the rule has shown. */
+  /** The refusal of the rule, and the targets out of its reach, by its last evaluation. */
   findingsOf(rule: RuleKey): Findings {
     return this.#findings.get(rule) ?? {};
   }
@@ -92,7 +92,7 @@ export class Claims {
     return this.#versions.keys();
   }
 
-  /** Records the marks on an object. @returns the rules whose mark it had before, and has now */
+  /** Records the marks on an object. @returns the rules whose marks counted before, and count now */
   objectChanged(
     key: ResourceKey,
     before: Observed | undefined,
@@ -102,14 +102,14 @@ export class Claims {
     const is = after && placedOwner(this.#ruleSets.values(), after, key);
     if (was === is) return { was, is };
     if (was !== undefined) this.#owned.delete(was, key);
-    // Take the strings that a claim has already, so that memory holds each key once.
+    // The strings of a claim are used if it has equal ones, so that memory holds each key once.
     const entry = this.book.firstOn(key);
     const owner = entry?.claim.owner.key;
     if (is !== undefined) this.#owned.add(owner === is ? owner : is, entry?.target ?? key);
     return { was, is };
   }
 
-  /** Targets that carry the rule's mark, and were marked in their place. */
+  /** Targets that carry the rule's mark in the place that it was written for. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule);
   }
@@ -119,14 +119,14 @@ export class Claims {
     return this.#owned.keys();
   }
 
-  /** The rule whose mark on the object counts, of any controller. */
+  /** The rule, of any controller, whose mark on the object counts. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     return ownerByMark(this.#ruleSets.values(), this.book, observed, target);
   }
 
   /**
-   * Whether to delete a target that its owner does not claim. It is deleted only if the owner does not exist, or exists in exactly the
-   * version that its claims were made from.
+   * Whether to delete a target that its owner does not claim. It is deleted only if the owner does not exist, or exists
+   * in exactly the version that its claims were made from.
    */
   async orphanActionOf(
     rule: RuleKey,
@@ -135,7 +135,7 @@ export class Claims {
     lookup: RuleLookup,
   ): Promise<OrphanAction | 'later'> {
     const rules = this.ruleSetOf(rule);
-    // No read while the answer is `later` in any case: a rule that cannot be prepared may have thousands of copies.
+    // Then nothing is read, because an outdated rule may have thousands of copies, and the answer is `later` anyway.
     if (lookup.isOutdated()) return 'later';
     const live = await lookup.getLive();
     if (live.state === 'gone') return rules.orphanPolicy(rule, observed, false);
@@ -143,7 +143,7 @@ export class Claims {
     if (this.#versions.get(rule) !== live.version) return 'later';
     // A new namespace may contain copies (from a backup) before the rule has claimed them.
     if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
-    // A refused rule keeps its copies, also one that appeared after its evaluation (restored from a backup).
+    // A refused rule keeps its copies, also a copy that appeared after its evaluation (restored from a backup).
     if (this.findingsOf(rule).refusal !== undefined) return 'keep';
     return rules.orphanPolicy(rule, observed, true);
   }

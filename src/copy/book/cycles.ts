@@ -1,19 +1,21 @@
 /**
- * Claims that copy in a cycle: A is copied to B, and B to A. Two values would overwrite each other without end. So nothing is written for
- * such claims; the status of each rule names the others.
+ * Finds claims that copy in a cycle: A is copied to B, and B to A. Two values would overwrite each other without end.
+ * So nothing is written for such claims; the status of each rule names the others.
  *
- * Claims are edges from the place of their source to their target. Only those count that carry content now: a claim whose target is not ours,
- * or whose source does not exist or permits nothing, closes no cycle. Whether a claim is in a cycle is found by a walk up its sources:
+ * Claims are edges from the place of their source to their target. Only claims that carry content now count. A claim
+ * whose target belongs to a user, or whose source does not exist or permits no copy, closes no cycle. A walk up the
+ * sources of a claim finds out whether it is in a cycle:
  *
  *   claim ──its source──▶ the claims that fill it ──their sources──▶ … ──▶ the target of the claim: a cycle
  *
- * A walk is needed only where the source of a claim is a target and its target a source, so other claims cost two look-ups. It ends after
- * `MAX_PLACES`. A longer chain of copies is treated as a cycle, because it may be one, and so no user can make a walk expensive.
+ * A walk is needed only if the source of a claim is a target and its target a source, so other claims cost two
+ * look-ups. It ends after `MAX_PLACES` places. A longer chain of copies may be a cycle and is treated as one, so that
+ * no user can make walks expensive.
  *
- * Cycles of `fill` claims alone (`replicate-from`) have a guard of their own, which remembers where a chain begins (controllers/replicator).
+ * Cycles of `fill` claims alone (`replicate-from`) have a guard of their own, in `controllers/replicator`.
  *
- * The answer depends only on the claims and on what they carry, never on the order of changes. A change is passed on from target to target
- * (`visited`): whatever a walk through a place finds changes for all places behind it.
+ * The result depends only on the claims and their content, never on the order of changes. If the result of a target
+ * changes, `visited` passes this on to the places behind it, whose walks lead through this target.
  */
 import { someOf } from '../../runtime/text/texts.ts';
 import { userCause } from '../model/cause.ts';
@@ -32,14 +34,14 @@ export interface CyclesOptions {
   readonly onChange: (targets: Iterable<ResourceKey>) => void;
 }
 
-/** The claims that write the content of their source. `unknown`: they may, because the state of the source is not known yet. */
+/** The claims that write their source's content. `unknown`: perhaps, as the state of the source is not known yet. */
 export type Flows = ReadonlyMap<Claim, 'active' | 'unknown'>;
 
-/** @param facts about the target of the claims; without cycles in their views */
+/** The claims that write their source's content into a target. @param facts of the target, with views without cycles */
 export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
   const { entries, observed, markedBy, viewOf, now } = facts;
   const flows = new Map<Claim, 'active' | 'unknown'>();
-  // An object that is not ours is never written.
+  // An object of a user is never written.
   const winner = observed !== undefined && markedBy === undefined ? undefined : winnerOf(facts)?.claim;
   for (const { claim } of entries) {
     if (claim.mode === 'own' && claim !== winner) continue;
@@ -59,13 +61,13 @@ type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
 const NOT_KNOWN_YET: CycleView = { state: 'unknown' };
 
-/** Places that a walk visits at most. The longest chain of the controllers has four. */
+/** Most places that a walk visits. The longest chain that controllers make has four. */
 const MAX_PLACES = 32;
 const TOO_LONG: CycleView = failed(
   `nothing is written, because the content comes through more than ${MAX_PLACES} copies, one after the other: a cycle, or a chain that is too long`,
 );
 
-/** A claim on a target. Claims of one rule may be on several. */
+/** A claim as an edge to one target. One claim may be on several targets. */
 interface Edge extends Claimed {
   readonly from: ResourceKey;
   readonly isKnown: boolean;
@@ -82,16 +84,16 @@ const MAX_NAMED = 10;
 
 export class Cycles {
   readonly #options: CyclesOptions;
-  /** What the walks from the claims on a place have found, as text, if that is not nothing. */
+  /** The results of the walks from the claims on a place, as text, if there are any. */
   readonly #found = new Map<ResourceKey, string>();
 
   constructor(options: CyclesOptions) {
     this.#options = options;
   }
 
-  /** Why claims on a target are not carried out, as views of their sources. `undefined`: the claim is not part of a cycle. */
+  /** For each claim on a target: the view of its source that reports its cycle; `undefined`: it is in no cycle. */
   viewsOn(target: ResourceKey): (claim: Claim) => CycleView | undefined {
-    // Once for all claims: thousands may contest one target.
+    // Computed once for all claims, because thousands may contest one target.
     let flows: Flows | undefined;
     return (claim) => {
       const claimed = { target, claim };
@@ -101,7 +103,7 @@ export class Cycles {
     };
   }
 
-  /** A target is decided again: something about it may have changed. Passes a change of its cycles on to the places behind it. */
+  /** Called when a target is decided again. If its cycles have changed, the places behind it are decided again, too. */
   visited(target: ResourceKey): void {
     const { book, onChange } = this.#options;
     const before = this.#found.get(target);
@@ -110,7 +112,7 @@ export class Cycles {
     if (now === undefined) this.#found.delete(target);
     else this.#found.set(target, now);
     const behind = Array.from(book.from(target), (entry) => entry.target);
-    // Most targets are not sources. One that was may have been in a cycle.
+    // Most targets are no sources, and so in no cycle. But a target that was a source may have been in one.
     onChange(behind.filter((place) => book.isSource(place) || this.#found.has(place)));
   }
 
@@ -159,8 +161,9 @@ export class Cycles {
 }
 
 /**
- * While the state of a source is unknown, claims that would form a cycle with it wait. So after a restart nothing is written into a cycle.
- * @param edges all that lead to the source of the claim
+ * While the state of a source is unknown, claims that would form a cycle with it wait. So after a restart nothing is
+ * written into a cycle.
+ * @param edges all edges that lead to the source of the claim
  */
 function viewIn(claimed: Claimed, edges: readonly Edge[]): CycleView | undefined {
   const known = edges.filter(({ isKnown }) => isKnown);
@@ -173,7 +176,7 @@ function failed(message: string): CycleView {
   return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
 }
 
-/** The claims that lead from the target of a claim back to its source, itself included; `undefined`: there are none, or they only fill. */
+/** The claims from the target of a claim back to its source, with the claim; `undefined`: none, or all only `fill`. */
 function cycleOf(
   { target, claim }: Claimed,
   all: readonly Edge[],
@@ -188,7 +191,7 @@ function cycleOf(
   return isPart && edges.some((edge) => edge.claim.mode !== 'fill') ? { edges, places: places.length } : undefined;
 }
 
-/** The places that edges lead to from a place, itself included. */
+/** The places that the edges lead to from `start`, which is included. */
 function reached(
   start: ResourceKey,
   edges: readonly Edge[],
@@ -204,10 +207,10 @@ function reached(
   return places;
 }
 
-/** @param edges of one cycle; in order, if it is a simple one */
+/** @param edges the edges of one cycle; in their order, if the cycle is a simple one */
 function messageOf(edges: readonly Edge[], places: number): string {
   const titles = edges.map(({ claim }) => claim.owner.title);
-  // The list begins with the smallest title and target, so that the message is the same after a restart. A rule may occur twice.
+  // The list begins with the smallest title and target, so that a restart does not change the message.
   const order = edges.map(({ target, claim }) => `${claim.owner.title} ${target}`);
   let first = 0;
   for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;

@@ -1,6 +1,6 @@
 /**
- * A Kubernetes cluster as a backend: its namespaces, for each kind a store of its objects and a reconciler of its targets, and every watch, those of
- * controllers included.
+ * A Kubernetes cluster as a backend: its namespaces, for each kind a store of its objects and a reconciler of its
+ * targets, and all watches, with those of controllers.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -46,7 +46,7 @@ export interface ClusterOptions {
   /** The only namespaces that are read and written; `undefined`: all. */
   readonly served?: ServedNamespaces | undefined;
   readonly onTrouble: (trouble: WatchTrouble) => void;
-  /** The server's etcd was restored from a backup, so the caches are wrong. `what`: the watch or object that showed it. */
+  /** Called if etcd was restored from a backup, so the caches are wrong. `what`: the watch or object that shows it. */
   readonly onRollback: (what: string) => void;
   /** @see WatcherOptions.idleLimitMs */
   readonly idleLimitMs: number;
@@ -67,9 +67,9 @@ export interface ContentScope extends ContentUse {
 
 interface ContentWatch {
   readonly watcher: WatchGroup;
-  /** They get each event, in this order. */
+  /** The sinks that get each event, in this order. */
   readonly sinks: WatchSink[];
-  /** Those of its callers. */
+  /** The scopes of all callers of the watch. */
   readonly scopes: ContentUse[];
 }
 
@@ -119,7 +119,7 @@ export class Cluster implements Backend {
       name: isHome ? 'targets' : `targets ${this.name}`,
       concurrency,
       laneOf: undefined,
-      // All copies of a tenant are in one namespace of another cluster.
+      // In another cluster all copies of a tenant are in one namespace, so the namespaces of the rules take turns.
       shareBy: isHome ? 'target' : 'rule',
       retryAfterMs: () => undefined,
       // An administrator of the other cluster may give the permission at any time.
@@ -128,7 +128,7 @@ export class Cluster implements Backend {
     };
   }
 
-  /** Targets of another cluster that turns out to be unreachable can be reconciled, too: they wait. */
+  /** Also settles when another cluster turns out to be unreachable: runs of its targets then report this. */
   async ready(): Promise<void> {
     const listed = this.synced().then(() => this.reachability.listed());
     await (this.#options.isHome ? listed : Promise.race([listed, this.reachability.found()]));
@@ -176,7 +176,7 @@ export class Cluster implements Backend {
         const targets = this.#targets.get(kind.kind);
         if (after === undefined || (before !== undefined && before.uid !== after.uid)) targets?.objectGone(key);
         else if (kind.isCustom === true && before !== undefined && sameButVersion(before, after)) {
-          // The status of a custom resource has changed, or its finalizers: no decision depends on either.
+          // Only the status or finalizers of a custom resource have changed: no decision depends on them.
           if (targets?.hasOtherContent(key) !== true) return;
         }
         engine.objectChanged(key, before, after, ...how);
@@ -191,7 +191,7 @@ export class Cluster implements Backend {
 
   /**
    * Opens a watch that stays open until `stop`.
-   * @param namespaces a watch for each of these, of a collection with namespaces; `undefined`: the target as it is
+   * @param namespaces one watch is opened for each of them; `undefined`: one watch for the whole target
    */
   watch(
     target: WatchTarget,
@@ -207,17 +207,17 @@ export class Cluster implements Backend {
   }
 
   /**
-   * Follows all objects of a kind and keeps those that are `isRelevant`, or followed as sources: for controllers whose objects no selector
-   * finds. Once for each kind.
+   * Follows all objects of a kind and keeps those that are `isRelevant`, or followed as sources: for controllers whose
+   * objects no selector finds. To be called once for each kind.
    */
   watchAll(kind: Kind, isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): void {
     this.#wide.push(this.store(kind).watches.watchAll(isRelevant));
   }
 
   /**
-   * Watches whole objects of a kind: all, those of one namespace, or those that a label selects. Their content comes from the events, so
-   * they are not read again. Without a selector, an object that the watch does not have does not exist. Controllers that need the same objects
-   * share one watch: they must call this before its first list.
+   * Watches whole objects of a kind: all, those of one namespace, or those that a label selects. Their content comes
+   * from the events, so they are not read again. Without a selector, an object that the watch does not have does not
+   * exist. Controllers that need the same objects share one watch: they must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
   watchContents(kind: Kind, scope: ContentScope, sink: WatchSink, diagnosis?: WatchDiagnosis): WatchGroup {
@@ -249,8 +249,9 @@ export class Cluster implements Backend {
   }
 
   /**
-   * Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. Where a label selects the served
-   * namespaces, the others do not exist here. Where a list names them, they count as existing: a Role gives no right to read the objects of namespaces.
+   * Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. If a label
+   * selects the served namespaces, the others count as missing. If a list names them, they count as existing, because a
+   * Role cannot give the right to read namespaces.
    */
   watchNamespaces(onChange: OnNamespace): void {
     this.namespaces.onChange(onChange);
@@ -271,12 +272,12 @@ export class Cluster implements Backend {
     this.watch(selected, served?.sinkBefore(namespaces.sink) ?? namespaces.sink);
   }
 
-  /** Whether a namespace exists and is not being deleted. Without a watch of namespaces this is unknown, and the server decides at the write. */
+  /** Whether a namespace exists and is not being deleted. Without a watch of namespaces `true`: the server decides. */
   hasNamespace(name: string): boolean {
     return !this.#watchesNamespaces || this.namespaces.has(name);
   }
 
-  /** Settles when every watch opened so far is listed, or the cause why it cannot be listed is found. */
+  /** Settles when every watch opened so far is listed, or the cause of its failure is found. */
   async synced(): Promise<void> {
     await Promise.all([...this.#watches, ...this.#wide].map(async (watcher) => await watcher.settled));
     this.#isListed = true;
@@ -292,7 +293,7 @@ export class Cluster implements Backend {
     return [...this.#watches, ...stores].flatMap(({ health }) => health);
   }
 
-  /** Size of the contents in the caches of its stores. */
+  /** Size of the contents in the caches of the stores, bytes. */
   get cachedBytes(): number {
     return [...this.#stores.values()].reduce((sum, store) => sum + store.cachedBytes, 0);
   }
@@ -303,7 +304,7 @@ export class Cluster implements Backend {
     await Promise.all([...this.#watches, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 
-  /** No watch confirmed our own writes: a watch of the kind without events since then may be dead. */
+  /** Reopens the watches of the kind that were silent since writes that no watch has confirmed: they may be dead. */
   #reopenSilent(kind: Kind, sinceMs: number): void {
     for (const watcher of this.#watches) if (watcher.collection === kind.plural) watcher.reopenIfSilent(sinceMs);
     this.store(kind).watches.reopenSilent(sinceMs);
@@ -322,7 +323,7 @@ export class Cluster implements Backend {
   }
 }
 
-/** Passes each event on to all sinks. Remembers the keys of all objects. */
+/** Passes each event on to all sinks. The watcher remembers the keys of all objects. */
 function sharedSink(sinks: readonly WatchSink[]): WatchSink {
   return {
     upsert: (...event) => {

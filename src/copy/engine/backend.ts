@@ -1,9 +1,7 @@
 /**
  * A backend holds content, as source and as target: a Kubernetes cluster (`copy/cluster/cluster.ts`) or Vault
- * (`copy/vault/backend.ts`).
- *
- * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not respond
- * delays no other.
+ * (`copy/vault/backend.ts`). The engine uses backends by this interface alone. Each has its own queues and its own
+ * start, so that a backend that does not respond delays no other.
  */
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -19,14 +17,14 @@ export interface Backend {
   readonly queueing: TargetQueueing;
   sourcesOf(source: ResourceKey): SourceProvider;
   targetsOf(target: ResourceKey): TargetWriter;
-  /** Settles when every watch that was opened so far is listed. Rejects if the backend is stopped before. Vault has no watches. */
+  /** Settles when every watch opened so far is listed; rejects if the backend is stopped before. Not in Vault. */
   synced?(): Promise<void>;
-  /** Settles when targets can be reconciled. Rejects as `synced`. Default: at once, because a target of Vault waits for its own login. */
+  /** Settles when targets can be reconciled; rejects as `synced`. In Vault at once: each target waits for its login. */
   ready?(): Promise<void>;
   readonly watches: readonly WatchHealth[];
   /** Queues besides the engine's. */
   readonly queues: readonly QueueFigures[];
-  /** Size of the contents in the cache. */
+  /** Size of the contents in the cache, bytes. */
   readonly cachedBytes: number;
   /** First part of a stop: lets work end that is not in the queues of the engine. */
   drain?(): Promise<void>;
@@ -43,8 +41,8 @@ export interface TargetQueueing {
   /** The lane of a target. Lanes do not wait for each other. `undefined`: all targets share one lane. */
   readonly laneOf: ((target: ResourceKey) => string) | undefined;
   /**
-   * The namespaces that share the workers of a lane: those of the targets, or those of their rules, which costs memory for each target that
-   * waits.
+   * The namespaces that take turns in a lane: those of the targets, or those of their rules, which costs memory for
+   * each target that waits.
    */
   readonly shareBy: 'target' | 'rule';
   /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
@@ -54,8 +52,9 @@ export interface TargetQueueing {
 }
 
 /**
- * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the result of a write of ours, by
- * the response or by a watch before the response, and the writer enqueues the target if it is not done.
+ * `before` and `after` are undefined if the object was or is unknown. `initial`: the change comes from a list. `own`:
+ * it is the result of an own write (a watch can report it before the response), whose run enqueues the target if it is
+ * not done.
  */
 export type OnObjectChange = (
   key: ObjectKey,
@@ -68,7 +67,7 @@ export type OnObjectChange = (
 /** The events of all objects in clusters. */
 export interface ObjectEvents {
   readonly objectChanged: OnObjectChange;
-  /** A list or GET has shown whether the object exists, or the server refuses both. */
+  /** Called when a list or GET has shown whether the object exists, or the server refuses both. */
   readonly objectKnown: (key: ObjectKey) => void;
 }
 
@@ -76,11 +75,11 @@ export interface ObjectEvents {
 export interface SourceProvider {
   /** The state of a source, without I/O. */
   view(source: ResourceKey | undefined): SourceView;
-  /** The fingerprint of its content at the version of its view, if it has been read. */
+  /** The fingerprint of the source's content at the version of its view, if the content has been read. */
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** The content at the version of its view or newer. Afterwards view and fingerprint have that version. `undefined`: it no longer exists. */
+  /** The content at the version of the view or newer; then view and fingerprint are as new. `undefined`: it is gone. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
-  /** Its only copy has the content now. */
+  /** Called when the only copy of the source has its content: the values are not needed any more. */
   copied?(source: ResourceKey): void;
   follow(source: ResourceKey): void;
   unfollow(source: ResourceKey): void;
@@ -90,7 +89,7 @@ export interface TargetWriter {
   reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
   /** The claims that would write the content of their source into a target now. Without I/O. */
   flowsInto(target: ResourceKey): Flows;
-  /** `reconcile` fails repeatedly, or with an error that is not transient. Reports it to the rules. */
+  /** Reports to the rules that `reconcile` fails repeatedly, or with an error that is not transient. */
   failed(target: ResourceKey, error: unknown): void;
 }
 

@@ -1,8 +1,8 @@
 /**
  * The backends of the engine, by the first part of a key: they read the sources, and their targets are queued here.
  *
- * Each backend has its own queues, one for each of its lanes (in Vault, for each server), so that no backend waits for another. The queues
- * accept keys from the beginning, and start when their backend is ready.
+ * Each backend has its own queues, one for each of its lanes (in Vault, for each server), so that no backend waits for
+ * another. The queues accept keys from the beginning, and start when their backend is ready.
  */
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
@@ -29,7 +29,7 @@ interface QueuedBackend {
 
 const UNKNOWN: SourceView = { state: 'unknown' };
 
-/** The sources of all backends, for those that write targets. */
+/** The sources of all backends, for the code that writes targets. */
 export type Sources = Pick<Backends, 'view' | 'fingerprint' | 'load'> & Partial<Pick<Backends, 'copied'>>;
 
 export class Backends {
@@ -86,7 +86,7 @@ export class Backends {
     return this.#sources(source)?.fingerprint(source);
   }
 
-  /** As `SourceProvider.load`. `undefined` also if the content lacks a key of the selection, which then knows that. */
+  /** As `SourceProvider.load`. `undefined` also if the content lacks a key of the selection, which remembers this. */
   async load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined> {
     const content = await this.of(source).sourcesOf(source).load(source, signal);
     return content === undefined || selection === undefined ? content : selection.select(content).chosen;
@@ -110,7 +110,7 @@ export class Backends {
       try {
         await backend.ready?.();
       } catch (error) {
-        // A stop closes the watches of a backend, also if they were never listed.
+        // A stop closes the watches, and `ready` rejects if they were never listed.
         if (this.#stopped) return;
         throw error;
       }

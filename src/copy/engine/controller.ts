@@ -1,7 +1,4 @@
-/**
- * A controller serves the rules of one API: objects that users write. Each has a folder in `controllers/` and a line in
- * `controllers/list.ts`.
- */
+/** A controller serves the rules of one API. It has a folder in `controllers/` and a line in `controllers/list.ts`. */
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Cause } from '../model/cause.ts';
@@ -13,11 +10,11 @@ export interface Controller {
   /** `undefined`: the controller does not copy. It has no rules and claims, but work of its own. */
   readonly reconciler?: RuleReconciler;
   readonly work?: OwnWork;
-  /** Settles when the API of its rules is installed. Controllers without one open at once. */
+  /** Settles when the API of the rules is installed. Controllers without this method open at once. */
   installed?(signal: AbortSignal): Promise<void>;
-  /** The API that it waits for, and how to install it, where the process is not ready without. */
+  /** The API that the controller waits for, and how to install it; set if the process is not ready without this API. */
   readonly missing?: string | undefined;
-  /** Opens its watches, and those of namespaces. */
+  /** Opens the watches of the controller, and that of namespaces. */
   open(): void;
   stop?(): void;
 }
@@ -30,37 +27,37 @@ export interface NamedQueue {
 
 /** Work outside the loops of the engine, with queues of its own. */
 export interface OwnWork {
-  /** This process is the one that writes. */
+  /** Called when this process is the leader, and may write. */
   start(): void;
   /** Ends the work within `drainMs`. */
   drain(drainMs: number): Promise<void>;
-  /** Whether its rules are ready. Rules that are ready may be missing. */
+  /** Whether the rules are ready. Rules that are ready may be missing. */
   readiness(): Iterable<RuleReadiness>;
   readonly queues: readonly NamedQueue[];
 }
 
-/** Whether a rule is ready: all that it asks for is done. */
+/** Whether a rule is ready: everything that it requests is done. */
 export interface RuleReadiness {
   readonly rule: RuleKey;
-  /** Why it is not ready; `undefined`: it is. */
+  /** Why the rule is not ready; `undefined`: it is ready. */
   readonly cause: Cause | undefined;
 }
 
-/** What has to be done to a rule. `first`: until then its targets stay unchanged. `beside`: they need not wait. */
+/** Whether the targets of a rule wait for its preparation (the finalizer). `first`: they do. `beside`: they do not. */
 export type Preparation = 'first' | 'beside';
 
-/** What the operator does for the rules of one controller, besides copying: reads, finalizers and status around their meaning. */
+/** The operator's work for the rules of one controller besides copying: reads, finalizers and status. */
 export interface RuleReconciler {
   readonly rules: RuleSet;
-  /** A rule was evaluated. Called before its claims are in the book, and before its sources are followed. */
+  /** Called when a rule was evaluated, before its claims are in the book and its sources are followed. */
   evaluated?(rule: RuleKey): void;
-  /** Settles when the caches have all that `RuleSet.evaluate` reads. With a result the rule runs once more after that time. */
+  /** Settles when the caches have all that `RuleSet.evaluate` reads. A result makes the rule run once more, later. */
   listed?(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined | void>;
   /** Whether `prepare` has something to do, from caches alone. */
   preparationOf?(rule: RuleKey): Preparation | undefined;
-  /** Updates the rule object (a finalizer, defaults), beside evaluations. If it throws, it is called again after a back-off. */
+  /** Updates the rule object (finalizer, defaults) while evaluations go on. If it throws, it is called again later. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** Reads the rule from the server, not from the cache. @param target the rule may not be evaluated yet for changes of its namespace */
+  /** Reads the rule from the server. It counts as changed if the namespace of `target` has changed for it. */
   getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState>;
   /**
    * Writes the outcome of the rule's claims to its status or annotations. Called after a change, at most once a second.
@@ -74,9 +71,9 @@ export interface RuleReconciler {
   ): Promise<RunResult | undefined>;
 }
 
-/** What the last evaluation of a rule has shown, and the changes since its last successful status update. */
+/** The findings of the last evaluation of a rule, and the changes since its last successful status update. */
 export interface RuleProgress extends Findings {
-  /** Writes for the rule. */
+  /** Number of writes for the rule. */
   readonly writes: number;
   /** Version of the rule that its claims were made from, if it was evaluated. The rule may have changed since. */
   readonly evaluated: string | undefined;

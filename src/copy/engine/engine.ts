@@ -5,9 +5,10 @@
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
- * Handlers only enqueue keys. The targets of a backend (`backends.ts`) start when every rule except the heavy ones was evaluated once and
- * the backend is synced. Before that, a claimed target may look unclaimed: the copies of a heavy rule get the answer `later` until it is
- * evaluated. After that, a copy is still deleted only after its owner was read from the server.
+ * Handlers only enqueue keys. The targets of a backend (`backends.ts`) start when every rule except the heavy ones was
+ * evaluated once and the backend is synced, because a target looks unclaimed before its rule is evaluated. The copies
+ * of a heavy rule get the answer `later` until its evaluation. Even then a copy is deleted only after its owner was
+ * read from the server.
  */
 import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
@@ -27,22 +28,22 @@ import { RuleLoop } from './rule-loop.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
-  /** A run failed and will be repeated. */
+  /** Called when a run has failed and will be repeated. */
   readonly onError: (
     loop: 'rules' | 'targets' | 'status',
     key: string,
     error: unknown,
     retryInMs: number | undefined,
   ) => void;
-  /** A target was written for a rule. @param ms since the event that made the write necessary */
+  /** Called when a target was written for a rule. @param ms since the event that made the write necessary */
   readonly onWritten?: ((rule: RuleKey, ms: number) => void) | undefined;
 }
 
 /** Transient errors are reported to users only after this many failed attempts in a row (about 5 s). */
 const REPORT_AFTER_ATTEMPTS = 6;
-/** Longest wait after a transient error, ms. So each target is tried again within 8 s after an outage, if no Retry-After delays it. */
+/** Longest wait after a transient error, ms: each target is tried within 8 s after an outage without a Retry-After. */
 const PASSING_WAIT_MS = 8000;
-/** Between two status updates of a rule, ms. */
+/** Shortest time between two status updates of a rule, ms. */
 const STATUS_INTERVAL_MS = 1000;
 /** Delay of a status update, ms: it then includes the rest of a burst. */
 const STATUS_DELAY_MS = 50;
@@ -51,14 +52,14 @@ const STATUS_PENDING_DELAY_MS = 2000;
 /** The first targets of one event have normal priority, the others low. Writing this many takes about half a second. */
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
- * A copy that no rule claims any more is decided after this time, ms. The next event may bring another rule that claims the copy and takes it
- * over: rules that swap their names, in one `kubectl apply`.
+ * A copy that no rule claims any more is decided after this time, ms. The next event may bring another rule that claims
+ * the copy and takes it over: rules that swap their names, in one `kubectl apply`.
  */
 const UNCLAIMED_DELAY_MS = 500;
-/** A decision costs time for each claim on its target. Thousands of rules can claim one, so its changes are then decided together, this much later. */
+/** A decision takes time for each claim on its target. With more claims, changes are decided together, with a delay. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
-/** Until a target is tried again whose source changed during the slow work of a shape. */
+/** Wait of a target whose source changed during the slow work of a shape, ms. */
 const WARM_UP_AGAIN_MS = 1000;
 const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end at a stop, ms. */
@@ -70,7 +71,7 @@ export class Engine implements ObjectEvents {
     onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
   });
   readonly book = this.claims.book;
-  /** Shared by all long work on rules and targets. */
+  /** The slices that all long work on rules and targets shares. */
   readonly slices: Slices;
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
@@ -102,7 +103,7 @@ export class Engine implements ObjectEvents {
     });
     this.backends = new Backends({
       ...common,
-      // A target without a rule is an orphan: its own namespace counts.
+      // For a target without a rule (an orphan) its own namespace counts.
       ruleNamespaceOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
@@ -127,15 +128,15 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Starts the loops. Call it when the watches of the rules are synced.
-   * Settles when every rule but the heavy ones was evaluated; the targets of a backend start then, or when it is synced.
+   * Starts the loops. Call it when the watches of the rules are synced. Settles when every rule but the heavy ones was
+   * evaluated. Then the targets of each backend start, once it is synced.
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `orphanActionOf` answers `later` for their copies.
+    // A target without claims in the book looks unclaimed. For copies of heavy rules `orphanActionOf` says `later`.
     await this.#rules.start(signal);
     this.backends.start((...run) => this.#runTarget(...run));
-    // Not before the targets: one user may have thousands of rules without a finalizer, and each write evaluates its rule again.
+    // After the targets: a user may have thousands of rules without a finalizer, and each write causes an evaluation.
     this.#rules.startFinalizers();
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
   }
@@ -149,17 +150,17 @@ export class Engine implements ObjectEvents {
     await this.#status.stop(limits());
   }
 
-  /** The sources that a rule is about to claim. Before the start they are listed with the other objects. After it, this does nothing. */
+  /** Announces sources of a rule, so that they are listed with the other objects. Does nothing after the start. */
   expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
 
-  /** A rule may have changed. */
+  /** Called when a rule may have changed. */
   enqueueRule(rule: RuleKey, priority: Priority = 'normal'): void {
     this.#rules.add(rule, priority);
   }
 
-  /** The rules of a namespace are watched again. Some may be gone since, so their copies are decided on. */
+  /** Called when the rules of a namespace are watched again. Some may be gone, so their copies are decided again. */
   rulesReturned(namespace: string): void {
     for (const rule of this.claims.owners) {
       if (namespaceOf(rule) === namespace) this.#enqueueTargets(this.claims.ownedBy(rule), 'low');
@@ -167,7 +168,7 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * A target may differ from its desired state.
+   * Called when a target may differ from its desired state.
    * @param unclaimedMs delay if no rule claims it, ms
    */
   enqueueTarget(target: ResourceKey, priority: Priority = 'normal', unclaimedMs = 0): void {
@@ -183,7 +184,7 @@ export class Engine implements ObjectEvents {
     queue.add(target);
   }
 
-  /** A source may have changed. */
+  /** Called when a source may have changed. */
   enqueueSource(source: ResourceKey, priority: Priority = 'normal'): void {
     this.#enqueueTargets(this.book.targetsOf(source), priority);
     // A rule that was not evaluated yet has no status to update.
@@ -191,7 +192,7 @@ export class Engine implements ObjectEvents {
       if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
   }
 
-  /** One rule or source with thousands of targets must not delay the others. */
+  /** The first targets get the priority, the others a low one: thousands of targets must not delay other rules. */
   #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority, unclaimedMs = 0): void {
     let touched = 0;
     for (const target of targets)
@@ -203,15 +204,15 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned.
-   * `own`: our write changed the target, and its run continues.
+   * Called when an object changed that may be source, target or both. Updates the index of marks and enqueues the keys
+   * concerned. `own`: an own write changed the target, and its run continues.
    */
   readonly objectChanged: OnObjectChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
     // The rule may be waiting for the deletion of its last copy.
     if (was !== undefined && was !== is) this.enqueueStatus(was);
     const priority = initial ? 'low' : 'normal';
-    // A refused rule claims the copies that it has.
+    // A refused rule claims the copies that it has, so a lost copy changes its claims.
     if (was !== undefined && was !== is && this.claims.findingsOf(was).refusal !== undefined)
       this.enqueueRule(was, priority);
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
@@ -230,7 +231,7 @@ export class Engine implements ObjectEvents {
     this.#listeners.push(listener);
   }
 
-  /** The outcome of a claim changed, or a target was written for it. */
+  /** Called when the outcome of a claim has changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
     const { target, claim } = entry;
     const { owner } = claim;
@@ -254,7 +255,7 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Whether to delete an orphan: a target with the mark of a rule that does not claim it. Reads the rule from the server.
+   * Whether to delete an orphan, a target with the mark of a rule that does not claim it. Reads the rule live.
    * @returns `later` while that cannot be decided
    */
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
@@ -270,7 +271,7 @@ export class Engine implements ObjectEvents {
     if (isGone) this.#writes.delete(rule);
     const unclaimedMs = isGone ? 0 : UNCLAIMED_DELAY_MS;
     this.#enqueueTargets(change.targets, 'normal', unclaimedMs);
-    // A copy that was kept because it was a source may be an orphan.
+    // A copy that was kept only because it was a source may be an orphan now.
     this.#enqueueTargets(change.unusedSources, 'normal');
     this.#enqueueTargets(change.orphans, 'normal', unclaimedMs);
     this.enqueueStatus(rule);
@@ -288,7 +289,7 @@ export class Engine implements ObjectEvents {
       const steps = work();
       if (steps === undefined) continue;
       await this.slices.run(steps, signal);
-      // The source has changed meanwhile. A source that always changes must not hold a worker.
+      // The source has changed meanwhile. A source that changes again and again must not occupy a worker.
       if (work() !== undefined) return { requeueAfterMs: WARM_UP_AGAIN_MS };
     }
     this.cycles.visited(target);

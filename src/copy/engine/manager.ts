@@ -4,8 +4,8 @@
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
  * - A controller that waits for its API delays no other.
- * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
- *   delays only its own targets (`Backends.start`).
+ * - The home cluster is the one that this process runs in: `open` and the readiness depend on its watches alone. Any
+ *   other backend that does not answer delays only its own targets (`Backends.start`).
  */
 import type { CheckResult } from '../../observe/routes.ts';
 import { orAborted, sleep } from '../../runtime/abort.ts';
@@ -54,7 +54,7 @@ export class Manager {
       if (this.#started) controller.work?.start();
     });
     const all = Promise.all(opening);
-    // Also after the start: any error but an abort is a bug, and ends the process.
+    // Any error but an abort is a bug, and ends the process, also after `open` has settled.
     all.catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
@@ -102,12 +102,12 @@ export class Manager {
     return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
   }
 
-  /** The queues of the engine, and of controllers that have their own. */
+  /** The queues of the engine, and of controllers with queues of their own. */
   get queues(): readonly NamedQueue[] {
     return [...this.engine.queues, ...this.#open.flatMap(({ work }) => work?.queues ?? [])];
   }
 
-  /** Whether the rules of all controllers are ready; none before the start. */
+  /** Whether the rules of all controllers are ready; empty before the start. */
   *ruleReadiness(): Iterable<RuleReadiness> {
     if (!this.#started) return;
     yield* this.engine.readiness();

@@ -1,15 +1,16 @@
 /**
  * The loop of rules: evaluates a rule and puts its claims into the book.
  *
- *   rules        evaluations; one that takes long moves to
- *   rules heavy  and stays there
- *   finalizers   beside them: writes the finalizer of a rule that has none; until then its targets stay unchanged
+ *   rules        evaluates rules; a rule whose evaluation takes long moves to the next queue
+ *   rules heavy  evaluates these rules from then on
+ *   finalizers   writes missing finalizers; until then the targets of a rule stay unchanged
  *
- * The answer to the write of a finalizer has the values of a rule that copies its own object. So that they are still in memory when the copy
- * is made, finalizers wait while many such rules are *untried*: from the write of the finalizer to the next run of the target. Each namespace
- * has a share of these, so it waits only for its own, behind which its next target would wait, too. A target that fails was tried.
+ * If a rule copies its own object, the answer to the write of its finalizer has the values, which must still be in
+ * memory when the copy is made. Such a rule is *untried* from the write of its finalizer to the next run of its target,
+ * even a failed one. While many rules are untried, finalizers wait. Each namespace has a share of the untried rules, so
+ * that it waits only for its own.
  *
- * A rule is *outdated* from its change until its claims are in the book. Meanwhile none of its copies counts as an orphan.
+ * A rule is *outdated* from its change until its claims are in the book: none of its copies counts as an orphan then.
  */
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';
@@ -25,17 +26,17 @@ const RULE_CONCURRENCY = 8;
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
 const FINALIZER_CONCURRENCY = 8;
-/** Finalizers wait while so many rules are untried, see above: as many as are written, wait for their targets, and run. */
+/** Finalizers wait while so many rules are untried: enough for those being written, waiting for a run, and running. */
 const MOST_UNTRIED = 3 * FINALIZER_CONCURRENCY;
 
 export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name' | 'groupOf' | 'onError'> {
   readonly claims: Claims;
   readonly slices: Slices;
-  /** As of a queue. @returns whether the error is reported to users */
+  /** As `KeyedQueueOptions.onError`. @returns whether the error is reported to users */
   readonly onError: (...failure: Parameters<KeyedQueueOptions<RuleKey>['onError']>) => boolean;
-  /** The claims of a rule were put into the book. */
+  /** Called when the claims of a rule were put into the book. */
   readonly onEvaluated: (rule: RuleKey, change: ClaimsChange) => void;
-  /** `failureOf` the rule has changed. */
+  /** Called when `failureOf` the rule has changed. */
   readonly onFailure: (rule: RuleKey) => void;
 }
 
@@ -45,9 +46,9 @@ export class RuleLoop {
   readonly #rules: KeyedQueue<RuleKey>;
   readonly #heavy: KeyedQueue<RuleKey>;
   readonly #finalizers: KeyedQueue<RuleKey>;
-  /** Rules that copy their own objects, see above. */
+  /** The untried rules; see the head of this file. */
   readonly #untried = new Set<RuleKey>();
-  /** Their number in each group of finalizers. */
+  /** The number of untried rules in each group of finalizers. */
   readonly #untriedIn = new GroupRuns(FINALIZER_CONCURRENCY);
   /** Rules that may have changed since their evaluation: their claims may be incomplete. */
   readonly #changed = new Set<RuleKey>();
@@ -55,7 +56,7 @@ export class RuleLoop {
   readonly #heavyKeys = new Set<RuleKey>();
   /** The failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
-  /** The rules of the start were evaluated. */
+  /** All rules that existed at the start were evaluated. */
   #isEvaluated = false;
 
   constructor(options: RuleLoopOptions) {
@@ -98,7 +99,7 @@ export class RuleLoop {
     ];
   }
 
-  /** A rule may have changed. */
+  /** Called when a rule may have changed. */
   add(rule: RuleKey, priority: Priority): void {
     this.#changed.add(rule);
     (this.#heavyKeys.has(rule) ? this.#heavy : this.#rules).add(rule, { priority });
@@ -135,7 +136,7 @@ export class RuleLoop {
     await Promise.all([this.#rules, this.#heavy, this.#finalizers].map((queue) => queue.stop(options)));
   }
 
-  /** Evaluates a rule. @param limitMs time limit of the evaluation in this queue, ms; a rule that needs longer moves to the other queue */
+  /** Evaluates a rule. @param limitMs longest evaluation in this queue, ms; a rule that needs longer becomes heavy */
   async #run(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<RunResult | undefined> {
     const { claims, slices, onEvaluated } = this.#options;
     if (limitMs !== Infinity && this.#heavyKeys.has(rule)) {
@@ -170,7 +171,7 @@ export class RuleLoop {
     return again ?? undefined;
   }
 
-  /** A change during the evaluation adds the rule again. */
+  /** Evaluates the rule and puts its claims into the book. A change meanwhile adds the rule to the queue again. */
   async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<ClaimsChange> {
     const { claims, slices } = this.#options;
     this.#changed.delete(rule);
@@ -187,7 +188,7 @@ export class RuleLoop {
     }
   }
 
-  /** The change of the rule object adds the rule again. */
+  /** Writes the finalizer of a rule. The change of its object then adds the rule to the queue again. */
   async #writeFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const reconciler = this.reconcilerOf(rule);
     const preparation = reconciler.preparationOf?.(rule);
@@ -206,7 +207,7 @@ export class RuleLoop {
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
   }
 
-  /** A target had a run. Most runs find no untried rule at all, so they list no claims. */
+  /** Called after the run of a target. Mostly no rule is untried, and no claims have to be listed. */
   targetTried(target: ResourceKey): void {
     if (this.#untried.size === 0) return;
     for (const { claim } of this.#options.claims.book.on(target)) {
@@ -214,7 +215,7 @@ export class RuleLoop {
     }
   }
 
-  /** A target of the rule had a run, or need not have one. */
+  /** Ends the untried state of a rule: a target of it had a run, or needs none. */
   #tried(rule: RuleKey): void {
     if (!this.#untried.delete(rule)) return;
     this.#untriedIn.ended(finalizerGroupOf(rule));

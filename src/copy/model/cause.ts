@@ -1,6 +1,6 @@
 /**
- * Why something is not done, and whose fault that is. The code that makes a cause sets both as fields. No reader decides them from a text, because
- * texts hold the names, paths and messages of users and servers.
+ * A cause: why something is not done, and whose fault it is. The code that makes a cause sets both as fields. No reader
+ * decides them from a text, because texts hold names, paths and messages of users and servers.
  */
 import {
   ApiError,
@@ -12,27 +12,27 @@ import {
   reasonOfStatus,
 } from '../../kube/errors.ts';
 
-/** Who can end it: the author of the rule, or whoever runs Keyferry, its clusters and Vault. `nobody`: work is under way. */
+/** Who can remove the cause: the author of the rule, or the people who run Keyferry, clusters and Vault; or nobody. */
 export type Fault = 'user' | 'operator' | 'nobody';
 
-/** As in a condition of Kubernetes: one word in CamelCase, and a text for people. */
+/** Reason and message are those of a condition of Kubernetes: one word in CamelCase, and a text for people. */
 export interface Cause<Reason extends string = string> {
   readonly reason: Reason;
   readonly message: string;
   readonly fault: Fault;
   /**
-   * The message for a tenant: the same, or another text where it has names that a tenant may not know (quotas, webhooks, addresses, rules of
-   * others).
+   * The message for a tenant: the same, or another text if the message has names that a tenant may not know (quotas,
+   * webhooks, addresses, rules of others).
    */
   readonly publicMessage: string;
 }
 
-/** The author of the rule can end it: a mistake in it, or the state of an object or entry that it names. */
+/** A cause that the author of the rule can remove: a mistake in it, or the state of an object that it names. */
 export function userCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'user', publicMessage };
 }
 
-/** Whoever runs Keyferry, its clusters and Vault can end it: permissions of Keyferry, servers that do not answer, and all that is not known. */
+/** A cause that the operator's people can remove: missing permissions, silent servers, and all that is not known. */
 export function operatorCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'operator', publicMessage };
 }
@@ -42,12 +42,12 @@ export function nobodyCause<R extends string>(reason: R, message: string, public
   return { reason, message, fault: 'nobody', publicMessage };
 }
 
-/** Only the cause of an outcome, plan or view. */
+/** The fields of the cause alone, of an outcome, plan or view. */
 export function causeOf<R extends string>({ reason, message, fault, publicMessage }: Cause<R>): Cause<R> {
   return { reason, message, fault, publicMessage };
 }
 
-/** For a line that does not show the reason beside the message. */
+/** Reason and message in one text, for a line without a column for the reason. */
 export function withReason({ reason, message }: Pick<Cause, 'reason' | 'message'>): string {
   return `${reason}: ${message}`;
 }
@@ -70,8 +70,8 @@ export function isPassing(error: unknown): boolean {
 export const OTHER_OWNER = 'an object of another owner is in its place, or it keeps changing';
 
 /**
- * The failure for a status. Its message is that of the server, of which a tenant reads only what is about its own object: other messages name
- * quotas, webhooks, policies and users.
+ * The cause of an error, for a status. Its message is the server's. A tenant reads this only if it is about the
+ * tenant's own object, because others name quotas, webhooks, policies and users.
  */
 export function failureOf(error: unknown): Cause {
   if (!(error instanceof ApiError)) {
@@ -96,6 +96,6 @@ export function failureOf(error: unknown): Cause {
   if (isNamespaceTerminating(error)) return nobodyCause(reason, message, 'its namespace is being deleted');
   if (isConflict(error)) return userCause(reason, message, OTHER_OWNER);
   const refused = `the API server refused it (${reasonOfStatus(status)}); see the log of the operator`;
-  // 422: the object is not valid, in words that may be about another one.
+  // 422 of an unknown cause: the object is not valid, but the message may be about another object.
   return status === 422 ? userCause(reason, message, refused) : operatorCause(reason, message, refused);
 }

@@ -1,6 +1,6 @@
 /**
- * A claim is data: the owner desires that targets hold the content of a source, in a given shape. Controllers make claims from rules;
- * the engine reconciles the targets and records the outcomes.
+ * A claim is data: the owner desires that targets hold the content of a source, in a given shape. Controllers make
+ * claims from rules; the engine reconciles the targets and records the outcomes.
  */
 import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
@@ -29,18 +29,18 @@ export function rankOf(creationTimestamp: string, uid: string): string {
  */
 export type ClaimMode = 'own' | 'fill' | 'release';
 
-/** There are tens of thousands of targets, so those of a rule for which it desires the same share one claim. */
+/** Targets for which a rule desires the same share one claim, because there are tens of thousands of targets. */
 export interface Claim {
   readonly owner: Owner;
   readonly mode: ClaimMode;
   readonly source: ResourceKey | undefined;
   /** The key that the source has as a target, if it is a different one (Vault). */
   readonly sourcePlace?: ResourceKey | undefined;
-  /** The source is the object of the rule itself. Its deletion ends the claim, so the claim does not keep it from being deleted. */
+  /** The source is the object of the rule itself: its deletion ends the claim, so the claim does not protect it. */
   readonly isRuleSource?: true | undefined;
   /**
-   * The generation of such a source, if the status of the rule has it. With another generation the claim is another one, so that its outcome
-   * is of this generation.
+   * The generation of such a source, if the status of the rule reports it. A new generation makes a new claim, so that
+   * each outcome belongs to one generation.
    */
   readonly sourceGeneration?: number | undefined;
   readonly shape: Shape;
@@ -69,7 +69,7 @@ export interface SourceLease {
   readonly seconds: number;
   /** The login and path that it belongs to, see `vaultLeaseOrigin`. */
   readonly origin: string;
-  /** When the token of the lease expires if we do not renew it, ms since 1970; `undefined` if the lease does not depend on it. */
+  /** When the token of the lease expires without a renewal, ms since 1970; `undefined`: the lease does not need it. */
   readonly tokenExpiresAt: number | undefined;
 }
 
@@ -106,7 +106,7 @@ export type DesiredState =
       readonly data: 'source' | 'keep' | 'minimal';
       /** `undefined`: the type of the source (for `minimal` in an existing target: its own type). '': any type. */
       readonly type?: string;
-      /** `undefined`: unchanged. The API server refuses other data for an immutable Secret, and cannot make it mutable again. */
+      /** `undefined`: unchanged. An immutable Secret never becomes mutable, and the API server refuses other data. */
       readonly immutable?: boolean;
       /** All owner references of the target; `undefined`: unchanged. */
       readonly ownerReferences?: readonly OwnerReference[];
@@ -114,7 +114,7 @@ export type DesiredState =
       readonly remark?: Waiting | Failed;
     };
 
-/** What a target has to be. */
+/** The desired state of a target that is written. */
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 
 /** Targets stay unchanged until a watch or GET has shown their source. */
@@ -124,18 +124,18 @@ export const UNREAD: DesiredState = {
   ...nobodyCause('Pending', 'the source has not been read yet'),
 };
 
-/** A target stays unchanged, because of a failure. */
+/** The desired state of a target that stays unchanged because of a failure. */
 export function failing(cause: Cause): DesiredState {
   return { kind: 'fail', ...causeOf(cause) };
 }
 
-/** A controller's pure function for the desired state of targets. Claims of a rule with the same shape share one object. */
+/** A controller's pure function for the desired state of targets. Claims of a rule with equal shapes share one. */
 export interface Shape {
   /** Shapes with the same id desire the same state. */
   readonly id: string;
   /** The part of the source's content that the target gets. Default: all. */
   readonly selection?: KeySelection | undefined;
-  /** Does the slow work of `desiredState` for a source in steps; `undefined`: there is none now. A shape that never has slow work has no such function. */
+  /** Does the slow work of `desiredState` for a source in steps; `undefined`: none is due. Absent if there is none. */
   readonly warmUp?: ((source: SourceView) => Steps<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source that the target holds, according to its annotations. */
@@ -151,13 +151,13 @@ export interface Shape {
  */
 export type WaitsFor = 'watch' | 'source' | 'content' | 'target' | 'namespace';
 
-/** Not possible until something else happens. */
+/** The claim cannot be carried out until something else happens. */
 export interface Waiting extends Cause {
   readonly state: 'waiting';
   readonly for: WaitsFor;
 }
 
-/** Failed, and will be retried. */
+/** The last try failed, and the claim will be tried again. */
 export interface Failed extends Cause {
   readonly state: 'error';
 }

@@ -35,7 +35,7 @@ export class Content {
   readonly type: string;
   /** Fields that are not empty, in the order of the kind, and always its first field. */
   readonly pieces: readonly ContentPiece[];
-  /** One object for all copies. */
+  /** All copies share this object. */
   readonly fingerprint: Fingerprint;
   /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
   readonly weight: number;
@@ -116,7 +116,7 @@ export class Content {
       const found = chosen.filter(({ from }) => Object.hasOwn(values, from)).sort(byName);
       if (found.length === 0 && index > 0) return [];
       keys.push(...found.map(({ to }) => to));
-      // `fromEntries` defines a key named `__proto__`.
+      // `fromEntries` makes `__proto__` an ordinary key.
       const picked = Object.fromEntries(found.map(({ from, to }) => [to, values[from] ?? '']));
       return [{ field, json: SecretBytes.fromUtf8(JSON.stringify(picked)) }];
     });
@@ -156,8 +156,9 @@ function typeOf({ typed, defaultType = '' }: Kind, { type }: Readonly<Record<str
 }
 
 /**
- * The effective bytes of base64 values and the texts over them, as the API server makes them from `data` and `stringData` of a Secret.
- * A custom resource keeps base64 as it was written: with stray bits, or with line breaks. Encoded again, equal bytes are equal texts.
+ * The effective values of base64 values and of texts that replace some of them, as the API server merges `data` and
+ * `stringData` of a Secret. A custom resource keeps base64 as it was written, with stray bits or line breaks. So the
+ * bytes are encoded again: then equal bytes have equal texts.
  */
 function merged(
   base64: Readonly<Record<string, string>>,

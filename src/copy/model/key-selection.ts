@@ -1,4 +1,4 @@
-/** The choice of keys that copies get of their source. Engine and plan know it, too: fingerprints and writes see the chosen content only. */
+/** Selects the keys that copies get of their source. Engine and plan use it: they see only the chosen content. */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { Cause } from './cause.ts';
 import type { Content, Fingerprint } from './content.ts';
@@ -11,21 +11,21 @@ export interface ChosenKey {
   readonly optional: boolean;
 }
 
-/** What a source has of a choice, either of both. */
+/** The result of a selection: one of these two fields. */
 interface Selected<C> {
   /** The content that copies get. */
   readonly chosen?: C;
-  /** Why they get none. */
+  /** Why the copies get no content. */
   readonly missing?: Cause;
 }
 
-/** Choices that are remembered of one content, so that all copies of a source with the same keys send the same bytes. */
+/** Most selections that are remembered for one content. All copies with the same selection then send the same bytes. */
 const MAX_SHARED = 8;
 
-/** As long as the content itself is in memory. */
+/** The remembered selections of each content, as long as the content itself is in memory. */
 const shared = new WeakMap<Content, Map<string, Content>>();
 
-/** A choice of the keys of a source, with the names that they get in the copies. Pure: results are remembered only to save work. */
+/** A choice of the keys of a source, and of their names in the copies. Pure: results are kept only to save work. */
 export class KeySelection {
   /** Equal for equal choices. */
   readonly id: string;
@@ -58,7 +58,7 @@ export class KeySelection {
     return cause === undefined ? { chosen } : { missing: cause };
   }
 
-  /** The same without the values, for the content that was selected from last. @returns `undefined`: the content must be read */
+  /** The last result of `select`, if it was made from this content; `undefined`: the content must be read. */
   known(whole: Fingerprint | undefined): Selected<Fingerprint> | undefined {
     return whole !== undefined && this.#last?.of === identity(whole) ? this.#last.result : undefined;
   }

@@ -1,14 +1,13 @@
 /**
- * References to what Keyferry works with, and their keys. A key is a reference as text, for maps, queues and logs.
- *
- * Only this module makes keys and reads them. The types are branded, so that no other text can be used as a key.
+ * The keys of rules, objects, entries and logins. A key is a reference as text, for maps, queues and logs. Only this
+ * module makes keys and reads them. The types are branded, so that no other text can be used as a key.
  */
 import { flatText } from '../../runtime/text/texts.ts';
 
 declare const BRAND: unique symbol;
 type Key<Of extends string> = string & { readonly [BRAND]: Of };
 
-/** A rule: the object in which a user requests copies. `mirrors:default/mysecret-mirror`, `replicator:Secret/default/app`. */
+/** A rule, in which a user requests copies: `mirrors:default/mysecret-mirror`, `replicator:Secret/default/app`. */
 export type RuleKey = Key<'rule'>;
 /** An object of a cluster: `local:Secret/default/mysecret`. */
 export type ObjectKey = Key<'object'>;
@@ -17,9 +16,9 @@ export type EntryKey = Key<'entry'>;
 /** A resource that can hold content. */
 export type ResourceKey = ObjectKey | EntryKey;
 
-/** Who uses a login to Vault for work of its own: a rule, with the purpose. Rules that read or write by the engine use the key of the entry. */
+/** A use of a Vault login outside the engine: a rule and a purpose. The engine itself uses the key of the entry. */
 export type LoginKey = Key<'login'>;
-/** Who uses a login to Vault. */
+/** The user of a login to Vault. */
 export type VaultUser = EntryKey | LoginKey;
 
 /** The backend of the keys of entries. */
@@ -35,7 +34,7 @@ export interface ObjectName {
 
 export interface RuleParts {
   readonly controller: string;
-  /** The kind of its object, where the rules of a controller have several; else `''`. */
+  /** The kind of the rule's object, if the rules of the controller have several kinds; else `''`. */
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
@@ -48,7 +47,7 @@ export function resourceKey(cluster: string, kind: string, namespace: string, na
 
 /**
  * @param server scheme, host and port
- * @param digest tells apart what address and path do not: namespaces of Vault, and for a source the login and the rule
+ * @param digest differs for each namespace of Vault, and for a source also for each login and rule
  */
 export function entryKey(server: string, path: string, digest: string): EntryKey {
   return `${VAULT_BACKEND}:${server}/${path}#${digest}` as EntryKey;
@@ -114,7 +113,7 @@ export function isEntryKey(key: ResourceKey | VaultUser): key is EntryKey {
   return key.startsWith(ENTRY_PREFIX);
 }
 
-/** The server of an entry, as it was given to `entryKey`. */
+/** The server of an entry: the argument of `entryKey`. */
 export function serverOf(key: EntryKey): string {
   const start = ENTRY_PREFIX.length;
   const host = key.indexOf('//', start);

@@ -1,4 +1,4 @@
-/** The kinds of objects that the engine copies, and where their content is. Everything else is metadata, which is the same for all kinds. */
+/** The kinds of objects that the engine copies, and the fields of their content. All other fields are metadata. */
 import { randomInt } from 'node:crypto';
 import { parseResourceKey, type ResourceKey } from './keys.ts';
 
@@ -15,17 +15,17 @@ export interface Kind {
   /** Path of the API group: `/api/v1`. */
   readonly groupPath: string;
   readonly plural: string;
-  /** In the order in which they are written. The first one is always written, even if it is empty. */
+  /** The fields with content, in the order of writing. The first one is always written, even if it is empty. */
   readonly fields: readonly [ContentField, ...ContentField[]];
-  /** A map of texts whose keys take precedence over those of the first field, as `stringData` in a Secret. It is part of the content of the first field. */
+  /** A field whose texts replace values of the first field with the same keys, as `stringData` in a Secret. */
   readonly overlay?: string;
   /** Whether objects of this kind have a `type`. */
   readonly typed: boolean;
   /** The type of an object without one. */
   readonly defaultType?: string;
   /**
-   * A custom resource that only describes content: its type and `immutable` can be changed in place, it may have any type, and its status
-   * is a subresource.
+   * A custom resource that only describes content: its type and `immutable` can be changed in place, it may have any
+   * type, and its status is a subresource.
    */
   readonly isCustom?: true;
   /** The least content that the API server accepts for a type: by field, then by key. */
@@ -89,8 +89,9 @@ export const CONFIG_MAP: Kind = {
 };
 
 /**
- * Types of Secrets that are never created from the input of users. For the first, the control plane issues a token of any
- * ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator). With the second, nodes can join the cluster.
+ * Types of Secrets that are never created from the input of users. For the first, the control plane issues a token of
+ * any ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator). With the second, nodes can join
+ * the cluster.
  */
 export const FORBIDDEN_TYPES: readonly string[] = [
   'kubernetes.io/service-account-token',

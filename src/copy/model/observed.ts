@@ -1,12 +1,13 @@
 /**
  * The stored part of a watched object: enough to plan with, and nothing that could be secret.
  *
- * `last-applied-configuration` (it has the values of a Secret that was created by `kubectl apply`) and `managedFields` are dropped. From the
- * latter the data keys of which Keyferry is the last writer are kept, if no other client wrote any: this shows changes by other clients
- * without reading values.
+ * `last-applied-configuration` (it has the values of a Secret that `kubectl apply` created) and `managedFields` are
+ * dropped. Of `managedFields`, the data keys that Keyferry wrote last are kept, if no other client wrote data: this
+ * shows changes by other clients without reading values.
  *
- * An object may have 256 KiB of annotations and more of labels, and a user may create thousands of such objects. So labels and annotations
- * that no controller reads are kept up to 16 KiB, and single values up to 32 KiB: longer values are replaced by their length and digest.
+ * An object may have 256 KiB of annotations and more of labels, and a user may create thousands of such objects. So
+ * labels and annotations that no controller reads are kept up to 16 KiB, and single values up to 32 KiB: longer values
+ * are replaced by their length and digest.
  */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -15,44 +16,44 @@ import { ByteCache } from '../../runtime/maps.ts';
 import { flatText } from '../../runtime/text/texts.ts';
 import type { ObjectName } from './keys.ts';
 
-/** Our name in `metadata.managedFields`. */
+/** Keyferry's name in `metadata.managedFields`. */
 export const FIELD_MANAGER = 'keyferry';
-/** On every copy, written along with the mark of its owner: `<namespace>/<name>` of the copy itself. */
+/** On every copy, besides the mark of its owner: the place of the copy itself, as `<namespace>/<name>`. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export interface Observed {
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Of custom resources only. @see contentVersion */
+  /** Only of a custom resource. @see contentVersion */
   readonly generation?: number;
   /** RFC 3339, as the server gave it. */
   readonly created: string;
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The data keys of which Keyferry is the only writer, joined; `undefined` if another client wrote data, type or `immutable`. */
+  /** The data keys that Keyferry wrote, joined; `undefined` if another client wrote data, type or `immutable`. */
   readonly ownKeys: string | undefined;
-  /** The labels and annotations of which Keyferry is the last writer. They are removed when they are no longer desired. */
+  /** The labels and annotations that Keyferry wrote last. They are removed when they are no longer desired. */
   readonly ownLabels: readonly string[];
   readonly ownAnnotations: readonly string[];
-  /** Its owner references, if it has any. @see ownersText */
+  /** The owner references of the object, if it has any. @see ownersText */
   readonly owners?: string;
-  /** Keyferry has made it immutable. */
+  /** Keyferry has made the object immutable. */
   readonly ownImmutable?: true;
-  /** Some of its labels or annotations were not kept. */
+  /** Some labels or annotations of the object were not kept. */
   readonly trimmed?: true;
-  /** Its annotations almost reach the limit of the API server. */
+  /** The annotations of the object almost reach the limit of the API server. */
   readonly full?: true;
-  /** Of an object that a watch brings whole. */
+  /** Set for an object that a watch brings whole. */
   readonly content?: KeptContent;
 }
 
-/** What a store keeps of the content of an object that a watch brings whole, see `StoredContent` there. */
+/** The kept content of an object that a watch brings whole. See `StoredContent` in `store.ts`. */
 export interface KeptContent {
-  /** `revisionOf` the object that had this content: of a later one, the content is not known. */
+  /** `revisionOf` the object that had this content. At a later revision the content is not known. */
   readonly revision: number | string;
-  /** What is kept of the status of the object, which may be newer than the content. */
+  /** The kept part of the object's status, which may be newer than the content. */
   readonly status?: object | undefined;
 }
 
@@ -61,27 +62,27 @@ export interface ObserveOptions {
   readonly isCustom?: boolean | undefined;
   /** Shares equal values between objects. */
   readonly lists?: KeyLists;
-  /** Default: all are read. */
+  /** Default: all annotations are read. */
   readonly isRead?: IsRead | undefined;
 }
 
-/** Whether a controller reads an annotation: then the annotation is always kept. `undefined`: never kept, because no decision depends on it. */
+/** Whether a controller reads an annotation: if so, it is always kept. `undefined`: it is never kept. */
 export type IsRead = (annotation: string) => boolean | undefined;
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 const NO_KEYS: readonly string[] = Object.freeze([]);
 
-/** Kept size of labels that no controller reads, and of such annotations, in characters: more than usual objects have, and 16 MB for a thousand objects. */
+/** Most characters of labels that no controller reads, and of such annotations: more than usual objects have. */
 export const MAX_KEPT = 16 * 1024;
-/** Longest value that is kept: two thousand names of namespaces. */
+/** Longest value that is kept, characters: room for two thousand names of namespaces. */
 export const MAX_VALUE = 32 * 1024;
-/** Limit of the API server for all annotations of an object, in bytes of names and values. */
+/** The API server's limit for all annotations of an object, bytes of names and values. */
 const MOST_ANNOTATIONS = 256 * 1024;
 /** An object with less room than this is full, bytes: enough for a few annotations of Keyferry. */
 const LEAST_ROOM = 1024;
-/** Owner references that are longer together are replaced by their digest. */
+/** Longest text of all owner references of an object; a longer one is replaced by its digest. */
 const MAX_OWNERS = 4096;
-/** Data keys that are longer together are replaced by their digest. */
+/** Longest text of all data keys of an object; a longer one is replaced by its digest. */
 const MAX_KEYS = 1024;
 
 /** The value of `PLACE_ANNOTATION`. */
@@ -96,10 +97,9 @@ export interface KeptIn {
 }
 
 /**
- * An object of an index, with the bits of the feeds that confirm it.
- *
- * There are tens of thousands, so all copies of a source share their labels and annotations. Of these, the place is another one on each copy:
- * where it is the copy's own, it is left out, and made again for each reader.
+ * An object of an index, with the bits of the feeds that confirm it. There are tens of thousands, so all copies of a
+ * source share one object for their labels and one for their annotations. Only `PLACE_ANNOTATION` differs on each copy:
+ * if it names the copy itself, it is not stored, but computed for each reader.
  */
 export class Slot implements Observed {
   feeds = 0;
@@ -114,7 +114,7 @@ export class Slot implements Observed {
   readonly #annotations: Texts;
   readonly #keptIn: KeptIn | undefined;
   readonly #name: string;
-  // Rare: with `declare`, an object without them has no room for them.
+  // Rare fields: with `declare`, an object without them needs no memory for them.
   declare readonly generation?: number;
   declare readonly owners?: string;
   declare readonly ownImmutable?: true;
@@ -122,7 +122,7 @@ export class Slot implements Observed {
   declare readonly full?: true;
   declare content?: KeptContent;
 
-  /** @param keptIn `undefined`: no index keeps it @param name the string that the index has anyway */
+  /** @param keptIn `undefined`: no index keeps the object @param name the same string as the key in the index */
   constructor(
     meta: ObjectMeta,
     { lists, isRead, isCustom = false }: ObserveOptions,
@@ -171,8 +171,8 @@ export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observe
 }
 
 /**
- * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not its generation. So
- * for custom resources the version is uid and generation; for other kinds it is the resourceVersion.
+ * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not
+ * its generation. So for custom resources the version is uid and generation; for other kinds it is the resourceVersion.
  */
 export function contentVersion({
   uid,
@@ -187,7 +187,7 @@ export function versionAt(uid: string, revision: number | string): string {
   return typeof revision === 'string' ? revision : flatText(uid, ':', revision);
 }
 
-/** Whether two versions of an object differ in nothing that is stored of its metadata but the resourceVersion. */
+/** Whether the stored metadata of two versions of an object are equal except for the resourceVersion. */
 export function sameButVersion(a: Observed, b: Observed): boolean {
   return isDeepStrictEqual(withoutVersion(a), withoutVersion(b));
 }
@@ -196,13 +196,13 @@ function withoutVersion(observed: Observed): object {
   return { ...observed, annotations: observed.annotations, resourceVersion: '', feeds: 0, content: undefined };
 }
 
-/** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */
+/** Whether the metadata show that an object is immutable. `undefined`: another client may have made it immutable. */
 export function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | undefined {
   if (ownImmutable === true) return true;
   return ownKeys === undefined ? undefined : false;
 }
 
-/** As `contentVersion`, of an object as the server returned it. */
+/** As `contentVersion`, for an object in a response of the server. */
 export function versionOf(
   meta: Pick<ObjectMeta, 'uid' | 'resourceVersion' | 'generation'>,
   kind: Pick<ObserveOptions, 'isCustom'>,
@@ -210,7 +210,7 @@ export function versionOf(
   return versionAt(meta.uid, revisionOf(meta, kind));
 }
 
-/** The part of that version which changes. For thousands of objects it is kept without the uid, which they have. */
+/** The part of a content version that changes. To save memory it lacks the uid, which the object has anyway. */
 export function revisionOf(
   { resourceVersion, generation = 0 }: Pick<ObjectMeta, 'resourceVersion' | 'generation'>,
   { isCustom = false }: Pick<ObserveOptions, 'isCustom'>,
@@ -218,7 +218,7 @@ export function revisionOf(
   return isCustom ? generation : resourceVersion;
 }
 
-/** A text for owner references: the same text for the same references. */
+/** Owner references as text: equal references have equal texts. */
 export function ownersText(references: readonly OwnerReference[]): string {
   const lines = references.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => {
     return [apiVersion, kind, name, uid, String(controller === true), String(blockOwnerDeletion === true)].join(' ');
@@ -240,8 +240,9 @@ function isFull(annotations: Texts): boolean {
 }
 
 /**
- * Keeps at least one key of a map that is not empty: the JSON patch for an empty map differs (`changes` in `object-writer.ts`).
- * @param except a key that the caller keeps
+ * The part of labels or annotations that is kept: at least one key if the map is not empty, because the JSON patch for
+ * an empty map differs (`changes` in `object-writer.ts`).
+ * @param except a key that the caller keeps itself
  */
 function keptOf(
   map: Texts,
@@ -293,14 +294,14 @@ export function lengthProblem(value: string): string | undefined {
 /** A key that the API server accepts in Secrets and ConfigMaps. */
 const USUAL_KEY = /^[-._a-zA-Z0-9]+$/;
 
-/** Joins data keys for `Observed.ownKeys`; very many become a digest. A key of a custom resource can be any text. */
+/** Joins data keys for `Observed.ownKeys`; a long text becomes a digest. A key of a custom resource can be any text. */
 export function joinKeys(keys: Iterable<string>): string {
   const sorted = [...keys].sort();
   const joined = sorted.every((key) => USUAL_KEY.test(key)) ? sorted.join(',') : JSON.stringify(sorted);
   return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
 }
 
-/** Fields that other clients may write: they are not content of any kind. */
+/** Fields that other clients may write, because they are not content of any kind. */
 const NOT_CONTENT: ReadonlySet<string> = new Set(['f:metadata', 'f:status', 'f:apiVersion', 'f:kind']);
 
 type FieldSet = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -340,25 +341,25 @@ function members(field: Readonly<Record<string, unknown>> | undefined): readonly
     .map((key) => key.slice(2));
 }
 
-/** Longer values are in a cache of their own. */
+/** Longer values, in characters, are in a cache of their own. */
 const LONG = 64;
-/** Shorter values, lists and maps that are stored, of each, before all are dropped: users choose them. */
+/** Most short values that are stored, and most lists and maps: users choose them, so all are dropped above this. */
 const MAX_SHORT = 1000;
 /** Longest map that is shared, characters. */
 const MAX_MAP = 1024;
-/** Stored long values, bytes. */
+/** Most memory of stored long values, bytes. */
 const TEXTS_BYTES = 8 * 1024 * 1024;
 
-/** Shares values that many objects have in common: for a thousand copies this saves half a megabyte. */
+/** Stores equal values of many objects only once: for a thousand copies this saves half a megabyte. */
 export class KeyLists {
   readonly #texts = new ByteCache<string>({ maxBytes: TEXTS_BYTES });
   readonly #short = new Map<string, string>();
   readonly #maps = new Map<string, object>();
   readonly #lists = new Map<string, readonly string[]>();
-  /** The last annotations with a place, because one decision reads them twenty times. */
+  /** The last annotations for which a place was computed, because one decision reads them twenty times. */
   lastRead: { readonly slot: Slot; readonly annotations: Texts } | undefined;
 
-  /** The shared copy of a text: a list of namespaces on every copy. */
+  /** The shared copy of a text, such as a list of namespaces that each copy has. */
   text(value: string): string {
     if (value.length < LONG) return shared(this.#short, value, () => value);
     const known = this.#texts.get(value);
@@ -366,14 +367,14 @@ export class KeyLists {
     return known ?? value;
   }
 
-  /** The shared list of these names: the labels that Keyferry writes to every copy. */
+  /** The shared list of these names, such as those of the labels that Keyferry writes to each copy. */
   share(names: readonly string[]): readonly string[] {
     const key = names.join('\n');
-    // Names from the joined text do not keep alive the text that the originals were parsed from.
+    // The names come from the joined text, because the originals would keep the JSON alive that they were parsed from.
     return shared(this.#lists, key, () => Object.freeze(key === '' ? [] : key.split('\n')));
   }
 
-  /** The shared copy of a map, or of a status: all copies of a source have the same labels. The value must never change. */
+  /** The shared copy of a map or status, such as the labels of all copies of a source. The value must never change. */
   map<Value extends object>(value: Value): Value {
     const text = JSON.stringify(value);
     return text.length > MAX_MAP ? value : (shared(this.#maps, text, () => value) as Value);

@@ -14,9 +14,9 @@ export function oldestOf(entries: readonly Entry[]): Entry | undefined {
 }
 
 /**
- * The `own` claim that gets the target, if any. A rule that has the target keeps the target as long as it claims the target. So an
- * edit of an older rule never takes a working copy from its owner. Otherwise the oldest rule that can make the target now gets it: a rule without a source
- * does not block the others.
+ * The `own` claim that gets the target, if any. The owner of the target keeps it as long as it claims it, so that an
+ * edit of an older rule never takes a working copy away. Otherwise the oldest rule that can make the target now gets
+ * it: a rule without a source does not block the others.
  */
 export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | undefined {
   const owners = entries.filter(({ claim }) => claim.mode === 'own');
@@ -32,15 +32,15 @@ export function fillerOf(entries: readonly Entry[]): Entry | undefined {
   return entries.find(({ claim }) => claim.mode === 'fill');
 }
 
-/** The rule that marked the target is being deleted. */
+/** Whether the rule that marked the target is being deleted. */
 export function isReleased({ entries, markedBy }: Contest): boolean {
   return entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
 }
 
 /**
- * Whether the target has the mark of another rule than the one that gets it: its rule is being deleted, or no longer claims it. It gets the mark
- * of the other rule, so that it never disappears. A failed takeover never blocks deletion: when it is given up, the copy is deleted as if no other
- * rule claimed it.
+ * Whether the target has the mark of another rule than its winner: the marked rule is being deleted, or no longer
+ * claims the target. The target then gets the mark of the winner, so that it never disappears. A failed takeover never
+ * blocks deletion: when it is given up, the copy is deleted as if no other rule claimed it.
  */
 export function isHandOver(contest: Contest): boolean {
   const { markedBy } = contest;
@@ -52,7 +52,7 @@ export function shouldGiveUpTakeover(error: unknown, contest: Contest): boolean 
   return !isPassing(error) || winnerOf(contest)?.outcome.state === 'error';
 }
 
-/** The outcome of a target by its plan. `undefined`: the target is in its desired state. Plans that still act are pending. */
+/** The outcome of a target by its plan. `undefined`: it is in its desired state. Plans with an action are pending. */
 export function outcomeOf(plan: Plan | { readonly do: 'later' }): Outcome | undefined {
   if (plan.do === 'nothing') return undefined;
   if (plan.do === 'wait') return { state: 'waiting', for: plan.for, ...causeOf(plan) };
@@ -60,14 +60,15 @@ export function outcomeOf(plan: Plan | { readonly do: 'later' }): Outcome | unde
   return plan.do === 'conflict' ? { state: 'conflict', ...causeOf(plan) } : PENDING;
 }
 
-/** The conflict with another rule, whose name is nothing for a tenant. */
+/** The outcome of a conflict with another rule, whose name a tenant may not know. */
 export function conflictWithRule(message: string): Outcome {
   return { state: 'conflict', ...userCause('Conflict', message, OTHER_OWNER) };
 }
 
 /**
- * @param contest the claims on one target, and whether it exists
- * @param outcome of the target; `undefined`: it is in its desired state
+ * The outcome of each claim on a target.
+ * @param contest the claims, and whether the target exists
+ * @param outcome that of the target; `undefined`: it is in its desired state
  * @param remarks outcomes of claims that differ from it
  */
 export function* outcomesOf(
@@ -76,12 +77,12 @@ export function* outcomesOf(
   remarks?: Remarks,
 ): Iterable<readonly [Entry, Outcome]> {
   const winner = winnerOf(contest);
-  // One object for all of them: thousands may claim one target.
+  // All losers share one object, because thousands may claim one target.
   const lost = winner && lostTo(winner.claim.owner, contest);
   for (const entry of contest.entries) {
     const { mode, owner } = entry.claim;
     if (mode === 'release') {
-      // A release claim is done once the target no longer carries its owner's mark. Where the target could not be read, it may carry it.
+      // A release claim is done once the target lacks the owner's mark. A target that could not be read may carry it.
       const mayBeOwned = contest.markedBy === owner.key || (contest.presence === 'unknown' && winner === undefined);
       yield [entry, mayBeOwned ? (remarks?.release ?? outcome ?? RELEASED) : RELEASED];
     } else if (mode === 'own' && lost !== undefined && entry !== winner) {
@@ -96,10 +97,10 @@ function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
   return conflictWithRule(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`);
 }
 
-/** From the least to the worst. An outcome that is not here leaves the rule ready. */
+/** States by severity, the least first. A rule stays ready with outcomes in other states. */
 const SEVERITY = ['underWay', 'waiting', 'conflict', 'error'] as const;
 
-/** What keeps a rule from being ready, by the outcomes of its claims. @returns `undefined`: every claim is in its desired state */
+/** The worst cause among the outcomes of a rule's claims. `undefined`: every target is in its desired state. */
 export function worstOutcome(entries: Iterable<Entry>): Cause | undefined {
   let worst: Cause | undefined;
   let worstRank = -1;

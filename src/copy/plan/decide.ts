@@ -5,9 +5,9 @@
  *        ▲            └───▶ need: source, target or owner ──read──▶ again
  *        └─────────────────────────────────────────────────────────────┘
  *
- * The operator and the short commands all decide with this function, each with its own fact source: caches and single reads, or lists
- * that were read once. So a command reports exactly the actions of the operator. A fact source may delay reads, to do the reads of many
- * decisions together.
+ * The operator and the short commands all decide with this function, each with its own fact source: caches and single
+ * reads, or lists that were read once. So a command reports exactly the actions of the operator. A fact source may
+ * delay reads, to do the reads of many decisions together.
  */
 import type { Claim, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
@@ -24,23 +24,23 @@ export type TargetState = Omit<Facts, keyof Contest | 'target' | 'usedBy' | 'fin
 
 export interface TargetReader {
   state(target: ResourceKey): TargetState;
-  /** Reads the target with its content. @returns false if that brings nothing new */
+  /** Reads the target with its content. @returns false if the read brings nothing new */
   read(target: ResourceKey): Promise<boolean>;
 }
 
-/** Where facts come from, besides the target itself. */
+/** The source of the facts, besides the target itself. */
 export interface FactSource {
   /** The claims on targets, and the marks on them. */
   readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'viewsOn'> };
   readonly sources: {
     /** The state of a source in the caches. */
     view(source: ResourceKey | undefined): SourceView;
-    /** The fingerprint of its content, if that was read. */
+    /** The fingerprint of the source's content, if the content was read. */
     fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-    /** Reads its content, and lets the selection see the content. `undefined`: that brings nothing new. */
+    /** Reads the source's content and passes it to the selection. `undefined`: the read brings nothing new. */
     load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<unknown>;
   };
-  /** Whether the namespace is known. Claims on targets in an unknown one may still be missing. */
+  /** Whether the namespace is known. Claims on targets in an unknown namespace may still be missing. */
   readonly hasNamespace: (name: string) => boolean;
   /** Whether to delete a target that its owner does not claim. `later`: the owner's claims are not up to date. */
   readonly orphanActionOf: (
@@ -58,17 +58,17 @@ export interface Decision {
   readonly plan: Exclude<Plan, Need> | Later;
 }
 
-/** No decision now. */
+/** The target cannot be decided now. */
 export interface Later {
   readonly do: 'later';
   /**
-   * `namespace`: it is unknown, or being deleted. `owner`: the claims of the owner are not up to date. `changed`: an object has changed
-   * while it was read.
+   * `namespace`: the namespace is unknown, or being deleted. `owner`: the claims of the owner are not up to date.
+   * `changed`: an object has changed while it was read.
    */
   readonly because: 'namespace' | 'owner' | 'changed';
 }
 
-/** A plan needs fewer facts than this. */
+/** Most facts that one decision reads; a plan needs fewer. */
 const MAX_ROUNDS = 8;
 
 /** @throws errors of the reads */
@@ -98,7 +98,7 @@ export async function decide(
       if (claim.source === undefined || facts.viewOf(claim).state !== 'present') break;
       const { selection } = claim.shape;
       const content = await source.sources.load(claim.source, signal, selection);
-      // The selection may know now that a key is missing.
+      // With a selection, the load may have shown that a key is missing.
       if (content === undefined && selection === undefined) break;
     }
     facts = factsOf(target, source, reader);
@@ -129,7 +129,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   };
 }
 
-/** The flows into a target, without I/O. Without cycles, because these are derived from flows. */
+/** The flows into a target, without I/O. The views have no cycles, because cycles are derived from flows. */
 export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
   const facts = factsOf(target, source, reader);
   return flowsOf({ ...facts, viewOf: (claim) => viewFor(claim, source.sources) });
@@ -137,7 +137,7 @@ export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetR
 
 type KnownSources = Pick<FactSource['sources'], 'view' | 'fingerprint'>;
 
-/** The source of a claim. A source without a key that the claim needs is as one that cannot be read. */
+/** The view of a claim's source. A source that lacks a needed key counts as one that cannot be read. */
 function viewFor({ source, shape }: Claim, sources: KnownSources): SourceView {
   const view = sources.view(source);
   if (shape.selection === undefined || view.state !== 'present') return view;

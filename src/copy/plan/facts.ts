@@ -19,7 +19,7 @@ export type OrphanAction = 'delete' | 'keep';
 /** The facts that decide which of several claims on a target wins. */
 export interface Contest {
   readonly entries: readonly Entry[];
-  /** The rule whose mark on the target counts (@see ownerByMark), or that holds an unmarked target. */
+  /** The rule whose mark on the target counts (@see ownerByMark), or the holder of an unmarked target. */
   readonly markedBy: RuleKey | undefined;
   readonly viewOf: (claim: Claim) => SourceView;
   /** Wall clock, ms. */
@@ -27,8 +27,9 @@ export interface Contest {
 }
 
 /**
- * A target without metadata, which can carry no mark (an entry of Vault). Any rule may write such a target, and Keyferry never deletes it. The holder
- * is the rule whose content the target had when Keyferry last wrote or read the target. After a restart, no holder is known.
+ * A target without metadata, which can carry no mark (an entry of Vault). Any rule may write such a target, and
+ * Keyferry never deletes it. The holder is the rule whose content the target had when Keyferry last wrote or read it.
+ * After a restart, no holder is known.
  */
 export interface Unmarked {
   readonly holder: RuleKey | undefined;
@@ -41,9 +42,9 @@ export interface Facts extends Contest {
   /** `unknown`: not in the caches, but it may exist. */
   readonly presence: 'present' | 'absent' | 'unknown';
   readonly observed: Observed | undefined;
-  /** A rule that makes copies from the target, for messages. Such a target is only deleted by its own rule, to replace it. */
+  /** A rule that copies from the target, for messages. Only its own rule may delete such a target, to replace it. */
   readonly usedBy: string | undefined;
-  /** Keyferry has deleted the target, and no watch has confirmed it yet. */
+  /** Keyferry has deleted the target, and no watch has confirmed the deletion yet. */
   readonly goingAway: boolean;
   /** The fingerprint of the source's content at the version of its view, if it was read. */
   readonly fingerprintOf: (claim: Claim) => Fingerprint | undefined;
@@ -58,18 +59,18 @@ export interface Facts extends Contest {
   readonly orphanAction: OrphanAction | undefined;
   /** The target is immutable, or the server refused an update (another type). */
   readonly cannotUpdate: boolean;
-  /** The takeover by the winner failed: with a permanent error, or with a transient one that was reported. @see shouldGiveUpTakeover */
+  /** The takeover by the winner failed, and is given up. @see shouldGiveUpTakeover */
   readonly takeoverFailed?: boolean;
 }
 
-/** The outcome of the claims of a mode, where it differs from the outcome of the target. */
+/** The outcomes of claims by mode, if they differ from the outcome of the target. */
 export type Remarks = Readonly<Partial<Record<ClaimMode, Outcome | undefined>>>;
 
 export type Plan =
   | { readonly do: 'nothing'; readonly remarks?: Remarks }
   | ({ readonly do: 'wait'; readonly for: WaitsFor; readonly remarks?: Remarks } & Cause)
   | ({ readonly do: 'fail'; readonly remarks?: Remarks } & Cause)
-  /** An object of a user or a copy of another rule exists in its place. */
+  /** An object of a user or a copy of another rule exists in the place of the target. */
   | ({ readonly do: 'conflict'; readonly remarks?: Remarks } & Cause<'Conflict'>)
   | {
       readonly do: 'create' | 'update' | 'replace';

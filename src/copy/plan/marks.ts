@@ -1,11 +1,12 @@
 /**
- * The owner of an object, by the marks on it.
+ * Finds the owner of an object by the marks on it.
  *
- * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs. So every copy also
- * carries its place, and a mark counts only there:
+ * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs.
+ * So every copy also carries its place, and a mark counts only there:
  * - The place names the object itself: the mark counts.
  * - The place names another object: the mark does not count.
- * - No place: a copy made by one of the originals, or a mark set by hand. It counts only if the rule that it names claims the target.
+ * - There is no place: an original made the copy, or a user set the mark by hand. The mark counts only if the rule that
+ *   it names claims the target.
  */
 import type { ClaimBook } from '../book/claim-book.ts';
 import { type ResourceKey, type ObjectName, parseResourceKey, type RuleKey } from '../model/keys.ts';
@@ -37,7 +38,7 @@ export function placedOwner(
 }
 
 /**
- * The rule whose mark on the object counts. If the marks of several controllers count, it is the rule that claims the target.
+ * The rule whose mark on the object counts. If several marks count, it is the rule that claims the target.
  * @param readers the controllers: each reads its own marks
  */
 export function ownerByMark(
@@ -59,8 +60,8 @@ export function ownerByMark(
 }
 
 /**
- * Whether the mark of a rule counts although it has no place. For a source of other copies the mark alone is not enough, because a user
- * may have set it by hand: a copy made by the original also has the version of its source.
+ * Whether the mark of a rule counts although the object has no place. For a source of other copies the mark alone is
+ * not enough, because a user may have set it by hand: a copy made by the original also has the version of its source.
  */
 function mayAdopt(book: ClaimBook, rule: RuleKey, observed: Observed, target: ResourceKey): boolean {
   const claims = book.on(target).filter(({ claim }) => claim.owner.key === rule && claim.mode !== 'fill');

@@ -1,4 +1,4 @@
-/** Decides how a target gets into its desired state: whether a write is needed, and which one. Pure. */
+/** Decides which write brings a target into its desired state, if any is needed. Pure. */
 import { causeOf, userCause } from '../model/cause.ts';
 import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
@@ -68,7 +68,7 @@ const NO_DATA: Plan = {
   ...userCause('NoData', 'no data in source secret; nothing is written'),
 };
 
-/** A target without metadata: only its content is compared. `held` is the content of the last write until the target was read. */
+/** Plans a target without metadata: only the content is compared. Until a read, `held` is that of the last write. */
 export function planUnmarked(facts: Facts, claim: Claim, view: SourceView): Plan {
   const desired = claim.shape.desiredState(view, undefined, facts.now);
   if (desired.kind !== 'be') return planWithoutWrite(desired);
@@ -85,12 +85,12 @@ const IMMUTABLE_CHANGED = userCause(
   'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
 );
 
-/** The API server accepts no other data for an immutable Secret. The rule still requests an immutable one, so it is not replaced. */
+/** Whether an immutable Secret must stay: the API server refuses other data, and the rule wants it immutable. */
 function staysImmutable(desired: DesiredObject, { immutable, isCustom }: Facts): boolean {
   return desired.immutable === true && immutable === true && isCustom !== true;
 }
 
-/** `frozen`: an immutable Secret cannot be made mutable. `target`: it must be read first. */
+/** `frozen`: the Secret is immutable, and cannot be made mutable. `target`: it must be read first. */
 function compareImmutable(
   desired: DesiredObject,
   { immutable, isCustom }: Facts,
@@ -100,7 +100,7 @@ function compareImmutable(
   return immutable && isCustom !== true ? 'frozen' : 'stale';
 }
 
-/** A custom resource only describes a Secret, so it may have any type. */
+/** Whether no Secret of this type may be written. A custom resource may: it only describes a Secret. */
 function isRefused(type: string, { isCustom }: Facts): boolean {
   return isCustom !== true && isForbiddenType(type);
 }
@@ -110,8 +110,8 @@ function remarkOn({ mode }: Claim, { remark }: DesiredObject): Remarks {
 }
 
 /**
- * The desired object merged with that of the claim that fills it, once the metadata are as the owner desires. In this order, because
- * annotations name the source of the filling claim. `undefined`: the data come from the owner.
+ * The desired object of the owner merged with that of the claim that fills the data. `undefined`: nothing is filled
+ * now. The metadata must be as the owner desires first, because annotations name the source of the filling claim.
  */
 function withFiller(
   facts: Facts,
@@ -144,8 +144,8 @@ function refusedType(type: string): Plan {
 }
 
 /**
- * Whether the target holds its source's content, with as few reads as possible: `current`, `stale`, `frozen` (its type is another one
- * and cannot change), or the object that must be read first.
+ * Whether the target has the content of its source, with as few reads as possible: `current`, `stale`, `frozen` (its
+ * type differs and cannot change), or the object that must be read first.
  */
 function compareData(
   facts: Facts,
@@ -158,14 +158,14 @@ function compareData(
   const { held } = facts;
   if (held?.version === contentVersion(observed)) {
     if (claim.mode === 'own') {
-      // The last write shows the content and not the type: the target may have been filled from a Secret of another type.
+      // The last write tells the content but not the type: another Secret with another type may have filled the target.
       if (facts.type === undefined) return 'target';
       if ((desired.type ?? fingerprint.type) !== facts.type) return facts.isCustom === true ? 'stale' : 'frozen';
     }
     return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
   }
-  // This process has not written it. Its metadata have the version of its source and show that no other client changed its data, so it
-  // need not be read. The keys must be equal too, because nothing else shows that a key was removed.
+  // This process has not written the target. It need not be read if its metadata have the source's version and show no
+  // change of data by another client. The keys must be equal, too: nothing else shows that a key was removed.
   if (held === undefined && isUntouched(facts, claim, observed) && observed.ownKeys === fingerprint.keys) {
     return 'current';
   }
@@ -174,7 +174,7 @@ function compareData(
 
 function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   const view = facts.viewOf(claim);
-  // The version of a copy of another rule is that of another source.
+  // On a copy of another rule the version may be that of another source.
   if (claim.mode === 'own' && facts.markedBy !== claim.owner.key) return false;
   return (
     observed.ownKeys !== undefined &&
@@ -184,7 +184,7 @@ function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   );
 }
 
-/** On a target whose last write was changed by the server (see `copy/cluster/write/object-writer.ts`). */
+/** Annotation of a target whose last write the server changed (see `copy/cluster/write/object-writer.ts`). */
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
 /** Adds the target's place: a mark counts only in the place that it was written for. */
@@ -209,7 +209,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
   };
 }
 
-/** Removes labels and annotations that Keyferry wrote before and that are no longer desired (the source lost them). */
+/** Removes labels and annotations that Keyferry wrote and that are no longer desired: the source has lost them. */
 export function withoutLeftovers(desired: DesiredObject, observed: Observed): DesiredObject {
   const labels = leftovers(observed.ownLabels, observed.labels, { ...desired.labels, ...desired.bookkeepingLabels });
   const annotations = leftovers(observed.ownAnnotations, observed.annotations, {

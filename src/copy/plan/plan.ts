@@ -1,10 +1,10 @@
 /**
- * Decides on one action for a target, from the facts about it. Pure: the same facts give the same plan, and the facts after the plan was
- * carried out give `nothing`.
+ * Decides on one action for a target, from the facts about it. Pure: the same facts give the same plan, and the facts
+ * after the plan was carried out give `nothing`.
  *
- * Where a fact is missing, the plan is `need` instead of a guess; the caller gets the fact and plans again (see `decide`):
- * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that the target's mark
- *   names is gone, or no longer claims the target.
+ * If a fact is missing, the plan is `need`; the caller gets the fact and plans again (see `decide`):
+ * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that
+ *   the target's mark names is gone, or no longer claims the target.
  */
 import { nobodyCause, userCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
@@ -16,7 +16,7 @@ import { isMarkedElsewhere } from './marks.ts';
 import { planUnmarked, planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
-/** Keyferry has deleted the target, and no watch has confirmed it yet. */
+/** Keyferry has deleted the target, and no watch has confirmed the deletion yet. */
 const DELETION_PENDING: Plan = {
   do: 'wait',
   for: 'watch',
@@ -73,7 +73,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const view = facts.viewOf(claim);
   if (facts.unmarked !== undefined) return planUnmarked(facts, claim, view);
   if (observed === undefined) {
-    // A create cannot overwrite an object, so one that is not in the caches is safe.
+    // A create cannot overwrite an object, so an object that the caches lack is safe.
     return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
@@ -91,14 +91,14 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return conflictWith(`${titleOf(facts)} already exists and belongs to ${facts.markedBy}`);
   }
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
-  // Not while a watch is about to report the source: the copy would be missing for a moment.
+  // While a watch is about to report the source, the copy is not deleted: it would be missing for a moment.
   const isOver = isIdle(taken) && !(taken.do === 'wait' && taken.for === 'watch');
   return facts.usedBy === undefined && (isOver || facts.takeoverFailed === true) ? { do: 'delete' } : taken;
 }
 
 /**
- * Takes over a copy of another rule that no longer claims it: the copy gets a new mark. Marks of another controller are not rewritten, so
- * its copy is replaced. A source of copies is never deleted for another rule, so it can only be updated.
+ * Takes over a copy of another rule that no longer claims it: the copy gets a new mark. A copy of another controller is
+ * replaced, as its marks cannot be rewritten. A source of copies is never deleted for another rule, only updated.
  */
 function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Observed, from: RuleKey): Plan {
   const { usedBy } = facts;
@@ -114,7 +114,7 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   );
 }
 
-/** The conflict with an object without a mark that counts, in the place of a copy. */
+/** The conflict with an object in the place of a copy that has no mark that counts. */
 function blockedBy(facts: Facts, { annotations }: Observed): Plan {
   const { target, usedBy } = facts;
   const place = parseResourceKey(target);
@@ -131,12 +131,12 @@ function conflict(message: string, publicMessage = message): Plan {
   return { do: 'conflict', ...userCause('Conflict', message, publicMessage) };
 }
 
-/** @param message names another rule */
+/** A conflict whose message names another rule. */
 function conflictWith(message: string): Plan {
   return conflict(message, OTHER_OWNER);
 }
 
-/** The target in messages: `Secret "x"`. Without its namespace, because the same message of many namespaces is reported once. */
+/** The target in messages: `Secret "x"`. It lacks the namespace, so that equal messages are reported only once. */
 function titleOf({ target }: Facts): string {
   const { kind, name } = parseResourceKey(target);
   return `${kind} "${name}"`;
@@ -147,8 +147,8 @@ function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conf
 }
 
 /**
- * One rule owns the target, and another one fills it. A copy of another controller is not filled: the two would undo each other's writes
- * without end. Otherwise a rule that cannot act does not block the other one.
+ * Plans a target that one rule owns and another one fills. A copy of another controller is not filled: the two would
+ * undo each other's writes without end. Otherwise a rule that cannot act does not block the other one.
  */
 function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
   const { markedBy } = facts;
@@ -169,7 +169,7 @@ function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome | undefined
   return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
 }
 
-/** The owner is being deleted, so its targets are deleted. `undefined`: there is nothing to release here. */
+/** Plans a target whose owner is being deleted: the target is deleted. `undefined`: this target is not the owner's. */
 function planRelease(facts: Facts): Plan | undefined {
   const { observed } = facts;
   if (observed === undefined) {
@@ -181,7 +181,7 @@ function planRelease(facts: Facts): Plan | undefined {
   return facts.usedBy === undefined ? { do: 'delete' } : undefined;
 }
 
-/** The mark names a rule that has no claim here. */
+/** Plans a target whose mark names a rule that does not claim it. */
 function planOrphan(facts: Facts): Plan {
   if (facts.observed?.deleting === true || facts.goingAway || facts.usedBy !== undefined) return NOTHING;
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };

@@ -1,6 +1,7 @@
 /**
- * Two controllers that both repair an object would do so without end. If a copy is changed or deleted repeatedly while its source is
- * unchanged, the first repairs follow at once and the next ones at growing intervals. After a minute without a repair the count restarts.
+ * Slows down repairs: two controllers that both repair an object would do so without end. If a copy is changed or
+ * deleted repeatedly while its source is unchanged, the first repairs follow at once and the next ones at growing
+ * intervals. After a minute without a repair the count restarts.
  */
 import { userCause } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
@@ -8,18 +9,18 @@ import type { Facts } from './facts.ts';
 
 export interface Repairs {
   readonly count: number;
-  /** Time of the last one, wall clock, ms. */
+  /** Time of the last repair, wall clock, ms. */
   readonly at: number;
 }
 
 /** The memory of a target's repairs. */
 export interface RepairMemory {
   repairs?: Repairs | undefined;
-  /** Writes in a row after which the server stored something else. */
+  /** Writes in a row after which the server stored another object. */
   overwritten?: Repairs | undefined;
   /** The version of the source in the last write. Thousands of copies of one source share the string. */
   wrote?: string | undefined;
-  /** The same for a claim of mode `fill`. */
+  /** The version of the source in the last write for a claim of mode `fill`. */
   filled?: string | undefined;
 }
 
@@ -27,10 +28,10 @@ export interface RepairMemory {
 const AT_ONCE = 10;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-/** After this long without a repair the next one is the first again, ms. */
+/** After this time without a repair, ms, the next repair counts as the first. */
 const QUIET_MS = 60_000;
 
-/** After the second such write in a row; then twice as long each time. */
+/** Pause after the second write in a row that the server changed, ms; it doubles each time. */
 const OVERWRITTEN_PAUSE_MS = 5000;
 const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
@@ -42,17 +43,17 @@ export const CONTESTED: Outcome = {
 /** A write that is about to be sent. */
 export interface WriteAttempt {
   readonly mode: Claim['mode'];
-  /** Of the source, if it has one. */
+  /** The version of the source, if it has one. */
   readonly version: string | undefined;
-  /** The target had this content before. */
+  /** The target has had this content before, and has lost it. */
   readonly isRepair: boolean;
   /** The target does not exist. */
   readonly isNew: boolean;
 }
 
 /**
- * A write is a repair if the target's annotations say that it holds this version of its source, or if our last write had this version.
- * The annotations alone are not enough: another client may remove them, or the whole target.
+ * A write is a repair if the target's annotations name this version of its source, or if Keyferry's last write had this
+ * version. The annotations alone are not enough: another client may remove them, or the whole target.
  */
 export function attemptOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): WriteAttempt {
   const { observed } = facts;
@@ -75,19 +76,19 @@ export function pauseBeforeWrite(
   return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
 }
 
-/** The pause of a target whose last writes the server changed, ms. The first time it is written again at once, with a mark. */
+/** The pause of a target whose last writes the server changed, ms. After the first, the mark is written at once. */
 export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: number): number {
   if (overwritten === undefined || overwritten.count < 2) return 0;
   const pause = Math.min(OVERWRITTEN_PAUSE_MS * 2 ** (overwritten.count - 2), LONGEST_OVERWRITTEN_PAUSE_MS);
   return Math.min(pause, Math.max(0, overwritten.at + pause - now));
 }
 
-/** The server changed a write. */
+/** Records that the server changed a write. */
 export function recordOverwritten(memory: RepairMemory, now: number): void {
   memory.overwritten = { count: (memory.overwritten?.count ?? 0) + 1, at: now };
 }
 
-/** The write was done. */
+/** Records that the write was done. */
 export function recordWrite({ mode, version, isRepair }: WriteAttempt, memory: RepairMemory, now: number): void {
   if (isRepair) memory.repairs = countRepair(memory.repairs, now);
   if (version !== undefined) memory[fieldOf(mode)] = version;
@@ -105,7 +106,7 @@ export function pauseBeforeRepair(repairs: Repairs | undefined, now: number): nu
   return Math.min(pause, Math.max(0, repairs.at + pause - now));
 }
 
-/** A repair was done. */
+/** The count after one more repair. */
 export function countRepair(repairs: Repairs | undefined, now: number): Repairs {
   return { count: repairs === undefined || now - repairs.at >= QUIET_MS ? 1 : repairs.count + 1, at: now };
 }

@@ -1,4 +1,4 @@
-/** Vault as a backend: its entries as sources and targets, with the sessions, credentials and leases that they share. */
+/** Vault as a backend: its entries as sources and targets, and their shared sessions, credentials and leases. */
 import { withTimeout } from '../../runtime/abort.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { VaultAddresses } from '../../vault/client/server.ts';
@@ -36,7 +36,7 @@ import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
 
 export interface VaultBackendOptions {
   readonly engine: Engine;
-  /** Of the cluster that holds the credentials and the copies of dynamic ones. */
+  /** The Secrets of the cluster that has the credentials and the copies of dynamic ones. */
   readonly secrets: KubeStore;
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
@@ -45,14 +45,14 @@ export interface VaultBackendOptions {
   readonly timeoutMs: number;
   /** The servers that may be called. */
   readonly addresses: VaultAddresses;
-  /** For every server. */
+  /** Client settings for every server. */
   readonly environment: Pick<VaultSessionsOptions, 'client' | 'maxRetries' | 'proxy'>;
-  /** For rules that log in with the token of the process. */
+  /** The token of the process, for rules that log in with it. */
   readonly environmentToken?: EnvironmentToken;
   readonly onCall: VaultSessionsOptions['onCall'];
   readonly onSession: VaultSessionsOptions['onEvent'];
   readonly onWrite: VaultTargetsOptions['onWrite'];
-  /** An unused lease could not be revoked; it expires. */
+  /** Called if an unused lease could not be revoked. It then expires. */
   readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
   readonly onError: VaultSourcesOptions['onError'];
 }
@@ -63,12 +63,12 @@ const CONCURRENCY = 16;
 const CALL_LIMIT_MS = 10_000;
 /** Time for running polls to end at a stop, ms: a response may contain a lease that must not be lost. */
 const DRAIN_MS = 500;
-/** Time limit of the revocation of our tokens at a stop, ms. */
+/** Time limit of the revocation of Keyferry's tokens at a stop, ms. */
 const REVOKE_MS = 2000;
 
 type OnCredential = (user: LoginKey) => void;
 
-/** The controller of rules with leases: it records leases for a restart, and reports them to users. */
+/** The controller whose rules have leases: it records leases for a restart, and reports them to users. */
 export interface LeaseObserver {
   leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord>;
   onLease(key: EntryKey, event: LeaseEvent): void;
@@ -167,8 +167,8 @@ export class VaultBackend implements Backend {
   }
 
   /**
-   * For the controller that reads and writes entries itself, and does not copy. It has no part in the queues and claims of this backend.
-   * @param onCredential the credential of a user, as it was given to `open`, has changed
+   * The access for the controller that reads and writes entries itself, outside the queues and claims of this backend.
+   * @param onCredential called when the credential of a user of `open` has changed
    */
   directAccess(onCredential: OnCredential): Pick<VaultAccess, 'open' | 'close'> {
     this.#onCredential = onCredential;
@@ -183,7 +183,7 @@ export class VaultBackend implements Backend {
     return isEntryKey(key) ? this.sources.trouble(key) : undefined;
   }
 
-  /** A Secret is known, or has changed: retries those that log in with it. */
+  /** Called when a Secret is known, or has changed: retries the sources and targets that log in with it. */
   #credentialKnown(secret: ObjectKey): void {
     for (const key of this.#credentials.usersOf(secret)) {
       if (!isEntryKey(key)) {
@@ -198,8 +198,8 @@ export class VaultBackend implements Backend {
   }
 
   /**
-   * Revokes a lease that `rule` no longer uses: with the session that made it, else with the login of `location`. Does nothing if another
-   * rule uses it. Gives up after `limitMs`.
+   * Revokes a lease that `rule` no longer uses: with the session that made it, else with the login of `location`. Does
+   * nothing if another rule uses the lease. Gives up after `limitMs`.
    * @throws the reason why it could not be revoked
    */
   async revokeLease(
@@ -233,12 +233,12 @@ export class VaultBackend implements Backend {
     this.leases.stop();
   }
 
-  /** Revokes our tokens, except those that leases depend on. */
+  /** Revokes Keyferry's tokens, except those that leases depend on. */
   async stop(limitMs: number): Promise<void> {
     await this.#sessions.stop(Math.min(REVOKE_MS, limitMs));
   }
 
-  /** @returns undefined if another client wrote to it */
+  /** The credentials in a copy of a leased source; `undefined` if another client wrote to the copy. */
   async #readCopy(
     copy: ResourceKey,
     rule: RuleKey,

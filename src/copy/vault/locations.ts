@@ -1,9 +1,9 @@
 /**
- * Entries in Vault as sources and targets: the location of each resource key, and the rules that use it.
+ * The locations of entries in Vault, by their keys as sources and targets, and the rules that use them.
  *
- * A source has a key for each rule, because dynamic credentials are made for one rule. Rules for the same KV entry with the same login
- * still share one poll (`vaultPollKey`). A key is text (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry
- * stores its location as long as a rule uses it.
+ * A source has a key for each rule, because dynamic credentials are made for one rule. Rules for the same KV entry with
+ * the same login still share one poll (`vaultPollKey`). A key is only text
+ * (`vault:https://vault.example:8200/secret/data/app#1f…`), so its location is stored as long as a rule uses it.
  */
 import { createHash } from 'node:crypto';
 
@@ -25,7 +25,7 @@ export interface VaultSecretKey extends ObjectRef {
   readonly key: string;
 }
 
-/** How to log in. */
+/** A login: the method, and the objects with its credentials. */
 export type VaultAuthRef = (
   | { readonly method: 'token'; readonly token: VaultSecretKey }
   | {
@@ -40,7 +40,7 @@ export type VaultAuthRef = (
       readonly role: string;
       readonly serviceAccount: ObjectRef;
       readonly audiences: readonly string[];
-      /** The server may get a token that the API server accepts. */
+      /** Whether the server may get a token that the API server accepts. */
       readonly apiTokens: boolean;
     }
   /** The token of the process: $VAULT_TOKEN, or that of `vault login`. */
@@ -63,7 +63,7 @@ export interface VaultLocation {
   readonly auth: VaultAuthRef;
   readonly path: string;
   readonly encoding: ValueEncoding;
-  /** Type of the Secrets with its content; `undefined`: there are none, so that any key is valid. */
+  /** Type of the Secrets that get the content; `undefined`: no Secret does, so any key is valid. */
   readonly secretType: string | undefined;
 }
 
@@ -71,25 +71,19 @@ interface EntryLocation extends Pick<VaultLocation, 'path'> {
   readonly server: Pick<VaultServer, 'url' | 'namespace'>;
 }
 
-/**
- * The key of a location as the source of one rule.
- * @throws VaultPathError
- */
+/** The key of a location as the source of one rule. @throws VaultPathError */
 export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey {
   return keyOf(location, [...readParameters(location), rule]);
 }
 
-/**
- * Equal for locations of the same entry, read with the same login in the same way. They share a poll.
- * @throws VaultPathError
- */
+/** Equal for locations of one entry that are read with the same login in the same way. @throws VaultPathError */
 export function vaultPollKey(location: VaultLocation): EntryKey {
   return keyOf(location, readParameters(location));
 }
 
 /**
- * The origin of a lease: address, Vault namespace and path, login, and encoding. A lease of another origin is never used for this location.
- * TLS settings and the type of the copies are not part of it.
+ * The origin of a lease: address, Vault namespace and path, login, and encoding, but not TLS settings and the type of
+ * the copies. A lease of another origin is never used for this location.
  * @throws VaultPathError
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
@@ -101,7 +95,7 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
 }
 
 /**
- * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
+ * The key of a location as a target. All rules that write to one entry have the same, because only one of them may.
  * @throws VaultPathError
  */
 export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocation): EntryKey {
@@ -109,8 +103,8 @@ export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocati
 }
 
 /**
- * One address for all names that always mean the same server. The identity that a server gives itself (its `cluster_id`) is not used: its author could
- * claim to be another Vault, and get that one's rules into conflicts.
+ * One address for all names that always mean the same server. The `cluster_id` that a server reports is not used: the
+ * owner of a server could claim to be another Vault, and so cause conflicts for the rules of that Vault.
  */
 function commonAddress(url: URL): URL {
   const common = new URL(url);
@@ -129,7 +123,7 @@ function hashOf({ server: { url, namespace }, path }: EntryLocation, parameters:
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }
 
-/** How one rule uses a location. */
+/** The use of a location by one rule. */
 export interface VaultUse {
   readonly key: EntryKey;
   readonly location: VaultLocation;
@@ -140,10 +134,10 @@ export interface VaultUse {
 type Users = Map<RuleKey, VaultUse>;
 
 /**
- * The locations of the keys. Controllers fill it when they evaluate a rule.
+ * The locations of the keys. Controllers add them when they evaluate a rule.
  *
- * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So the key of a target has the path of the spec until
- * Vault's response shows the mount (`learn`). Then its rules are evaluated again.
+ * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So the key of a target has the path
+ * of the spec until Vault's response shows the mount (`learn`). Then its rules are evaluated again.
  */
 export class VaultLocations {
   readonly #users = new Map<EntryKey, Users>();
@@ -156,15 +150,15 @@ export class VaultLocations {
   readonly #onKeyChanged: (rule: RuleKey) => void;
 
   /**
-   * @param onPollNow an entry has a shorter poll period than before, or another location
-   * @param onKeyChanged a target key of the rule has changed
+   * @param onPollNow called when an entry has a shorter poll period than before, or another location
+   * @param onKeyChanged called when a target key of the rule has changed
    */
   constructor(onPollNow: (key: EntryKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
     this.#onPollNow = onPollNow;
     this.#onKeyChanged = onKeyChanged;
   }
 
-  /** The key of a location as a target. Equal for all paths that are known to be the same entry. */
+  /** The key of a location as a target. It is equal for all paths that are known to mean the same entry. */
   targetKeyOf(location: VaultLocation): EntryKey {
     const written = vaultTargetKey(location);
     const path = this.#paths.get(written);
@@ -177,7 +171,7 @@ export class VaultLocations {
    */
   learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {
     const written = vaultTargetKey(location);
-    // Only KV stores can be written to.
+    // A path outside KV is never a target, because only KV stores can be written to.
     if (!known || mount.kind === 'other' || !this.#rulesAt.has(written)) return false;
     const path = dataPath === normalizePath(location.path) ? undefined : dataPath;
     if (path === this.#paths.get(written)) return false;
@@ -234,7 +228,7 @@ export class VaultLocations {
     return this.#users.get(key)?.keys() ?? [];
   }
 
-  /** The shortest poll period of its users, ms; `Infinity` without users. */
+  /** The shortest poll period of the rules that use a key, ms; `Infinity` without rules. */
   pollMs(key: EntryKey): number {
     const periods = [...(this.#users.get(key)?.values() ?? [])].map(({ pollSeconds }) => pollSeconds * 1000);
     return Math.min(...periods);

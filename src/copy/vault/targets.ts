@@ -1,11 +1,11 @@
 /**
  * Reconciles entries in Vault as targets: compares, and writes one version if the content differs.
  *
- * `decide` plans an entry as any target (`planUnmarked`). An entry has no mark: the rule that last wrote or compared it holds it. After a restart
- * nothing shows who held it.
+ * `decide` plans an entry as any target (`planUnmarked`). An entry has no mark: the rule that last wrote or compared it
+ * is its holder. After a restart nothing shows the holder.
  *
- * The fingerprint and version of the last write or read (`lastWrite`) save reading: while both are unchanged, one read of the metadata every poll
- * period is enough. `lastWrite` may be lost at any time; then the entry is read and compared.
+ * The fingerprint and version of the last write or read (`lastWrite`) save reads: while both are unchanged, one read of
+ * the metadata every poll period is enough. `lastWrite` may be lost at any time; then the entry is read and compared.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -35,22 +35,22 @@ export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> 
   readonly access: VaultAccess;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The outcome of a claim changed, or a write was done for it. */
+  /** Called when the outcome of a claim has changed, or its target was written. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
-  /** A version was written. `addr` is the server's. */
+  /** Called when a version was written. `addr`: the address of the server. */
   readonly onWrite: (target: EntryKey, addr: string, entry: Entry) => void;
 }
 
 /** The content of a target when it was last written or read. */
 export interface LastWrite {
   readonly fingerprint: Fingerprint;
-  /** Of the source. */
+  /** The version of the source. */
   sourceVersion: string;
-  /** Of the entry. @see versionOf */
+  /** The version of the entry. @see versionOf */
   readonly entryVersion: string | undefined;
-  /** The same, if it shows that the entry is unchanged. @see distinctVersionOf */
+  /** The version of the entry, if it proves that the entry is unchanged. @see distinctVersionOf */
   readonly distinctVersion: string | undefined;
-  /** Of the location: the same content in another encoding is another entry. */
+  /** The encoding of the location: with another encoding the same content is stored differently. */
   readonly encoding: string;
 }
 
@@ -80,7 +80,7 @@ export class VaultTargets implements TargetWriter {
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
-    // The last two are for objects that carry marks.
+    // The last two are only used for objects that carry marks.
     this.#facts = { ...options, hasNamespace: () => true, orphanActionOf: () => Promise.resolve('keep') };
   }
 
@@ -90,7 +90,7 @@ export class VaultTargets implements TargetWriter {
     const winner = winnerOf(this.#known(target));
     const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
     if (winner === undefined || location === undefined) {
-      // No rule claims the entry. It stays unchanged.
+      // No rule claims the entry, so it stays unchanged.
       this.#memory.delete(target);
       access.close(target);
       return undefined;
@@ -108,7 +108,7 @@ export class VaultTargets implements TargetWriter {
       const outcome = plan.do === 'update' ? undefined : outcomeOf(plan);
       if (outcome === undefined) memory.holder = winner.claim.owner.key;
       const view = facts.viewOf(winner.claim);
-      // Another version of the source may have the same content.
+      // The source may have another version with the same content.
       if (plan.do === 'nothing' && memory.lastWrite !== undefined && view.state === 'present')
         memory.lastWrite.sourceVersion = view.version;
       this.#settle(target, outcome, wrote);
@@ -142,14 +142,14 @@ export class VaultTargets implements TargetWriter {
     return flowsIn(target, this.#facts, readerOf(this.#memory.get(target)));
   }
 
-  /** Only for errors of the source: `reconcile` has reported those of Vault. */
+  /** Reports errors of the source; `reconcile` has reported those of Vault. */
   failed(target: EntryKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
     this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) });
   }
 
-  /** The credential of a target may have changed: a run that failed before may succeed now. */
+  /** Called when the credential of a target may have changed: a run that failed before may succeed now. */
   retry(target: EntryKey): void {
     const memory = this.#memory.get(target);
     if (memory !== undefined) memory.credentialChanged = true;
@@ -161,9 +161,9 @@ export class VaultTargets implements TargetWriter {
   }
 
   /**
-   * The content of an entry that `rule` writes, if the entry still has the version `entryVersion`. The content itself has no version.
-   * Without this, a SecretMirror that writes dynamic credentials to Vault alone would get new ones, and have those of its applications revoked, at each
-   * start of Keyferry.
+   * The content of an entry that `rule` writes, if the entry still has the version `entryVersion`. The content itself
+   * has no version. Without this, a SecretMirror that writes dynamic credentials only to Vault would get new ones at
+   * each start of Keyferry, and those that its applications use would be revoked.
    * @throws VaultError, VaultAuthMissingError
    */
   async readBack(
@@ -191,14 +191,14 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** @returns `undefined` if Vault has shown that the entry has another key. Then its rules are evaluated again. */
+  /** `undefined` if Vault has shown that the entry has another key. Then its rules are evaluated again. */
   async #connect(target: EntryKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection | undefined> {
     const { access, locations } = this.#options;
     const connection = await access.open(target, location, signal);
     return locations.learn(location, await connection.entries.resolve(location.path, signal)) ? undefined : connection;
   }
 
-  /** Whether the entry still has the version of the last write. False if that version may not be distinct. `undefined`: see `#connect`. */
+  /** Whether the entry surely has the version of the last write; `undefined` as in `#connect`. */
   async #isUntouched({ target, location, memory, signal }: EntryRun): Promise<boolean | undefined> {
     const connection = await this.#connect(target, location, signal);
     if (connection === undefined) return undefined;
@@ -211,7 +211,8 @@ export class VaultTargets implements TargetWriter {
 
   /**
    * Writes the entry if it differs.
-   * @returns whether a version was written; `undefined` while the content of the source is not loaded, or see `#connect`
+   * @returns whether a version was written; `undefined` while the content of the source is not loaded, or see
+   *   `#connect`
    */
   async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
     const { now, onWrite, sources } = this.#options;
@@ -231,7 +232,7 @@ export class VaultTargets implements TargetWriter {
     return update.written;
   }
 
-  /** Without users the engine requests another run. */
+  /** The next poll; `undefined` without users: the engine enqueues the target when a rule claims it. */
   #nextPoll(target: EntryKey): RunResult | undefined {
     const pollMs = this.#options.locations.pollMs(target);
     return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * this.#options.random()) } : undefined;
@@ -254,8 +255,8 @@ export class VaultTargets implements TargetWriter {
 }
 
 /**
- * What this process knows of an entry.
- * @param look whether Vault still has the content of the last write; `undefined`: that cannot be said now
+ * Reads the state of an entry from the memory.
+ * @param look tells whether Vault still has the content of the last write; `undefined`: this is not known now
  */
 function readerOf({ holder, lastWrite }: EntryMemory = {}, look?: () => Promise<boolean | undefined>): TargetReader {
   let isRead = false;

@@ -1,8 +1,8 @@
 /**
- * The metadata of the objects of one kind in one cluster, fed by several watches and by the responses to our own writes.
+ * The metadata of the objects of one kind in one cluster, from several watches and from the responses to own writes.
  *
- * No single watch has every relevant object (one selects our copies by label, others follow single sources), so a record stores
- * which feeds confirm it. Invariants:
+ * No single watch has every relevant object: one selects the copies by label, others follow single sources. Each watch
+ * is a feed, and so are the own writes; a record stores which feeds confirm it. Invariants:
  * - a record exists as long as at least one feed confirms it, or a write of ours that no watch has brought yet;
  * - it never goes back to an older resourceVersion of the same object;
  * - no record means *absent* only for objects that a complete feed covers; else it means *unknown*.
@@ -27,12 +27,12 @@ import {
 /** The bit of one feed. */
 type FeedBit = number;
 
-/** The feed of our own writes. It confirms an object until a watch brings it or its deletion, or until a time limit. */
+/** The feed of own writes. It confirms an object until a watch brings it or its deletion, or until a time limit. */
 const OWN_WRITES: FeedBit = 1;
 
 export interface ObjectIndexOptions {
   readonly clock?: Clock;
-  /** No watch has confirmed our writes of `sinceMs` ago: a watch is dead, or none covers the object. */
+  /** Called if no watch has confirmed own writes of `sinceMs` ago: a watch is dead, or none covers the object. */
   readonly onLate?: ((sinceMs: number) => void) | undefined;
   /** The server returned an older version of an object than before: its etcd was restored from a backup. */
   readonly onRollback?: (key: ObjectKey) => void;
@@ -86,10 +86,10 @@ export class ObjectIndex {
   }
 
   /**
-   * Must be called before a request whose response will be stored. A watch may be faster than the response: the response does not undo a
-   * deletion that the watch has reported since.
-   * @param own see `OnObjectChange`: a change that a watch reports before the response counts as own, too. If the response then shows that the change
-   * is another one, it is reported again
+   * Must be called before a request whose response will be stored. If a watch reports a deletion before the response
+   * arrives, the response does not undo it.
+   * @param own see `OnObjectChange`. A change that a watch reports before the response counts as own too. If the response
+   * shows that this was another change, that change is reported again
    */
   beginRequest(target: ObjectKey, own = false): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
@@ -123,10 +123,10 @@ export class ObjectIndex {
   /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all are */
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
     const bit = this.#nextBit;
-    // Bits of a 32-bit integer. Single watches share one feed (object-watches.ts), so only a few are in use.
+    // Each feed is a bit of a 32-bit integer. Few are needed: single-object watches share a feed (object-watches.ts).
     if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
     this.#nextBit *= 2;
-    /** Objects in the running list with an older version than in the index, with the version in the index. */
+    /** Objects whose version in the running list is older than in the index, and their version in the index. */
     const olderInList = new Map<string, string>();
     const sink: ObjectFeed['sink'] = {
       upsert: ({ metadata }, initial, content) => {
@@ -137,14 +137,14 @@ export class ObjectIndex {
           return true;
         }
         this.#withdraw(bit, namespace, name);
-        // The end of this list also decides about objects that other feeds or a running request confirm.
+        // Its key is kept: the end of this list also decides about objects of other feeds and of running requests.
         return this.get(namespace, name) !== undefined || this.#running.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
         const { namespace = '', name, uid, resourceVersion } = metadata;
         this.#noteDeletion(`${namespace}/${name}`, resourceVersion);
         const record = this.get(namespace, name);
-        // Our own write may be newer than this event.
+        // An own write may be newer than this event.
         const isGone = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
         this.#withdraw(bit, namespace, name, uid, isGone);
       },
@@ -187,8 +187,8 @@ export class ObjectIndex {
   }
 
   /**
-   * Checks a complete list. An object that was written after the list may be newer in the index. If the version in the index is not newer
-   * than the list, the list should have had it: etcd was restored from a backup.
+   * Checks a complete list. An object that was written after the list may be newer in the index. If the version in the
+   * index is not newer than the list, the list should have had it: etcd was restored from a backup.
    */
   #checkForRollback(olderInList: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
     for (const [path, known] of olderInList) {
@@ -232,7 +232,7 @@ export class ObjectIndex {
     const isNew = !stale && before.resourceVersion !== meta.resourceVersion;
     if (bit !== OWN_WRITES) {
       before.feeds |= bit;
-      // A version older than our write does not mean that the watch has brought the write.
+      // A version older than an own write does not show that the watch has brought the write.
       if (!stale) this.#settle(before, path);
     } else if (isNew) {
       before.feeds |= OWN_WRITES;
@@ -257,8 +257,8 @@ export class ObjectIndex {
   }
 
   /**
-   * A list does not have an object that is newer than the list. The object may still exist: if it belongs to this feed, the watch will
-   * bring it.
+   * A list lacks an object that is newer than the list. The object may still exist: if it belongs to this feed, the
+   * watch will bring it.
    */
   #awaitConfirmation(bit: FeedBit, slot: Slot, path: string): void {
     if ((slot.feeds & bit) === 0) return;
@@ -274,8 +274,9 @@ export class ObjectIndex {
   }
 
   /**
-   * @param uid of the deleted object: a newer object of the same name stays
-   * @param gone the deletion is newer than our own writes
+   * Ends the confirmation of an object by a feed. A record without a confirmation is removed.
+   * @param uid that of the deleted object: a newer object of the same name stays
+   * @param isGone the deletion is newer than own writes
    */
   #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, isGone = false): void {
     const slots = this.#namespaces.get(namespace)?.slots;
@@ -296,7 +297,7 @@ export class ObjectIndex {
 }
 
 interface Namespace extends KeptIn {
-  /** Its objects, by name. */
+  /** The objects of the namespace, by name. */
   readonly slots: Map<string, Slot>;
 }
 
@@ -309,20 +310,20 @@ interface Running {
 }
 
 export interface RunningRequest extends Disposable {
-  /** Stores the response, unless it is out of date. @returns the stored part of the response */
+  /** Stores the response, unless it is out of date. @returns the stored part of it */
   storeResponse(meta: ObjectMeta): Observed;
 }
 
 export interface ObjectFeed {
   readonly sink: Omit<WatchSink, 'upsert'> & {
-    /** As of a watch. @param content that of the object, where a watch brings it whole */
+    /** As `WatchSink.upsert`. @param content of the object, if the watch brings whole objects */
     upsert(object: KubeObject, initial: boolean, content?: KeptContent): boolean;
   };
-  /** A list of only some objects is complete. It has these `keys`. */
+  /** Called when a list of only some objects is complete. It has these `keys`. */
   listed(keys: ReadonlySet<string>, resourceVersion: string): void;
   /**
    * This feed no longer confirms the object.
-   * @param resourceVersion of a list that does not have it: then our older writes no longer confirm it either
+   * @param resourceVersion that of a list without the object: then older own writes no longer confirm it either
    */
   withdraw(namespace: string, name: string, resourceVersion?: string): void;
 }

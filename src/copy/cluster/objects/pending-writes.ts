@@ -1,6 +1,6 @@
 /**
- * Waits until a watch confirms our own writes (expectations in client-go). A missing event shows a dead watch earlier than the idle limit
- * of the watch.
+ * Waits until a watch confirms own writes (expectations in client-go). A missing event shows a dead watch earlier than
+ * the idle limit of the watch.
  *
  *   expected ──a watch brings the object──▶ (done)
  *      │ 5 s                                ▲
@@ -11,15 +11,15 @@
  */
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 
-/** A watch brings an event within milliseconds. */
+/** A write without a confirmation is late after this time, ms. A working watch needs milliseconds. */
 export const LATE_MS = 5000;
 const GIVE_UP_MS = 20_000;
 
 export interface PendingWritesOptions {
   readonly clock: Clock;
-  /** Writes of `sinceMs` ago or earlier have not arrived. */
+  /** Called if no watch has confirmed writes of `sinceMs` ago. */
   readonly onLate: (sinceMs: number) => void;
-  /** No watch has confirmed the write to `key`, and none will. */
+  /** Called if no watch has confirmed the write to `key`, and none will. */
   readonly onGivenUp: (key: string) => void;
 }
 

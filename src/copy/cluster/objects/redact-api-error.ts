@@ -1,6 +1,6 @@
 /**
- * Removes values from the message of a refused write. Admission webhooks and policies receive the whole object, before and after the
- * write, and may quote a value of it.
+ * Removes values from the message of a refused write. Admission webhooks and policies receive the whole object, before
+ * and after the write, and may quote a value of it.
  */
 import { type ApiError, reasonOfStatus } from '../../../kube/errors.ts';
 import { redact } from '../../../runtime/text/redact.ts';
@@ -8,13 +8,13 @@ import { NotUtf8Error, type SecretBytes } from '../../../runtime/secret-bytes.ts
 import type { Content } from '../../model/content.ts';
 import type { Kind } from '../../model/kind.ts';
 
-/** @param contents of the object before and after the write */
+/** @param contents those of the object before and after the write */
 export function redactApiError(error: ApiError, kind: Kind, contents: readonly Content[]): ApiError {
   const values = contents.flatMap((content) => [...content.values(kind).values()].map(textOf));
   return reworded(error, (text) => redact(text, values));
 }
 
-/** For a message that may quote an unknown value. */
+/** Removes the whole message, because it may quote a value that is not known. */
 export function withoutDetails(error: ApiError): ApiError {
   return reworded(error, () => '[removed: it may quote a value]');
 }
@@ -22,7 +22,7 @@ export function withoutDetails(error: ApiError): ApiError {
 function reworded(error: ApiError, reword: (text: string) => string): ApiError {
   const { status, reason, statusMessage, causes } = error;
   return error.reworded({
-    // The usual reason follows from the status, so it says nothing about a value.
+    // The usual reason of a status is the same for all values, so it reveals none.
     reason: reason === reasonOfStatus(status) || reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
     causes: causes.map(({ reason: why, field, message }) => {

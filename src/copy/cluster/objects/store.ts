@@ -1,6 +1,6 @@
 /**
- * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of contents by version.
- * No other file reads contents.
+ * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of
+ * contents by version. No other file reads contents.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { ByteCache } from '../../../runtime/maps.ts';
@@ -38,18 +38,18 @@ export interface KubeStoreOptions
 
 type WholeObject = KubeObject & { readonly [field: string]: unknown };
 
-/** What a user of a watch of whole objects needs of their contents. */
+/** The contents that one user of a watch of whole objects needs. */
 export interface ContentUse {
   /** Whether the values of an object are needed next, for copies. Otherwise only its fingerprint is kept. */
   readonly isSource: (object: KubeObject) => boolean;
-  /** What is kept of the status of an object, in `KeptContent`. Default: nothing. One user of a watch has it at most. */
+  /** The part of an object's status that `KeptContent` has. Default: none. At most one user of a watch sets it. */
   readonly statusOf?: (object: KubeObject) => object;
 }
 
 /** The content of an object, as an event showed it. */
 export interface StoredContent extends Held, Readonly<EventContent> {}
 
-/** The same without its version, as the index keeps it with an object that a watch brings whole. */
+/** A `StoredContent` without its version: the index keeps it with an object that a watch brings whole. */
 interface EventContent {
   fingerprint: Fingerprint;
   readonly immutable: boolean;
@@ -79,7 +79,7 @@ export class KubeStore implements SourceProvider {
   readonly #onRollback: (key: ObjectKey) => void;
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #loads = new SingleFlight<ReadObject | undefined>();
-  /** Of sources that were read: the fingerprint of the last content. */
+  /** For each source that was read: the fingerprint of its last content. */
   readonly #fingerprints = new Map<ObjectKey, Held>();
   readonly #lists = new KeyLists();
   readonly #complete: CompleteWatch[] = [];
@@ -93,7 +93,7 @@ export class KubeStore implements SourceProvider {
       api.cluster,
       kind.kind,
       (key, before, after, initial, own) => {
-        // Also of an object that is not followed, for which nobody calls `unfollow`.
+        // Done here as well as in `unfollow`, which nobody calls for an object that is not followed.
         if (before !== undefined && after === undefined) this.#forget(key, before);
         options.onChange(key, before, after, initial, own);
       },
@@ -142,8 +142,8 @@ export class KubeStore implements SourceProvider {
   }
 
   /**
-   * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
-   * @param uses those of the watch, also later ones
+   * The sink for a watch of whole objects: the index gets their metadata and keeps their fingerprints.
+   * @param uses all uses of the watch; later ones are added to it
    */
   contentSink(uses: readonly ContentUse[]): WatchSink {
     const { sink } = this.index.feed();
@@ -157,7 +157,7 @@ export class KubeStore implements SourceProvider {
     };
   }
 
-  /** A watch of whole objects covers a namespace or the cluster. */
+  /** Adds a watch of whole objects that covers a namespace or the cluster. */
   addCompleteWatch(watch: CompleteWatch): void {
     this.#complete.push(watch);
   }
@@ -168,7 +168,7 @@ export class KubeStore implements SourceProvider {
     return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
   }
 
-  /** The content that an event shows. `undefined`: the event is older than what is known */
+  /** The content that an event shows. `undefined`: the event is older than the index. */
   #contentIn(object: WholeObject, isSource: boolean, status?: object): (EventContent & KeptContent) | undefined {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const key = this.key(namespace, name);
@@ -190,13 +190,13 @@ export class KubeStore implements SourceProvider {
     return { revision, fingerprint, immutable: object['immutable'] === true, type, status };
   }
 
-  /** What the index keeps of the content of an object, if that is the content at `version`. */
+  /** The content that the index keeps of an object, if it is the content at `version`. */
   #stored(key: ObjectKey, version: string): EventContent | undefined {
     const known = this.index.find(key);
     return known && keptVersion(known) === version ? contentOf(known) : undefined;
   }
 
-  /** Keeps the values of a source in the response to a write, if they are those of its last event: a copy needs them next. */
+  /** Keeps the values in the response to a write of a source, if the last event had the same: a copy needs them. */
   hold(object: KubeObject): void {
     const { namespace = '', name } = object.metadata;
     const key = this.key(namespace, name);
@@ -222,7 +222,7 @@ export class KubeStore implements SourceProvider {
     return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind), known);
   }
 
-  /** Keeps an equal fingerprint in place of that of a content that a watch has brought: that of its source. */
+  /** If a copy's content has the same fingerprint as its source, both share one object: `fingerprint`. */
   shareFingerprint(key: ObjectKey, fingerprint: Fingerprint): void {
     const content = contentOf(this.index.find(key));
     if (content !== undefined && isDeepStrictEqual(content.fingerprint, fingerprint)) content.fingerprint = fingerprint;
@@ -242,8 +242,8 @@ export class KubeStore implements SourceProvider {
   }
 
   /**
-   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one request. Afterwards the index is as
-   * new as the content.
+   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one
+   * request. Afterwards the index is as new as the content.
    * @returns undefined if it no longer exists
    */
   async load(key: ObjectKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
@@ -304,13 +304,13 @@ export class KubeStore implements SourceProvider {
 
   #remember(key: ObjectKey, content: Content): void {
     const { version, fingerprint } = content;
-    // Deleted while it was read: its fingerprint would never be dropped. Or the last event showed this content.
+    // If the object was deleted during the read, nobody would drop its fingerprint. Or the index has this content.
     if (this.index.find(key) === undefined || this.#stored(key, version) !== undefined) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }
 }
 
-/** What the index keeps of the content of an object: a store puts nothing else there. */
+/** The content that the index keeps of an object. The cast is safe, because only stores put content there. */
 function contentOf(observed: Observed | undefined): (EventContent & KeptContent) | undefined {
   return observed?.content as (EventContent & KeptContent) | undefined;
 }

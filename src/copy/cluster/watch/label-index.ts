@@ -6,7 +6,7 @@ export class LabelIndex {
   /** The names by key, then by value. */
   readonly #names = new Map<string, SetMap<string, string>>();
 
-  /** The labels of a name change from `before` to `after`. */
+  /** Records that the labels of a name change from `before` to `after`. */
   replace(name: string, before: Labels = {}, after: Labels = {}): void {
     for (const [key, value] of Object.entries(before)) {
       if (after[key] !== value) this.#names.get(key)?.delete(value, name);
@@ -16,13 +16,13 @@ export class LabelIndex {
     }
   }
 
-  /** The names with one of these labels. One whose labels change meanwhile may come twice, or not at all. */
+  /** The names with one of these labels. A name whose labels change meanwhile may come twice, or not at all. */
   *having({ key, values }: LabelRead): Iterable<string> {
     const byValue = this.#names.get(key);
     for (const value of values ?? byValue?.keys() ?? []) yield* byValue?.get(value) ?? [];
   }
 
-  /** How many names have one of these labels; more than all for any value, which would take long to count. */
+  /** The number of names with one of these labels; a huge number for any value, because counting would take long. */
   count({ key, values }: LabelRead): number {
     const byValue = this.#names.get(key);
     let count = values === undefined ? Number.MAX_SAFE_INTEGER : 0;

@@ -1,4 +1,4 @@
-/** Reads namespaces beside their watch: for labels that were not kept before, and before a copy is deleted because of labels. */
+/** Reads namespaces besides their watch: for labels that were not kept, and before labels let a copy be deleted. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { listEach } from '../../../kube/list-each.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -15,7 +15,7 @@ export interface NamespaceReadsOptions {
   readonly served: Pick<ServedNamespaces, 'selector'> | undefined;
 }
 
-/** One list at a time, and one read at a time of each namespace, for all rules of a cluster. All throw the errors of `api.request`. */
+/** Runs one list at a time, and one read of each namespace, for all rules of a cluster. Throws as `api.request`. */
 export class NamespaceReads {
   readonly #cluster: NamespaceReadsOptions;
   readonly #lists = new SingleFlight<void>();
@@ -29,15 +29,15 @@ export class NamespaceReads {
   async labelsKnown(keys: readonly string[], signal: AbortSignal): Promise<void> {
     const { namespaces } = this.#cluster;
     namespaces.keep(keys);
-    // Twice at most: a list that began before `keep` does not bring these keys, and the next one does. A failure is thrown.
+    // Twice at most: a list that began before `keep` does not bring these keys, and the next one does.
     while (!namespaces.knows(keys)) {
       await this.#lists.run('the labels of namespaces', (shared) => this.#relist(shared), signal);
     }
   }
 
   /**
-   * Whether the server has no other labels and consent of a namespace than are known. The watch may be late. Of the namespaces of a list nothing
-   * is known, and there is no right to read them.
+   * Whether the server has the same labels and consent of a namespace as the memory, because the watch may be late.
+   * Always `true` if a list names the served namespaces: then Keyferry has no right to read them.
    */
   async isCurrent(name: string, signal: AbortSignal): Promise<boolean> {
     const { namespaces, served } = this.#cluster;
@@ -58,7 +58,7 @@ export class NamespaceReads {
   }
 
   async #read(name: string, signal: AbortSignal): Promise<KubeObject | undefined> {
-    // A list, because there is no right to get a namespace.
+    // It lists, because Keyferry has no right to get a single namespace.
     const options = { fieldSelector: `metadata.name=${name}`, metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS };
     const read = async (shared: AbortSignal): Promise<KubeObject | undefined> => {
       const found: KubeObject[] = [];

@@ -1,21 +1,21 @@
 /**
- * The namespaces of one cluster. A namespace that is being deleted counts as absent, because nothing can be created in it.
+ * The namespaces of one cluster. One that is being deleted counts as absent, because nothing can be created in it.
  *
- * Of labels only those are kept whose keys were asked for (`keep`), because a cluster may have thousands of namespaces. A namespace that has none
- * of them, and no consent, costs no more than its name and uid.
+ * Only labels whose keys were requested (`keep`) are kept, because a cluster may have thousands of namespaces. A
+ * namespace with none of them and no consent takes only the memory of its name and uid.
  */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { LabelMatcher, Labels } from '../../../runtime/text/label-selector.ts';
 import { LabelIndex } from './label-index.ts';
 
-/** On a Namespace: patterns of whole names of the namespaces whose rules may copy into it, as a list with commas. Empty: none. */
+/** On a Namespace, its consent: patterns of namespaces whose rules may copy into it, with commas. Empty: none may. */
 export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
 
-/** Maximum length of a consent, characters. A longer one is cut, so that its length shows the mistake. */
+/** Maximum length of a consent, characters. A longer one is cut to one character more, which shows the mistake. */
 export const MAX_CONSENT = 16 * 1024;
 
-/** What is known of a namespace besides its existence. */
+/** The facts that are known of a namespace besides its existence. */
 export interface NamespaceFacts {
   /** The labels whose keys are kept. */
   readonly labels: Labels;
@@ -24,8 +24,8 @@ export interface NamespaceFacts {
 }
 
 /**
- * What has changed of a namespace. `existence`: it was created (perhaps again under its name), or its deletion began. Else it was there before, and these
- * of its facts have changed: the keys of labels, and `ACCEPT_FROM_ANNOTATION` for the consent.
+ * A change of a namespace. `existence`: it was created (perhaps again under its name), or its deletion began. Otherwise
+ * the changed facts: the keys of labels, and `ACCEPT_FROM_ANNOTATION` for the consent.
  */
 export type NamespaceChange = 'existence' | ReadonlySet<string>;
 
@@ -63,7 +63,7 @@ export class Namespaces {
     return this.#uids.has(name);
   }
 
-  /** @param labels leaves out namespaces that lack one of the labels which it needs: that which fewest have */
+  /** The names of namespaces. @param labels skips namespaces without the rarest of the labels that it needs */
   names(labels?: LabelMatcher): Iterable<string> {
     const index = this.#labelled;
     const [fewest] = labels?.needed.toSorted((a, b) => index.count(a) - index.count(b)) ?? [];
@@ -80,21 +80,21 @@ export class Namespaces {
     return this.#facts.get(name);
   }
 
-  /** Whether this is what the watch has brought of the namespace. */
+  /** Whether the watch has brought the namespace with the same uid, labels and consent. */
   isKnown({ metadata: { name, uid, labels, annotations } }: KubeObject): boolean {
     const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
     return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
   }
 
-  /** Takes a namespace as existing that cannot be read. */
+  /** Counts a namespace as existing although it cannot be read. */
   assume(name: string): void {
     this.sink.upsert({ metadata: { name, uid: '', resourceVersion: '', creationTimestamp: '' } }, true);
   }
 
-  /** Keeps the labels with these keys from now on. Those of a namespace that is there are known after its next event, or a `relist`. */
+  /** Keeps labels with these keys from now on. An existing namespace has them after its next event or a `relist`. */
   keep(keys: readonly string[]): void {
     for (const key of keys) {
-      // A `relist` would bring a change before the watch does, and then the rules would not hear of it.
+      // Before the first list the keys count as known, because the list brings their labels: no `relist` is needed.
       if (this.#uids.size === 0) this.#known.add(key);
       this.#kept?.add(key);
     }
@@ -106,8 +106,8 @@ export class Namespaces {
   }
 
   /**
-   * Reads the labels with new keys from a list. The watch goes on meanwhile: what it brings is as new as the list, or newer soon. So known facts stay
-   * as they are: a change that the list had first would be no change any more when the watch tells it to the rules.
+   * Reads the labels with new keys from a list. Facts that were known before stay unchanged, even if the list has newer
+   * ones: the watch brings these soon, and tells the rules only of facts that differ from the known ones.
    * @param list calls `take` for each namespace
    */
   async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {
@@ -124,7 +124,7 @@ export class Namespaces {
     }
   }
 
-  /** For a watch of the namespaces' metadata. */
+  /** The sink for a watch of the metadata of namespaces. */
   readonly sink: WatchSink = {
     upsert: ({ metadata }: KubeObject, initial) => {
       const { name, uid, deletionTimestamp } = metadata;
@@ -149,7 +149,7 @@ export class Namespaces {
     },
   };
 
-  /** @returns what has changed. @see OnNamespace */
+  /** @returns the changed facts. @see NamespaceChange */
   #learn({ name, labels, annotations }: ObjectMeta): ReadonlySet<string> {
     const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
     const changed = differences(this.#facts.get(name), facts);
@@ -193,7 +193,7 @@ export class Namespaces {
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** @see OnNamespace */
+/** The facts that differ, as in `NamespaceChange`. */
 function differences(a: NamespaceFacts | undefined, b: NamespaceFacts | undefined): ReadonlySet<string> {
   if (a === b) return NOTHING;
   const keys = Object.keys({ ...a?.labels, ...b?.labels });

@@ -1,16 +1,18 @@
 /**
  * Follows objects by name: sources, and objects of users in the place of a copy.
  *
- * While they are few, each has a single-object watch (with a field selector). Above `SINGLES_LIMIT` one wide watch takes over: a metadata-only watch
- * of the whole collection, of which only the followed objects are kept. All these watches are one feed of the index, so that an object can move
- * from one watch to another. A Role that forbids the watch of the whole collection keeps single-object watches, however many they are.
+ * While these objects are few, each has a single-object watch (with a field selector). Above `SINGLES_LIMIT` one wide
+ * watch takes over: a metadata-only watch of the whole collection, of which only the followed objects are kept. All
+ * these watches are one feed of the index, so that an object can move from one watch to another. If the permissions
+ * forbid the wide watch, the single-object watches stay, however many they are.
  * - An object is *known* when a list or GET that started after `follow` is complete.
- * - While the wide watch is open, a newly followed object needs one GET, because the watch may have skipped the object. The GET is repeated if
- *   the watch reports a deletion meanwhile: the response may be older. Later events arrive through the watch.
- * - Where only some namespaces are served, the wide watch is one for each of them, and objects of other namespaces are refused without a request. A
- *   namespace that is served later, or no longer, changes that for the objects in it.
- * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that are relevant for
- *   the controller are kept besides the followed ones.
+ * - While the wide watch is open, a newly followed object needs one GET, because the watch may have skipped the object.
+ *   The GET is repeated if the watch reports a deletion meanwhile: the response may be older. Later events arrive
+ *   through the watch.
+ * - If only some namespaces are served, each has a wide watch, and objects of other namespaces are refused without a
+ *   request. When a namespace is served from now on, or no longer, its objects are followed anew.
+ * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that
+ *   are relevant for the controller are kept besides the followed ones.
  */
 import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../../kube/api.ts';
 import { isForbidden, retryAfterMs } from '../../../kube/errors.ts';
@@ -34,7 +36,7 @@ export interface ObjectWatchesOptions {
   readonly watcher?:
     | Pick<WatchGroupOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
-  /** An object is now known to exist or not, or the server refuses to say (`refusalOf`). */
+  /** Called when an object is known to exist or not, or the server refuses to show it (`refusalOf`). */
   readonly onKnown: (key: ObjectKey) => void;
 }
 
@@ -48,7 +50,7 @@ export class ObjectWatches {
   readonly #feed: ObjectFeed;
   readonly #followed = new Map<ObjectKey, number>();
   readonly #known = new Set<ObjectKey>();
-  /** Why objects are not known: their namespace is not served, or what the server said first (it refuses lists and watches in other words). */
+  /** Why objects are not known: their namespace is not served, or the server's first refusal (later texts differ). */
   readonly #refusals = new Map<ObjectKey, string>();
   readonly #singles = new Map<ObjectKey, Watcher>();
   #isOpening = false;
@@ -56,7 +58,7 @@ export class ObjectWatches {
   readonly #running = new Set<Promise<void>>();
   /** GETs of objects that the wide watch may have skipped. */
   readonly #lookUps: KeyedQueue<ObjectKey>;
-  /** The response to the GET under way may be out of date. */
+  /** Objects for which the response to the running GET may be out of date. */
   readonly #outdated = new Set<ObjectKey>();
   #stopped = false;
   /** The server refused the watch of the whole collection. */
@@ -102,7 +104,7 @@ export class ObjectWatches {
     if (users === 0) this.#begin(key);
   }
 
-  /** Learns of a followed object. */
+  /** Finds out about a newly followed object: by a watch, by a GET, or not at all if its namespace is not served. */
   #begin(key: ObjectKey): void {
     if (this.#stopped) return;
     const namespace = namespaceOf(key);
@@ -142,14 +144,14 @@ export class ObjectWatches {
     return this.#known.has(key);
   }
 
-  /** Why the process may not know the object, in words for its author; `undefined`: it may. */
+  /** Why Keyferry may not read the object, for the author of the rule; `undefined`: it may. */
   refusalOf(key: ObjectKey): string | undefined {
     return this.#refusals.get(key);
   }
 
   get health(): readonly WatchHealth[] {
     const singles = Array.from(this.#singles, ([key, { health }]): WatchHealth => {
-      // Any author can name an object that the process may not read. It concerns only the rules that do, and they report it.
+      // Any author can name an object that Keyferry may not read. Only such rules need it, and they report this.
       if (health.connected || !this.#refusals.has(key)) return health;
       return { ...health, advice: `${health.name}: no permission to watch it`, isExcused: true };
     });
@@ -169,7 +171,7 @@ export class ObjectWatches {
     await Promise.all([...this.#running, this.#lookUps.stop()]);
   }
 
-  /** Later, because many objects may be followed at once: too many for single-object watches. */
+  /** Opens them in a later turn: `follow` may be called for too many objects for single-object watches. */
   #openSinglesSoon(): void {
     if (this.#isOpening) return;
     this.#isOpening = true;
@@ -236,7 +238,7 @@ export class ObjectWatches {
   #accepts(meta: ObjectMeta): boolean {
     if (this.#followed.has(this.#keyOf(meta))) return true;
     if (this.#isRelevant === undefined) return false;
-    // Whatever the index has must stay up to date.
+    // An object that the index has because of another feed must stay up to date, too.
     return this.#isRelevant(meta) || this.#options.index.get(meta.namespace ?? '', meta.name) !== undefined;
   }
 
@@ -261,7 +263,7 @@ export class ObjectWatches {
       this.#markKnown(key);
       return;
     }
-    // A GET under way belongs to an earlier `follow`. The watch may have skipped events of the object since.
+    // A running GET belongs to an earlier `follow`. Since then the watch may have skipped events of the object.
     this.#outdated.add(key);
     this.#lookUps.add(key);
   }
@@ -271,7 +273,8 @@ export class ObjectWatches {
     const { api, kind } = this.#options;
     this.#outdated.delete(key);
     const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
-    // The wide watch was closed, so a single-object watch follows the object; or it lists again, and looks the object up after that.
+    // Then the wide watch was closed, and a single-object watch follows the object; or the wide watch lists again, and
+    // looks up the object afterwards.
     if (this.#wide?.isListedIn(namespaceOf(key)) !== true) return;
     if (this.#outdated.has(key)) {
       this.#lookUps.add(key);
@@ -327,7 +330,7 @@ export class ObjectWatches {
     this.#openSingles();
   }
 
-  /** Later, because the wide watch is in the call that reports its failure. */
+  /** Closes the wide watch in a later turn, because the watch is still in the call that reports its failure. */
   #keepSingles(): void {
     this.#isWideForbidden = true;
     setImmediate(() => {

@@ -1,15 +1,16 @@
 /**
  * Whether a cluster can be used, as its watches show, and the targets that wait until it can.
  *
- *   reachable ──a watch failed, and is not connected for 3 s or was never listed──▶ unreachable ──all watches are connected──▶ reachable
+ *   reachable ──a watch failed, and is not connected for 3 s or was never listed──▶ unreachable
+ *   unreachable ──all watches are connected──▶ reachable
  *
- * While another cluster is unreachable, or its first lists are not complete, its targets wait without a request. So no worker hangs, and the rules
- * report the cause at once. When the cluster answers again, all of them are tried. The targets of the home cluster never wait here.
+ * While another cluster is unreachable, or its first lists are not complete, its targets wait without a request. So no
+ * worker hangs, and the rules report the cause at once. When the cluster answers again, all waiting targets are tried.
+ * The targets of the home cluster never wait here. After a failure the watches are checked regularly until all are
+ * connected. A cluster without failures costs nothing.
  *
- * The watches are looked at after a failure, and then regularly until all are connected. A cluster without failures costs nothing.
- *
- * The texts name the cluster and no address, which is nothing for the users of a cluster. They do not change while an outage lasts, because each
- * change would be written to the status of every rule concerned. The log has the details.
+ * The texts name the cluster but no address, because users of a cluster may not know it. They do not change during an
+ * outage, because each change would be written to the status of every rule concerned. The log has the details.
  */
 import {
   ConnectionError,
@@ -33,11 +34,11 @@ export interface ReachabilityOptions {
   readonly watches: () => readonly WatchHealth[];
   /** Tries a target that waited, without the rest of its back-off. */
   readonly retry: (target: ObjectKey) => void;
-  /** The cause has changed for which a target waits. */
+  /** Called when the cause for which a target waits has changed. */
   readonly report: (target: ObjectKey, wait: Waiting) => void;
 }
 
-/** Between two looks after a failure, ms. */
+/** Time between two checks after a failure, ms. */
 const LOOK_MS = 500;
 /** A watch may be without a connection for this long, ms: the server ends it regularly. */
 const DISCONNECTED_LIMIT_MS = 3000;
@@ -71,12 +72,12 @@ export class Reachability {
     if (this.#cause === undefined) await new Promise<void>((resolve) => this.onChange(resolve));
   }
 
-  /** A watch has failed, and will be opened again. */
+  /** Called when a watch has failed. It will be opened again. */
   watchFailed(): void {
     this.#look();
   }
 
-  /** The first lists of the cluster are complete. */
+  /** Called when the first lists of the cluster are complete. */
   listed(): void {
     this.#isListed = true;
     this.#wake();
@@ -93,7 +94,7 @@ export class Reachability {
     return false;
   }
 
-  /** The run of a target has failed. It is tried again when the cluster answers, and not only after its back-off. */
+  /** Called when the run of a target has failed. If no server answered, the target is tried again when one does. */
   failed(target: ObjectKey, error: unknown): void {
     if (isUnanswered(error)) this.#waiting.add(target);
   }
@@ -129,7 +130,7 @@ export class Reachability {
 export function causeOfWatches(cluster: string, watches: readonly WatchHealth[]): Cause | undefined {
   for (const { collection, connected, synced, silentMs, cause, isExcused } of watches) {
     if (connected || cause === undefined || isExcused === true) continue;
-    // After a 410 the list is read again.
+    // A 410 is no outage: the watch lists again.
     if (isGone(cause) || (synced && silentMs <= DISCONNECTED_LIMIT_MS)) continue;
     if (isUnauthorized(cause)) return unauthorized(cluster);
     if (isForbidden(cause)) {
@@ -143,7 +144,7 @@ export function causeOfWatches(cluster: string, watches: readonly WatchHealth[])
   return undefined;
 }
 
-/** The outcome of a target after an error that ends without a change of the target. `undefined` for other errors. */
+/** The outcome of a target after an error of its cluster or a missing namespace; `undefined` for other errors. */
 export function waitAfter(cluster: string, error: unknown): Waiting | undefined {
   if (isUnanswered(error)) return waitFor(noConnection(cluster, error));
   if (isUnauthorized(error)) return waitFor(unauthorized(cluster));

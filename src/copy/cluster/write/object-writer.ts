@@ -1,14 +1,15 @@
 /**
- * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot overwrite, an update and a
- * delete name the version that they were planned for.
+ * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot
+ * overwrite, an update and a delete name the version that they were planned for.
  *
- * A mutating admission policy or webhook can change an object before the server stores it. The response to a write shows it:
+ * A mutating admission policy or webhook can change an object before the server stores it. The response shows this:
  * - for labels and annotations always, because every response has the metadata;
  * - for data only in a full response. Neither metadata nor managedFields show it: these name the fields that were sent.
  *
- * A full response costs no request, but as many bytes as were sent. So there is a budget. It is enough for all usual writes; in a burst
- * (the first thousand copies) each content gets one full response, and others as the budget allows. A target that was overwritten
- * carries `OVERWRITTEN_MARK`: then its metadata do not show its data, also after a restart.
+ * A full response needs no request, but as many bytes as were sent. So there is a budget. It is enough for all usual
+ * writes; in a burst (the first thousand copies) each content gets one full response, and others as the budget allows.
+ * A target that was overwritten carries `OVERWRITTEN_MARK`: its metadata then do not tell its data, even after a
+ * restart.
  */
 import {
   type KubeObject,
@@ -94,7 +95,7 @@ export class ObjectWriter {
   }
 
   /**
-   * Changes the metadata that differ, and with `content` all data. Labels and annotations that `desired` does not name stay unchanged.
+   * Changes the metadata that differ, and with `content` all data. Labels and annotations that `desired` lacks stay.
    * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
    */
   async update(
@@ -106,8 +107,8 @@ export class ObjectWriter {
     { fullResponse = false }: Pick<CreateOptions, 'fullResponse'> = {},
   ): Promise<Written> {
     const { kind } = this.#store;
-    // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
-    // guards the uid as well.
+    // The server refuses a patch whose resourceVersion is not the current one. Versions are unique in a cluster, so
+    // this guards the uid, too.
     const operations: unknown[] = [
       { op: 'replace', path: '/metadata/resourceVersion', value: observed.resourceVersion },
       ...changes('/metadata/labels', observed.labels, { ...desired.labels, ...desired.bookkeepingLabels }),
@@ -119,11 +120,11 @@ export class ObjectWriter {
     }
     if (immutable === true || (immutable === false && kind.isCustom === true)) {
       operations.push({ op: 'add', path: '/immutable', value: immutable });
-      // Without a value, as it was never set: `remove` alone is refused where there is none.
+      // The field is removed, as if it was never set. It is added first, because the server refuses to remove nothing.
       if (!immutable) operations.push({ op: 'remove', path: '/immutable' });
     }
     if (content !== undefined && content.type !== '' && desired.type !== '') {
-      // The type cannot be changed. With the type in the patch, the server refuses it instead of keeping a copy of the wrong type.
+      // The type cannot be changed. It is in the patch so that the server refuses a copy of another type.
       operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
     }
     const text = JSON.stringify(operations);
@@ -148,8 +149,8 @@ export class ObjectWriter {
 
   /**
    * Deletes the target in the version that was observed. No error if it is gone already.
-   * @returns whether it is gone; otherwise a finalizer holds it
-   * @throws ApiError Conflict if it changed since
+   * @returns whether the target is gone; otherwise a finalizer keeps it
+   * @throws ApiError Conflict if the target changed since
    */
   async delete(key: ObjectKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
     const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
@@ -163,7 +164,7 @@ export class ObjectWriter {
     } as const;
     try {
       const answer = await this.#send(key, request, undefined, true);
-      // The object itself while it exists, otherwise a Status.
+      // The answer is the object while it still exists, otherwise a Status.
       return (parseJson(answer.body, `the answer to DELETE ${request.path}`) as KubeObject).kind === 'Status';
     } catch (error) {
       if (isObjectGone(error, parseResourceKey(key).name)) return true;
@@ -187,7 +188,7 @@ export class ObjectWriter {
   }
 
   /**
-   * @param content of the request
+   * @param content that of the request
    * @param there whether the object exists
    * @throws ApiError without a value of the old or new object
    */
@@ -218,15 +219,15 @@ export class ObjectWriter {
 const EMPTY_VALUE = Buffer.from(':""');
 
 /**
- * The fields of an object with this content. The API server accepts no empty text in the base64 of a custom resource, so empty values are
- * written to the field of texts.
+ * The fields of an object with this content. The API server accepts no empty text in the base64 of a custom resource,
+ * so empty values are written to the field of texts.
  */
 function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiece[] {
   const [first, ...rest] = pieces;
   if (overlay === undefined || first === undefined || !first.json.bytes().includes(EMPTY_VALUE)) return pieces;
   const values = Object.entries(JSON.parse(first.json.utf8()) as Record<string, string>);
   const pieceOf = (field: string, entries: [string, string][]): ContentPiece => {
-    // `fromEntries` defines a key named `__proto__`.
+    // `fromEntries` makes `__proto__` an ordinary key.
     return { field, json: SecretBytes.fromUtf8(JSON.stringify(Object.fromEntries(entries))) };
   };
   const filled = values.filter(([, value]) => value !== '');
@@ -234,7 +235,7 @@ function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiec
   return [pieceOf(first.field, filled), ...rest, pieceOf(overlay, empty)];
 }
 
-/** The part of a JSON patch that sets the field of texts, or removes it: `remove` alone is refused where there is none. */
+/** The part of a JSON patch that sets the field of texts, or adds and removes it: removing nothing is refused. */
 function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer {
   const path = `/${overlay}`;
   const json = pieces.find(({ field }) => field === overlay)?.json.bytes();
@@ -243,7 +244,7 @@ function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer 
   return Buffer.concat([Buffer.from(`,{"op":"add","path":"${path}","value":`), json, Buffer.from('}')]);
 }
 
-/** The message is the server's own, and not that of a webhook or policy. */
+/** Whether the message is the server's own for sure, and not that of a webhook or policy. */
 function isRoutine(error: ApiError): boolean {
   return !error.isStatus || isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isThrottled(error);
 }
@@ -264,7 +265,7 @@ function changes(path: string, actual: Readonly<Record<string, string>>, desired
     const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     if (value !== null) return [{ op: 'add', path: member, value }];
     const remove = { op: 'remove', path: member };
-    // The index never keeps this annotation, so the object may have it or not, and `remove` alone is refused where it is missing.
+    // The index never keeps this annotation, so the object may lack it, and the server refuses to remove nothing.
     return key === LAST_APPLIED ? [{ op: 'add', path: member, value: '' }, remove] : [remove];
   });
 }

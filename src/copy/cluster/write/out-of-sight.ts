@@ -1,6 +1,6 @@
 /**
- * Orphans whose rule is out of sight: it is in a namespace that is not served, or where the permissions do not cover it. Such a rule counts as
- * there, so its copies stay. If its namespace does not exist, the rule does not either.
+ * Decides on orphans whose rule is out of sight: its namespace is not served, or Keyferry has no permission to read it.
+ * Such a rule counts as existing, so its copies stay. If its namespace does not exist, the rule does not exist either.
  */
 import { isForbidden } from '../../../kube/errors.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -29,7 +29,7 @@ export function orphanActions(
         throw error;
       }
     }
-    // With a list, Keyferry has no right to read namespaces.
+    // If a list names the served namespaces, Keyferry has no right to read namespaces.
     if (served.selector === undefined || (await reads.exists(namespace, signal))) return 'keep';
     return served.has(namespace) ? 'later' : claims.ruleSetOf(owner).orphanPolicy(owner, observed, false);
   };

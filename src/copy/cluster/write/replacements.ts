@@ -1,14 +1,14 @@
 /**
- * Replaces copies that cannot be changed (another type, immutable, a copy of another controller): deletes the copy and creates another one.
- * A policy, a quota or a webhook of the server may refuse the new copy. So that the old one is not lost then:
+ * Replaces copies that cannot be changed (another type, immutable, a copy of another controller): deletes the copy and
+ * creates another one. A policy, quota or webhook may refuse the new copy. The old one must not be lost then:
  *
  *   dry run of the new copy ──refused──▶ the old copy stays
  *      └─accepted──▶ keep the old copy in memory ──▶ delete it ──▶ create the new copy ──created──▶ forget the old copy
  *                                                                    └─refused──▶ create the old copy again
  *
  * - An old copy is kept until an object exists in its place, or no rule claims the place.
- * - A crash of the process loses it, and so do more than `KEPT_BYTES` of old copies that wait for finalizers. The rule then still creates
- *   the new copy, or reports why it cannot.
+ * - A crash of the process loses it, and so do more than `KEPT_BYTES` of old copies that wait for finalizers. The rule
+ *   then still creates the new copy, or reports why it cannot.
  */
 import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../../kube/errors.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
@@ -25,7 +25,7 @@ const KEPT_BYTES = 12 * 1024 * 1024;
 
 interface OldCopy {
   readonly uid: string;
-  /** As they were read: `Observed` lacks long values. */
+  /** Labels and annotations as they were read, because `Observed` lacks long values. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly content: Content;
@@ -59,7 +59,7 @@ export class Replacements {
     signal: AbortSignal,
   ): Promise<Observed | null> {
     try {
-      // The server runs admission before it checks the name, also in a dry run: AlreadyExists means that it would accept the object.
+      // The server runs admission before it checks the name, also in a dry run: so AlreadyExists means that it accepts.
       await this.#writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {
@@ -105,7 +105,7 @@ export class Replacements {
     return true;
   }
 
-  /** Whether an old copy is kept, and there is no object in its place. @param there the object in its place, if known */
+  /** Whether an old copy is kept, and no object is in its place. @param there the object in its place, if known */
   isPending(target: ObjectKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
     if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);

@@ -1,4 +1,4 @@
-/** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
+/** Carries out the plan for one target: at most one write, whose precondition is the version of the plan. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
 import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/cause.ts';
 import type { Entry } from '../../book/claim-book.ts';
@@ -36,18 +36,18 @@ type WriteVerb = 'create' | 'update' | 'delete';
 
 export interface TargetReconcilerOptions extends FactSource {
   readonly store: KubeStore;
-  /** Of another cluster; `undefined`: the targets are in the cluster of this process. */
+  /** That of another cluster; `undefined`: the targets are in the cluster of this process. */
   readonly reachability: Reachability | undefined;
   readonly sources: Sources;
   /** Whether objects in the namespace may be read and written. Default: in all. */
   readonly isServed?: ((namespace: string) => boolean) | undefined;
-  /** `rule` asked for the target, or owned it: an orphan has the mark of a rule that is gone or no longer wants it. */
+  /** Called after each write. `rule`: the one that claims the target, or whose mark an orphan has. */
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, rule: RuleKey | undefined) => void;
-  /** A claim's outcome has changed, or a write was done for it. */
+  /** Called when a claim's outcome has changed, or its target was written. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
 }
 
-/** Wait for a namespace that is terminating or missing, ms. Usually its event ends the wait; this is for a missed event. */
+/** Wait for a namespace that is terminating or missing, ms, in case the event that usually ends the wait is missed. */
 const NAMESPACE_RETRY_MS = 3000;
 /** Wait for a fact that is not available now, ms. */
 export const LATER_MS = 1000;
@@ -61,7 +61,7 @@ export interface Settlement {
   /** `undefined`: the target is in its desired state. */
   readonly outcome: Outcome | undefined;
   readonly remarks?: Remarks | undefined;
-  /** The claim that was written for. */
+  /** The claim for which the target was written. */
   readonly wroteFor?: Claim;
 }
 
@@ -154,7 +154,7 @@ export class TargetActions {
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       onWrite(target, verb, true, claim.owner.key);
-      // Store the answer before the memory is read: if another object has the name now, storing it clears the memory of the old one.
+      // Store the answer before the memory is read: if it is another object, this clears the memory of the old one.
       const kept = request.storeResponse(meta);
       const memory = this.#memory.edit(target);
       memory.cleared &&= false;
@@ -207,7 +207,7 @@ export class TargetActions {
     return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
   }
 
-  /** Deletes a copy to create another one in its place, once a dry run has shown that the server would accept that one. */
+  /** Deletes a copy to create a new one in its place, once a dry run has shown that the server accepts the new one. */
   async #replace(action: Action): Promise<ActionResult> {
     const { store } = this.#options;
     const { facts, plan, run } = action;
@@ -236,12 +236,12 @@ export class TargetActions {
       this.#replacements.forget(target);
       return 'again';
     }
-    // A copy that is deleted with its rule in any case is not restored.
+    // A copy that is deleted with its rule anyway is not restored.
     if (isHandOver(facts)) this.#replacements.forget(target);
     return await this.#delete(action);
   }
 
-  /** `undefined`: the data stay as they are. */
+  /** The content to be written; `undefined`: the data stay unchanged. */
   async #content({ facts, plan, run }: Action): Promise<Content | undefined | 'gone'> {
     const { claim, desired, withData } = plan;
     if (!withData || desired.data === 'keep') return undefined;
@@ -263,7 +263,7 @@ export class TargetActions {
       gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
       onWrite(target, 'delete', false, rule);
-      // It was changed, so it exists, and no old copy must be kept.
+      // The copy was changed, so it exists, and need not be kept in memory.
       if (isConflict(error)) this.#replacements.forget(target);
       return await this.#recover(error, action);
     }
@@ -271,7 +271,7 @@ export class TargetActions {
     const memory = this.#memory.edit(target);
     memory.held = undefined;
     if (store.index.find(target) === undefined) {
-      // No watch follows it (a copy without our label), or the watch was faster than the response.
+      // No watch follows the copy (it lacks Keyferry's label), or the watch was faster than the response.
       run.lastRead = null;
       memory.deleted &&= undefined;
       memory.cleared = true;
@@ -279,7 +279,7 @@ export class TargetActions {
     }
     memory.deleted = observed.uid;
     if (claim === undefined) return {};
-    // A new one is created in its place: at once, or, if a finalizer holds the old one, when the watch reports its deletion.
+    // The new copy is created at once, or, if a finalizer keeps the old one, when the watch reports its deletion.
     if (gone) run.deletedUid = observed.uid;
     return 'again';
   }
@@ -311,7 +311,7 @@ export class TargetActions {
     const { store, reachability } = this.#options;
     const isHome = reachability === undefined;
     const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;
-    // Authors name no namespaces of another cluster.
+    // Authors of rules do not choose namespaces of another cluster, so a missing one is not their fault.
     const missing = isHome ? userCause : operatorCause;
     const why = isNotFound(error)
       ? missing('NamespaceNotFound', `namespace ${namespace} does not exist`, `${place} does not exist`)

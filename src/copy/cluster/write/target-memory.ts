@@ -1,10 +1,11 @@
 /**
- * What the process knows of targets: its memory between runs, and the state of one target during a run.
+ * The memory of targets between runs, and the state of one target during a run.
  *
  * The memory only saves reads, and can be lost at any time:
- * - `held`: the content at one version, from our own write or a read. The type counts for every version, because it cannot change;
- * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
- * - `cleared`: the target is gone, so an object without our label need not be looked for;
+ * - `held`: the content at one version, from an own write or a read. The type counts for every version, because it
+ *   cannot change;
+ * - `deleted`: the uid of the object that Keyferry deleted, until a watch reports that it is gone;
+ * - `cleared`: the target is gone, so a copy without Keyferry's label need not be searched;
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
  * - `repairs`: number of recent repairs;
  * - `overwritten`: number of writes in a row that the server changed;
@@ -26,8 +27,8 @@ import type { KubeStore, StoredContent } from '../objects/store.ts';
 type HeldContent = Omit<StoredContent, 'version'>;
 
 /**
- * Rare fields are not there until they are needed, and none is deleted: they are set with `&&=` where they may be absent. V8 keeps an object
- * with a deleted field in a hash table, which takes five times as much memory.
+ * Rare fields are absent until they are needed. They are never deleted, but set with `&&=` where they may be absent: V8
+ * keeps an object with a deleted field in a hash table, which takes five times as much memory.
  */
 export interface Memory extends RepairMemory {
   held: HeldContent | undefined;
@@ -47,7 +48,7 @@ export class TargetMemory {
     return this.#targets.get(target);
   }
 
-  /** For changes. Call `removeIfEmpty` after the end of a state. */
+  /** The memory of a target, for changes. After the end of a state `removeIfEmpty` must be called. */
   edit(target: ObjectKey): Memory {
     return getOrCreate(this.#targets, target, () => ({ held: undefined, heldVersion: undefined, wrote: undefined }));
   }
@@ -57,7 +58,7 @@ export class TargetMemory {
     return held === undefined || version === undefined ? undefined : { version, ...held };
   }
 
-  /** @param type the target's, which may differ from the content's. '' or undefined: as it was known before */
+  /** @param type that of the target, which may differ from the content's; '' or undefined: the known type stays */
   storeContent(target: ObjectKey, { version, fingerprint, immutable, type }: StoredContent): void {
     const memory = this.edit(target);
     const held = { fingerprint, immutable, type: type === undefined || type === '' ? memory.held?.type : type };
@@ -67,13 +68,13 @@ export class TargetMemory {
     memory.heldVersion = version;
   }
 
-  /** The store has the content as well. */
+  /** Forgets the content of a target, because the store has it as well. */
   forgetContent(target: ObjectKey): void {
     const memory = this.edit(target);
     memory.held = memory.heldVersion = undefined;
   }
 
-  /** The object is gone. */
+  /** Called when the object is gone. */
   objectGone(target: ObjectKey): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
@@ -82,7 +83,7 @@ export class TargetMemory {
     memory.held = undefined;
   }
 
-  /** @param claimed a rule claims the target */
+  /** Removes the memory of a target if nothing in it counts. @param claimed whether a rule claims the target */
   removeIfEmpty(target: ObjectKey, claimed: boolean): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
@@ -106,8 +107,8 @@ const READS = 8;
 const FIRST_LIMIT_MS = 1000;
 
 /**
- * Whether a target that no watch shows probably exists. So it is at a takeover from another program, whose copies do not have our label.
- * Such a target is read before it is created, because the creation would fail with AlreadyExists. This only saves requests.
+ * Guesses whether targets that no watch shows exist nevertheless, as at a takeover from another program, whose copies
+ * lack Keyferry's label. To save requests, such targets are read first: creations would fail with AlreadyExists.
  *
  *   first target alone ──end of its run──▶ create ──a read found a copy──▶ read, then create or update
  *                                            ▲──8 reads found no copy──────────┘
@@ -119,8 +120,8 @@ export class UnlabelledCopies {
   #readsLeft = 0;
 
   /**
-   * Whether to read the target before it is created. Waits for the end of the first target, because targets that are reconciled at the same time would
-   * all meet AlreadyExists.
+   * Whether to read the target before it is created. Waits for the end of the first target, because all targets that
+   * are reconciled at the same time would get AlreadyExists.
    */
   async areExpected(target: ObjectKey, signal: AbortSignal): Promise<boolean> {
     if (this.#first === undefined) {
@@ -132,18 +133,18 @@ export class UnlabelledCopies {
     return this.#readsLeft > 0;
   }
 
-  /** A read has found a copy that no watch had shown. */
+  /** Called when a read has found a copy that no watch had shown. */
   found(): void {
     this.#readsLeft = READS;
     this.#endFirst();
   }
 
-  /** A read before a creation has found nothing. */
+  /** Called when a read before a creation has found nothing. */
   missed(): void {
     this.#readsLeft = Math.max(0, this.#readsLeft - 1);
   }
 
-  /** The run of a target has ended. */
+  /** Called when the run of a target has ended. */
   ended(target: ObjectKey): void {
     if (target === this.#first) this.#endFirst();
   }
@@ -162,7 +163,7 @@ export class TargetRun implements TargetReader {
   lastRead: Observed | null | undefined;
   /** Uid of the object that this run deleted and the server reported as gone; the watch may be behind. */
   deletedUid: string | undefined;
-  /** The server refused to change the target as it is. */
+  /** The server refused to update the target, so it has to be replaced. */
   cannotUpdate = false;
   /** @see Facts.takeoverFailed */
   takeoverFailed = false;

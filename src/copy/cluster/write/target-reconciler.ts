@@ -1,6 +1,4 @@
-/**
- * Reconciles the targets of one kind in a cluster: decides a target, carries out the plan, and records the outcome of its claims.
- */
+/** Reconciles the targets of one kind in a cluster: decides, carries out the plan, and records the outcomes. */
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
@@ -21,7 +19,7 @@ import { TargetMemory, TargetRun } from './target-memory.ts';
 import { waitAfter } from '../watch/reachability.ts';
 
 const NO_READS = AbortSignal.abort(new Error('nothing is read outside of a run'));
-/** After more attempts the target changes faster than it is read. */
+/** Most attempts in one run. A target that needs more changes faster than it is read. */
 const MAX_ATTEMPTS = 8;
 
 export class TargetReconciler {
@@ -50,7 +48,7 @@ export class TargetReconciler {
 
   async #run(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const run = new TargetRun(target, signal, this.#options.store, this.#memory);
-    // A namespace may leave during a read. Its rules drop their claims then, and claim the target again when the namespace is served.
+    // A namespace may stop to be served during a read. Its rules drop their claims until it is served again.
     const isServed = (): boolean => this.#options.isServed?.(namespaceOf(target)) !== false;
     for (let attempt = 0; attempt < MAX_ATTEMPTS && isServed(); attempt += 1) {
       try {
@@ -91,7 +89,7 @@ export class TargetReconciler {
     this.#tidyMemory(target);
   }
 
-  /** Whether a watch has brought another content of the target than was written. The same content need not be remembered twice. */
+  /** Whether a watch has brought another content of the target than was written. The memory drops an equal one. */
   hasOtherContent(target: ObjectKey): boolean {
     const { store } = this.#options;
     const held = this.#memory.heldOf(target);

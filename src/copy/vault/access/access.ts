@@ -1,8 +1,8 @@
 /**
  * Access to Vault for sources, targets and controllers: the session of each user, and messages for its errors.
  *
- * A user holds at most one session. A changed credential is another identity, so another session: the new one is acquired before the
- * old one is released. A lease holds its session itself.
+ * A user holds at most one session. A changed credential is another identity, so it has another session: the new
+ * session is acquired before the old one is released. A lease holds its session itself.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
@@ -20,21 +20,21 @@ import type { VaultLocation } from '../locations.ts';
 /** A server and a login. */
 export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
 
-/** The connection of the users with one identity, until their credential changes. */
+/** A connection, which all users with one identity share until their credential changes. */
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
-  /** Holds the session longer than the user does. */
+  /** Acquires the session once more, for a lease, which needs it longer than the user does. */
   hold(): SessionHold;
 }
 
 /** A user of a login, until `close`. */
 interface OpenLogin {
   readonly login: VaultLogin;
-  /** Of its Secrets, when the user last opened it. `undefined`: they were not known. */
+  /** The version of the login's Secrets when the user last opened it. `undefined`: they were not known. */
   version: string | undefined;
   open?: {
-    /** Of the Secrets in the session's identity. */
+    /** The version of the Secrets that the session's identity is made of. */
     readonly version: string | undefined;
     readonly hold: SessionHold;
     readonly connection: VaultConnection;
@@ -52,7 +52,7 @@ export interface VaultAccessOptions {
 export class VaultAccess {
   readonly #options: VaultAccessOptions;
   readonly #logins = new Map<VaultUser, OpenLogin>();
-  /** One for each session, to share its cache of mounts. */
+  /** One connection for each session, so that its users share a cache of mounts. */
   readonly #connections = new WeakMap<VaultSession, VaultConnection>();
 
   constructor(options: VaultAccessOptions) {
@@ -83,7 +83,7 @@ export class VaultAccess {
     const { open } = followed;
     if (open !== undefined && version !== undefined && open.version === version) return open.connection;
     const connection = await this.#open(followed, signal);
-    // The user was closed meanwhile.
+    // If the user was closed meanwhile, nobody else releases the session.
     if (this.#logins.get(user) !== followed) followed.open?.hold.release();
     return connection;
   }
@@ -98,7 +98,7 @@ export class VaultAccess {
     }
   }
 
-  /** Whether the credential of a user is unknown, or not the one that the user last opened with. */
+  /** Whether the credential of a user is unknown, or has changed since the user last opened its connection. */
   isOutdated(user: VaultUser): boolean {
     const followed = this.#logins.get(user);
     if (followed === undefined) return false;
@@ -106,7 +106,7 @@ export class VaultAccess {
     return version === undefined || version !== followed.version;
   }
 
-  /** The connection is no longer used. */
+  /** Ends the use of a connection, and no longer follows its credential. */
   close(user: VaultUser): void {
     const followed = this.#logins.get(user);
     if (followed === undefined) return;
@@ -133,7 +133,7 @@ export class VaultAccess {
   }
 }
 
-/** A failure, for users. `pending`: a credential does not exist yet. */
+/** A failure of Vault, for users. `pending`: a credential does not exist yet. */
 export interface VaultTrouble extends Cause {
   readonly pending: boolean;
 }
@@ -156,17 +156,17 @@ function vaultCause(reason: string, message: string, fault: Fault): Cause {
   return { ...userCause(reason, message), fault };
 }
 
-/** Statuses of Vault below 500 that say that the server cannot answer now: https://developer.hashicorp.com/vault/api-docs#http-status-codes */
+/** Statuses below 500 of a Vault that cannot answer now (developer.hashicorp.com/vault/api-docs#http-status-codes). */
 const UNAVAILABLE: ReadonlySet<number> = new Set([412, 429, 472, 473]);
-/** Our own refusals of what a rule asks for. */
+/** Kinds of errors by which Keyferry itself refuses a request of a rule. */
 const ABOUT_THE_RULE = ['invalidServer', 'invalidPath', 'badRequest', 'tooLarge', 'casMismatch', 'authFailed'] as const;
 
 /**
- * Whose fault it is that Vault did not do what a rule asks for. By the status alone, and by whose credentials they are: an author may name a server
- * that answers any text.
+ * The fault of an error of Vault. It depends only on the status and on the owner of the credentials, not on a text,
+ * because an author may name a server that answers any text.
  */
 export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined): Fault {
-  // The token of its ServiceAccount.
+  // The API server refused the token of the ServiceAccount.
   const refused = causedBy(error, ApiError);
   if (refused !== undefined) return failureOf(refused).fault;
   if (!isVaultError(error)) return 'operator';
@@ -179,12 +179,12 @@ export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined)
   return UNAVAILABLE.has(status) ? 'operator' : 'user';
 }
 
-/** Whether Vault was not called because of an earlier failure. The message of that failure is more useful. */
+/** Whether Vault was not called because of an earlier failure, whose message is more useful than this one. */
 export function isSkippedCall(error: unknown): boolean {
   return isVaultError(error, 'circuitOpen') || (isVaultError(error, 'throttled') && error.status === undefined);
 }
 
-/** Whether the login failed because its mount does not exist. Vault's client does not count that as a refused login. */
+/** Whether the login failed because its mount does not exist, which Vault's client does not count as a refusal. */
 function isRefusedLogin(error: unknown): error is VaultError {
   return isVaultError(error, 'invalidPath') && error.isLogin;
 }
@@ -196,12 +196,12 @@ function textOf(error: unknown): string {
 /** Longest wait for a Vault that is down, sealed or overloaded, ms. Three such waits may follow one another. */
 export const LONGEST_WAIT_MS = 5000;
 
-/** For queues: the longest wait after a transient error, ms. */
+/** The longest wait of a queue after a transient error, ms. */
 export function vaultLongestWaitMs(error: unknown): number | undefined {
   return isVaultError(error) && error.transient ? LONGEST_WAIT_MS : undefined;
 }
 
-/** For queues: the wait that the server requested, ms. */
+/** The wait of a queue that the server requested, ms. */
 export function vaultRetryAfterMs(error: unknown): number | undefined {
   return isVaultError(error) ? error.retryAfterMs : undefined;
 }

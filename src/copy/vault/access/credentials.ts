@@ -1,7 +1,6 @@
 /**
- * The identities for logins to Vault, from the Secrets and ServiceAccounts in the specs of rules, or from the environment.
- *
- * Credential Secrets are followed like sources (a watch of their metadata), and read when their version changes.
+ * Makes the identities for logins to Vault, from Secrets and ServiceAccounts that rules name, or from the environment.
+ * Credential Secrets are followed like sources, by a watch of their metadata, and read when their version changes.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
@@ -14,7 +13,7 @@ import type { KubeStore } from '../../cluster/objects/store.ts';
 import { serviceAccountToken, VaultAuthMissingError, type EnvironmentToken } from './login-tokens.ts';
 import type { ObjectRef, VaultAuthRef, VaultSecretKey } from '../locations.ts';
 
-/** The watch of a credential Secret is not listed yet. Its list starts the next attempt. */
+/** The watch of a credential Secret is not listed yet. The first list starts the next attempt. */
 export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
@@ -57,17 +56,14 @@ export class VaultCredentials {
     return this.#users.get(secret) ?? [];
   }
 
-  /** The versions of the Secrets of a login, as they are known now. @returns `undefined` if it has none, or one is not known or missing */
+  /** The known versions of a login's Secrets; `undefined` if it has none, or one is unknown or missing. */
   versionOf(auth: VaultAuthRef): string | undefined {
     if (!hasSecrets(auth)) return undefined;
     const views = secretsOf(auth).map((secret) => this.#viewOf(secret));
     return views.every((view) => view?.state === 'present') ? views.map(({ version }) => version).join(' ') : undefined;
   }
 
-  /**
-   * The present identity.
-   * @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError
-   */
+  /** The present identity of a login. @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
     if (auth.method === 'environment') return this.#environmentIdentity();
     if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
@@ -97,7 +93,7 @@ export class VaultCredentials {
     return this.#users.has(key) ? this.#store.view(key) : undefined;
   }
 
-  /** The objects that a login depends on. The token of the process is in none. */
+  /** The objects that a login depends on; none for the token of the process. */
   #accountsOf(auth: VaultAuthRef): readonly ObjectKey[] {
     if (hasSecrets(auth)) return [...new Set(secretsOf(auth).map((secret) => this.#keyOf(secret)))];
     if (auth.method === 'environment') return [];
@@ -141,7 +137,7 @@ function missingSecret({ namespace, name }: ObjectRef, { method }: SecretAuthRef
   return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`, 'user');
 }
 
-/** @param contents those of `secretsOf(auth)` */
+/** @param contents the contents of `secretsOf(auth)` */
 function identityFrom(auth: SecretAuthRef, contents: readonly Content[]): VaultIdentity {
   const { loginNamespace } = auth;
   const values = new Map(secretsOf(auth).map((secret, index) => [secret, contents[index]?.values(SECRET)]));

@@ -1,4 +1,4 @@
-/** Tokens for logins to Vault: of ServiceAccounts, and of the process. And the error for a login without a credential. */
+/** Gets tokens for logins to Vault, of ServiceAccounts and of the process, or the error for a missing credential. */
 import { readFileSync } from 'node:fs';
 
 import type { KubeApi } from '../../../kube/api.ts';
@@ -10,13 +10,13 @@ import { isPassing, type Fault } from '../../model/cause.ts';
 import type { ObjectRef } from '../locations.ts';
 
 export interface TokenRequest {
-  /** Empty: those of the API server. */
+  /** The audiences of the token. Empty: those of the API server. */
   readonly audiences: readonly string[];
-  /** The API server may accept the token. */
+  /** Whether the token may be one that the API server accepts. */
   readonly apiTokens: boolean;
 }
 
-/** The API server would accept the token, and the Vault server may not get such a token. */
+/** The API server would accept the token, so the Vault server may not get it. */
 export class ApiTokenRefusedError extends Error {
   override readonly name = 'ApiTokenRefusedError';
 
@@ -33,12 +33,14 @@ export class ApiTokenRefusedError extends Error {
 const JWT_SECONDS = 600;
 
 /**
- * Requests a token of a ServiceAccount for a login to Vault. The author of a rule chooses the server that gets the token. So the API server must not
- * accept it, unless the administrator trusts that server: otherwise the author could act as any ServiceAccount of the namespace.
+ * Requests a token of a ServiceAccount for a login to Vault. The author of a rule chooses the server that gets the
+ * token. If the API server accepted the token, the author could act as any ServiceAccount of the namespace. So it must
+ * not, except if the administrator trusts the Vault server.
  *
- * The audiences of the API server are those of a token that was requested without audiences. This needs no more permissions than the login
- * itself, and that token is not sent anywhere.
- * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry may succeed, ApiError
+ * A token that is requested without audiences shows the audiences of the API server. This needs no more permissions
+ * than the login itself, and that token is not sent anywhere.
+ * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry
+ *   may succeed, ApiError
  */
 export async function serviceAccountToken(
   api: KubeApi,
@@ -70,7 +72,7 @@ export async function serviceAccountToken(
   }
 
   if (apiTokens) return SecretBytes.fromUtf8((await create(audiences)).token);
-  // For each login, because the audiences of an API server may change when it restarts. Logins are rare.
+  // Requested for each login, because the audiences of an API server may change when it restarts. Logins are rare.
   const own = new Set((await create([])).audiences);
   const refused = audiences.length === 0 ? [...own] : audiences.filter((audience) => own.has(audience));
   if (refused.length > 0) throw new ApiTokenRefusedError(refused);
@@ -87,7 +89,7 @@ function audiencesOf(token: string): readonly string[] {
   try {
     claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   } catch {
-    // The error would quote the token.
+    // The error is dropped, because it would quote the token.
     throw new TypeError('the API server returned a token that is not a JSON Web Token');
   }
   const { aud } = (claims ?? {}) as { aud?: unknown };
@@ -95,7 +97,7 @@ function audiencesOf(token: string): readonly string[] {
   return list.filter((audience): audience is string => typeof audience === 'string');
 }
 
-/** There is no credential for a login. Its message is used for events and conditions. */
+/** There is no credential for a login. Events and conditions show the message. */
 export class VaultAuthMissingError extends Error {
   override readonly name = 'VaultAuthMissingError';
   readonly fault: Fault;
@@ -129,7 +131,7 @@ export interface TokenSource {
   readonly file: string | undefined;
 }
 
-/** The file is read again at each call, so that a new login is used at once. */
+/** The token of `source`. The file is read at each call, so that a new `vault login` is used at once. */
 export function environmentToken({ token, file }: TokenSource): EnvironmentToken {
   return () => {
     if (token !== undefined || file === undefined) return token;

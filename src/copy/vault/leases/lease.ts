@@ -1,7 +1,6 @@
 /**
- * A Vault lease of dynamic credentials: it is renewed early, and replaced before it expires.
- *
- * Its times are on the monotonic clock, so that a change of the wall clock does not change its remaining time.
+ * A Vault lease of dynamic credentials: it is renewed early, and replaced before it expires. Its times are on the
+ * monotonic clock, so that a change of the wall clock does not change its remaining time.
  */
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
@@ -12,7 +11,7 @@ import type { EntryKey, RuleKey } from '../../model/keys.ts';
 
 /** The source and rule that a lease is for. */
 export interface LeaseUser {
-  /** Of the source. */
+  /** The key of the source. */
   readonly key: EntryKey;
   readonly rule: RuleKey;
 }
@@ -32,19 +31,19 @@ export interface Lease extends LeaseUser {
   issuedAt: number;
   expiresAt: number;
   renewable: boolean;
-  /** `undefined`: of a token from before a restart. */
+  /** The token with which the lease was made. `undefined`: a token from before a restart. */
   readonly tokenId: string | undefined;
-  /** When its token expires if we do not renew it, ms since 1970; `undefined`: unknown, or the lease does not depend on it. */
+  /** When the token expires without a renewal, ms since 1970; `undefined`: unknown, or the lease does not need it. */
   tokenExpiresAt: number | undefined;
   readonly jitter: number;
   readonly hold: SessionHold;
   readonly watch: Disposable;
-  /** Of a replaced or dropped lease: fires when it expires. */
+  /** Set for a replaced or dropped lease: fires when the lease expires. */
   end?: Timer;
   checkedAt: number;
-  /** Vault no longer has it. */
+  /** Vault no longer has the lease. */
   isGone: boolean;
-  /** A policy forbids looking it up. */
+  /** A policy forbids to look the lease up. */
   isLookupForbidden: boolean;
 }
 
@@ -54,13 +53,13 @@ export interface UpkeepOptions {
 }
 
 /**
- * Keyferry does not renew a token from before a restart, and the leases expire with the token. If the expiry of the token was not
- * recorded, the lease is looked up at this interval, ms, or at the poll period if that is shorter.
+ * Keyferry does not renew a token from before a restart, and the leases expire with the token. If the expiry of the
+ * token was not recorded, the lease is looked up at this interval, ms, or at the poll period if that is shorter.
  */
 const UNSURE_POLL_MS = 10_000;
 /** A difference in the expiry of a token that does not count as a change, ms. */
 const TOKEN_END_TOLERANCE_MS = 2000;
-/** Share of a token's remaining lifetime after which its expiry is read again. The session renews it after two thirds. */
+/** Share of a token's remaining life after which its expiry is read again. The session renews it after two thirds. */
 const TOKEN_LOOK = 0.7;
 const SHORTEST_TOKEN_LOOK_MS = 1000;
 /** Status of Vault's response for an unknown lease. */
@@ -68,7 +67,8 @@ const LEASE_GONE_STATUS = 400;
 
 /**
  * Renews a lease or looks it up, if that is due.
- * @returns ms until the next call; `replace`: new credentials are needed; once `endedEarly` instead, if Vault has ended it early
+ * @returns ms until the next call; `replace`: new credentials are needed; `endedEarly`: the same, because Vault ended
+ *   the lease early; the next call returns `replace`
  * @throws VaultError if Vault does not respond with the state of the lease; the lease stays live
  */
 export async function maintainLease(
@@ -91,7 +91,7 @@ export async function maintainLease(
       if (!(await renew(lease, options, signal))) return 'replace';
       continue;
     }
-    // A poll up to half a second early counts, because otherwise another one would follow at once.
+    // A poll may come half a second early: if it did not count, another poll would follow at once.
     if (!lease.isLookupForbidden && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
       lease.isGone = true;
       return endedEarly(lease, clock.monotonic()) ? 'endedEarly' : 'replace';
@@ -102,7 +102,7 @@ export async function maintainLease(
   }
 }
 
-/** What is to be done with the lease now. */
+/** The action that is due for the lease now. */
 function planOf(lease: Lease, clock: Clock): LeasePlan {
   const { tokenId, hold, jitter } = lease;
   const now = clock.monotonic();
@@ -111,7 +111,7 @@ function planOf(lease: Lease, clock: Clock): LeasePlan {
   return leasePlan({ ...lease, tokenDeadline }, now, jitter);
 }
 
-/** For metrics: `old` in the last third of its life, `overdue` if it should have been renewed or replaced. */
+/** The age of a lease for metrics: `old` in the last third of its life, `overdue` if an action is due. */
 export function ageOf(lease: Lease, clock: Clock): 'fresh' | 'old' | 'overdue' {
   if (lease.state === 'live' && planOf(lease, clock).action !== 'wait') return 'overdue';
   const { issuedAt, expiresAt } = lease;
@@ -126,7 +126,7 @@ export function updateTokenEnd(lease: Lease): void {
   lease.tokenExpiresAt = end;
 }
 
-/** @returns false if it has to be replaced */
+/** @returns false if the lease has to be replaced */
 async function renew(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
   const { leaseId, fullSeconds } = lease;
   const askedAt = clock.monotonic();
@@ -153,7 +153,7 @@ async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: A
   const { key, leaseId } = lease;
   try {
     if ((await lookupLease(lease.hold.session, leaseId, signal)) !== undefined) return true;
-    // The original notices it by a refused renewal, and alerts count these.
+    // The original finds out by a refused renewal, and alerts count refused renewals.
     onEvent(key, { type: 'renewFailed', leaseId, httpStatus: LEASE_GONE_STATUS });
     return false;
   } catch (error) {
@@ -164,13 +164,13 @@ async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: A
 }
 
 export interface LeaseTimes {
-  /** Of the last renewal, or of the grant. */
+  /** The time of the last renewal, or of the grant. */
   readonly issuedAt: number;
   readonly expiresAt: number;
   /** The increment of each renewal: the duration of the grant, seconds. */
   readonly fullSeconds: number;
   readonly renewable: boolean;
-  /** Expiry of the token of the lease. `Infinity`: the token outlives the lease. `undefined`: unknown, and treated as `Infinity`. */
+  /** Expiry of the lease's token. `Infinity`: after the lease. `undefined`: unknown, and treated as `Infinity`. */
   readonly tokenDeadline?: number | undefined;
 }
 
@@ -181,23 +181,23 @@ export interface LeasePlan {
   readonly next: 'renew' | 'replace';
 }
 
-/** Leases that Vault ended early, one after the other. */
+/** A series of leases that Vault ended early, one after the other. */
 export interface EarlyEnds {
   readonly count: number;
-  /** When the last of them ended. */
+  /** When the last of these leases ended. */
   readonly at: number;
   /** No new credentials are requested before this time. */
   readonly until: number;
 }
 
-/** Share of its duration before which the end of a lease is early. */
+/** An end before this share of a lease's duration is early. */
 const EARLY = 0.6;
-/** A single end is no series: after it new credentials are requested at once. Wait after the second, ms; it doubles each time. */
+/** After the first early end new credentials are requested at once. Wait after the second, ms; it doubles each time. */
 const EARLY_WAIT = { first: 2_000, longest: 60_000 };
 /** A series ends when no lease ends early for this time, ms. */
 const CALM_MS = 600_000;
 
-/** A renewal may lose a second to rounding. */
+/** A renewal that gives less than this share was cut by `max_ttl`. It may lose `SLACK_MS` to rounding. */
 const CAPPED_BELOW = 0.9;
 const SLACK_MS = 1_000;
 const SHORTEST_MARGIN_MS = 30_000;
@@ -207,12 +207,12 @@ const LONGEST_MARGIN_MS = 900_000;
  * When to renew a Vault lease and when to replace it. Pure. All times are ms, on one clock.
  *
  * - A lease is renewed at two thirds of its life (a little earlier by `jitter`), whatever the poll period of its rule.
- * - If a renewal gave less time than requested, `max_ttl` cut it, and another renewal would not help. The credentials are
- *   replaced `margin` before their end.
- * - The same holds for a lease that is not renewable, and for one whose token expires first: Vault revokes the leases of a
- *   token with it.
- * - `margin` is the time for the new credentials to reach their users: a tenth of the lease, 30 s at least, but no more than a
- *   third of the lease and no more than 15 minutes.
+ * - If a renewal gave less time than requested, `max_ttl` cut it, and another renewal would not help. The credentials
+ *   are replaced `margin` before their end.
+ * - So are those of a lease that is not renewable, or whose token expires first: Vault revokes the leases of a token
+ *   with it.
+ * - `margin` is the time for the new credentials to reach their users: a tenth of the lease, 30 s at least, but no more
+ *   than a third of the lease and no more than 15 minutes.
  *
  * @param jitter 0 ≤ jitter < 1; the same for one lease from call to call
  */
@@ -233,7 +233,7 @@ export function endedEarly({ issuedAt, expiresAt }: Pick<LeaseTimes, 'issuedAt' 
   return now - issuedAt < (expiresAt - issuedAt) * EARLY;
 }
 
-/** The series with one more. @param before `undefined`: no lease ended early yet */
+/** The series after one more early end. @param before `undefined`: no lease ended early yet */
 export function withEarlyEnd(before: EarlyEnds | undefined, now: number): EarlyEnds {
   const count = before !== undefined && now - before.at < CALM_MS ? before.count + 1 : 1;
   const waitMs = count === 1 ? 0 : Math.min(EARLY_WAIT.first * 2 ** (count - 2), EARLY_WAIT.longest);

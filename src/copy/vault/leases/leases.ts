@@ -1,5 +1,5 @@
 /**
- * The leases of dynamic credentials: renewed early, replaced before they expire.
+ * Keeps the leases of dynamic credentials: they are renewed early, and replaced before they expire.
  *
  *   granted ─┐                      ┌─ renewed (after two thirds of its life)
  *            ├──▶ live ◀────────────┘
@@ -7,14 +7,14 @@
  *                   ├──▶ replaced: another lease of the same origin replaced it; it is valid until it expires
  *                   └──▶ dropped: its rule no longer uses it; it is valid until it is revoked (`ending`) or expires
  *
- * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). A dropped lease becomes live again if its rule returns to that origin
- * before it is revoked.
+ * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). A dropped lease becomes live again if its rule
+ * returns to this origin before the lease is revoked.
  *
- * Credentials cannot be read twice, so their content stays with the lease. After a restart the content comes from a copy that is marked
- * with the lease; new credentials are requested only if there is no such copy.
+ * Credentials cannot be read twice, so their content stays with the lease. After a restart the content comes from a
+ * copy that is marked with the lease; new credentials are requested only if there is no such copy.
  *
- * A lease expires with the token that made it. So it holds that session, also when it is replaced or dropped, because applications may
- * still use the old credentials. The token of that session can revoke it even when its login no longer exists.
+ * A lease expires with the token that made it. So even a replaced or dropped lease holds the session of this token,
+ * because applications may still use its credentials. The token can revoke the lease when its login is gone.
  */
 import { isVaultError } from '../../../vault/errors.ts';
 import type { LeaseGrant } from '../../../vault/kv/answers.ts';
@@ -29,20 +29,20 @@ import { ageOf, type Lease, type LeaseUser, maintainLease, updateTokenEnd, type 
 /** The record of a lease in the status of its rule and on its copies. */
 export interface LeaseRecord {
   readonly leaseId: string;
-  /** Of the last grant or renewal; 0: unknown. */
+  /** Duration of the last grant or renewal; 0: unknown. */
   readonly durationSeconds: number;
-  /** When its token was going to expire, ms since 1970; `undefined`: unknown. */
+  /** When the token was going to expire, ms since 1970; `undefined`: unknown. */
   readonly tokenExpiresAt: number | undefined;
-  /** Copies that hold its credentials, according to their metadata. */
+  /** Copies with the credentials of the lease, according to their metadata. */
   readonly copies: readonly ResourceKey[];
-  /** For a copy that is an entry in Vault: the version that holds them. */
+  /** For a copy that is an entry in Vault: the version with the credentials. */
   readonly entryVersion?: string | undefined;
 }
 
 export interface VaultLeasesOptions extends UpkeepOptions {
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The recorded leases of a source's rule that have the origin of the source. */
+  /** The recorded leases of a source's rule with the origin of the source. */
   readonly leaseRecordsOf: (key: EntryKey) => Iterable<LeaseRecord>;
   /** The credentials in a copy, if no other client wrote to it. */
   readonly readCopy: (
@@ -51,15 +51,15 @@ export interface VaultLeasesOptions extends UpkeepOptions {
     record: LeaseRecord,
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
-  /** The lease of this source may no longer be valid: the source must be polled. */
+  /** Called if the lease of this source may no longer be valid: the source must be polled. */
   readonly onUncertain: (key: EntryKey) => void;
-  /** Unused credentials could not be revoked; they expire. */
+  /** Called if unused credentials could not be revoked. They then expire. */
   readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
 }
 
 /**
- * Most replaced and dropped leases of one rule that are held; then the oldest are released. A Vault that reports each lease as missing, or
- * repeated edits of a path, add one lease with each poll.
+ * Most replaced and dropped leases of one rule that are kept; beyond it the oldest are released. Each poll would add
+ * one, if a Vault reports each lease as missing, or a user edits a path again and again.
  */
 const MAX_RETIRED = 10;
 /** Content of a replaced lease, which is never used again. */
@@ -69,7 +69,7 @@ export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
 export class VaultLeases {
   readonly #options: VaultLeasesOptions;
-  /** By id, until they are revoked or expire. */
+  /** The leases by id, until they are revoked or expire. */
   readonly #known = new Map<string, Lease>();
 
   constructor(options: VaultLeasesOptions) {
@@ -100,8 +100,8 @@ export class VaultLeases {
   }
 
   /**
-   * Finds the lease that the rule had before a restart, or before it used another origin, if it is valid and its credentials are known.
-   * @param type of the content
+   * Finds a valid lease that the rule had before a restart, or before it used another origin, with its credentials.
+   * @param type that of the content
    * @throws VaultError, ApiError, ConnectionError
    */
   async restore(
@@ -120,14 +120,14 @@ export class VaultLeases {
       if (facts === undefined) continue;
       for (const copy of copies) {
         const held = await this.#options.readCopy(copy, user, record, signal);
-        // Another rule may have recalled it meanwhile, if its status names the same lease.
+        // Another rule whose status names the same lease may have restored the lease meanwhile.
         if (this.#known.has(leaseId)) break;
         if (held === undefined) continue;
         const content = held.withVersion(leaseVersion(leaseId), type);
         const { clock } = this.#options;
         const now = clock.now();
         const leftMs = facts.expiresAt === undefined ? durationSeconds * 1000 : facts.expiresAt - now;
-        // The time of the last renewal is unknown. The best guess is that it was renewed for the recorded duration; without a record, the
+        // The time of the last renewal is unknown. Most probably it gave the recorded duration. Without a record, the
         // remaining time counts as the duration.
         const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
         const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
@@ -148,13 +148,13 @@ export class VaultLeases {
     return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
-  /** Another lease of the same origin replaces it: it is held until it expires. */
+  /** Called when another lease of the same origin replaces this one, which is then kept until it expires. */
   replaced(lease: Lease): void {
     this.#retire(lease, 'replaced');
     lease.content = NO_CONTENT;
   }
 
-  /** Its rule no longer uses it: it is held until it is revoked or expires. */
+  /** Called when the rule no longer uses the lease, which is then kept until it is revoked or expires. */
   dropped(lease: Lease): void {
     if (lease.state === 'live') this.#retire(lease, 'dropped');
   }
@@ -175,20 +175,20 @@ export class VaultLeases {
     for (const lease of this.#known.values()) if (lease.rule === rule) yield lease;
   }
 
-  /** Those that have not ended, for metrics. */
+  /** The leases that have not ended, for metrics. */
   figures(): { readonly vault: string; readonly state: Lease['state']; readonly age: string }[] {
     return Array.from(this.#known.values(), (lease) => {
       return { vault: lease.hold.session.addr, state: lease.state, age: ageOf(lease, this.#options.clock) };
     });
   }
 
-  /** Whether another rule uses it. */
+  /** Whether another rule uses the lease. */
   isUsedByOther(leaseId: string, not: RuleKey): boolean {
     const lease = this.#known.get(leaseId);
     return lease?.state === 'live' && lease.rule !== not;
   }
 
-  /** It was revoked. */
+  /** Called when the lease was revoked. */
   ended(leaseId: string): void {
     const lease = this.#known.get(leaseId);
     if (lease === undefined) return;
@@ -196,12 +196,12 @@ export class VaultLeases {
       this.#end(lease);
       return;
     }
-    // Its rule started to use it again during the revocation.
+    // The rule started to use the lease again during the revocation.
     lease.checkedAt = -Infinity;
     this.#options.onUncertain(lease.key);
   }
 
-  /** The rule is gone; its leases expire. */
+  /** Called when the rule is gone: its leases expire. */
   release(rule: RuleKey): void {
     for (const lease of this.of(rule)) {
       if (lease.state === 'live') continue;
@@ -243,7 +243,7 @@ export class VaultLeases {
     this.#forget(kept);
     const content = kept.content.withVersion(kept.content.version, type);
     this.#options.onEvent(user.key, { type: 'restored', leaseId });
-    // It is looked up at once, because another client may have revoked it.
+    // The lease is looked up at once, because another client may have revoked it.
     const unchecked = { checkedAt: -Infinity, isGone: false, isLookupForbidden: false };
     return this.#add({ ...kept, ...unchecked, key: user.key, state: 'live', content });
   }
@@ -287,7 +287,7 @@ export class VaultLeases {
     return lease;
   }
 
-  /** @returns `undefined` if it has ended */
+  /** The facts of a lease; `undefined` if it has ended. If a policy forbids the lookup, a renewal tells them. */
   async #factsOf(
     leaseId: string,
     seconds: number,

@@ -1,9 +1,10 @@
 /**
- * Entries in Vault as sources: polled every period and read if they changed, however many rules and copies they have.
+ * Entries in Vault as sources: each is polled every period, and read if it changed, however many rules and copies it
+ * has.
  *
- * `unit-reader.ts` describes the polled units, and reads them. Only polls call Vault, in lanes by server, credential and mount: a lane
- * that hangs does not block another. `load` never waits for Vault, so that writers of copies do not wait for a slow Vault: it returns
- * the cached content, or requests a poll and returns nothing.
+ * `unit-reader.ts` describes the polled units, and reads them. Only polls call Vault, in a queue for each server,
+ * credential and mount (a lane), so that a lane that hangs does not block another. A slow Vault does not delay writers
+ * of copies either: `load` returns the cached content at once, or requests a poll and returns nothing.
  */
 import { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
@@ -48,7 +49,7 @@ export interface VaultSourcesOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The view or trouble of a source changed, or its content is now in the cache. */
+  /** Called when the view or trouble of a source has changed, or its content is now in the cache. */
   readonly onChange: (key: EntryKey) => void;
   readonly onError: (failed: FailedPoll) => void;
 }
@@ -58,7 +59,7 @@ const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 const POLLS_AT_ONCE = 8;
 /** Limits of the wait after a failed poll of a source with a lease, ms. */
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
-/** Poll period of a source that no rule uses, ms: between the evaluation of a rule and its claims. */
+/** Poll period of a source that no rule uses, ms. This is so between the evaluation of a rule and its claims. */
 const UNUSED_POLL_MS = 60_000;
 
 export class VaultSources implements SourceProvider {
@@ -132,7 +133,7 @@ export class VaultSources implements SourceProvider {
     return this.#byMember.get(key)?.view ?? UNKNOWN;
   }
 
-  /** Why a present entry cannot be polled. */
+  /** Why an entry that is present cannot be polled. */
   trouble(key: EntryKey): VaultTrouble | undefined {
     return this.#byMember.get(key)?.trouble;
   }
@@ -160,7 +161,7 @@ export class VaultSources implements SourceProvider {
     if (unit !== undefined) this.#refresh(unit);
   }
 
-  /** The credential of a unit (a user in `VaultCredentials`) may have changed: a poll that failed before may succeed now. */
+  /** Called when the credential of a unit may have changed: a poll that failed before may succeed now. */
   retry(user: EntryKey): void {
     const unit = this.#units.get(user);
     if (unit === undefined) return;
@@ -169,7 +170,7 @@ export class VaultSources implements SourceProvider {
     this.#refresh(unit);
   }
 
-  /** Polls under way may take `drainMs` to end: otherwise new credentials would be lost. */
+  /** Running polls may take `drainMs` to end, so that new credentials in their responses are not lost. */
   async stop(drainMs: number): Promise<void> {
     await this.#polls.stop({ drainMs, graceMs: 100 });
     this.#contents.clear();
@@ -248,7 +249,7 @@ export class VaultSources implements SourceProvider {
       const changed = needsContent || stateOf(unit) !== before;
       if (changed && !unit.isClosed) this.#changed(unit);
     }
-    // The unit was closed during the poll, which may have opened a session or lease since. A failure is not reported.
+    // The unit was closed during the poll, which may have opened a session or lease. A failure is not reported then.
     this.#release(unit);
     return undefined;
   }

@@ -1,12 +1,12 @@
 /**
  * Reads a unit from Vault, if it changed, and sets its view.
  *
- * Every unit starts as a shared one. If its mount is not a KV store, it is split into one unit for each rule, before the first read.
- * A policy may forbid reading the mount. Then a recorded lease or the first response shows that the credentials are dynamic. The lease of
- * that response goes to one of the rules.
+ * Every unit starts as a shared one. If its mount is not a KV store, it is split into one unit for each rule, before
+ * the first read. If a policy forbids reading the mount, a recorded lease or the first response shows that the
+ * credentials are dynamic. The lease of this response goes to one of the rules.
  *
- * Dynamic credentials that cannot be used are revoked at once, and the next ones are requested at growing intervals. The intervals grow, too,
- * while a server ends leases early again and again.
+ * Dynamic credentials that cannot be used are revoked at once, and the next ones are requested at growing intervals.
+ * The intervals grow, too, while a server ends leases early again and again.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -27,17 +27,17 @@ export interface UnitReaderOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly locations: VaultLocations;
   readonly leases: VaultLeases;
-  /** By `contentKey`. */
+  /** The cached contents, by `contentKey`. */
   readonly contents: ByteCache<Content>;
-  /** Replaces a shared unit by one for each rule. */
+  /** Replaces a shared unit by one unit for each rule. */
   readonly split: (unit: Unit) => readonly DynamicUnit[];
-  /** A unit other than the one that is read has changed. */
+  /** Called when another unit than the one that is read has changed. */
   readonly onChange: (unit: Unit) => void;
 }
 
-/** Wait after credentials that cannot be used, ms. It doubles each time. */
+/** Wait after credentials that cannot be used, ms; it doubles each time. */
 const UNUSABLE_WAIT = { first: 60_000, longest: 3_600_000 };
-/** How long a source waits for the evaluation of the rules that use another path for it, ms. */
+/** Wait of a source until the rules are evaluated that now know its entry under another path, ms. */
 const RENAMED_MS = 50;
 
 export function contentKey({ key }: Unit, version: string): string {
@@ -46,7 +46,7 @@ export function contentKey({ key }: Unit, version: string): string {
 
 export class UnitReader {
   readonly #options: UnitReaderOptions;
-  /** Part of the version of entries without a distinct one in Vault. Differs between processes. */
+  /** Part of the version of entries without a distinct version in Vault. It differs between processes. */
   readonly #process = randomUUID().slice(0, 8);
   #count = 0;
 
@@ -67,7 +67,7 @@ export class UnitReader {
     if (unit.view.state !== 'present') {
       const place = await connection.entries.resolve(location.path, signal);
       const { mount, known } = place;
-      // The claims from here may be part of a cycle under the new path, so the rules are evaluated first.
+      // Under the new path the source's claims may be part of a cycle, so the rules are evaluated first.
       if (this.#options.locations.learn(location, place)) return RENAMED_MS;
       const noKv = known && mount.kind === 'other';
       if (!isDynamic(unit) && (noKv || (!known && this.#hasRecord(unit)))) {
@@ -177,7 +177,7 @@ export class UnitReader {
     }
     const user = isDynamic(unit) ? unit : split(unit)[0];
     if (user === undefined || user.isClosed) {
-      // The rule stopped using it during the read.
+      // The rule stopped to use the source during the read.
       await leases.discard(unit, connection, grant.leaseId, signal);
       return undefined;
     }
@@ -190,7 +190,7 @@ export class UnitReader {
     return Math.min(user.pollMs(locations), grant.durationSeconds * 500);
   }
 
-  /** Whether the same content has a counted version. It keeps that, so that its copies need no write. */
+  /** Whether the same content has a counted version. It keeps this version, so that its copies need no write. */
   #isCounted({ fingerprint }: Unit, content: Content): boolean {
     return (
       fingerprint?.fingerprint.digest === content.fingerprint.digest &&
@@ -198,7 +198,7 @@ export class UnitReader {
     );
   }
 
-  /** Where Vault gives no distinct version, another digest makes another version. */
+  /** If Vault gives no distinct version, a change of the digest makes a new version. */
   #withCountedVersion({ fingerprint }: Unit, content: Content): Content {
     const same = fingerprint?.fingerprint.digest === content.fingerprint.digest;
     return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
@@ -224,29 +224,29 @@ export class UnitReader {
 export const UNKNOWN: SourceView = { state: 'unknown' };
 
 /**
- * Keyferry polls Vault by units. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`). For dynamic
- * credentials each rule has its own unit.
+ * Keyferry polls Vault by units. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`).
+ * For dynamic credentials each rule has its own unit.
  *
  * State of a unit (its view):
  *
  *   unknown ──▶ present ⇄ missing | failed
  *
- * - An entry that does not exist, is deleted or is destroyed is *missing*. An entry with values that a target cannot hold is *failed*.
- *   Neither ever counts as an empty entry.
- * - While Vault does not answer, a present entry stays present, with *trouble* to report. Other entries are failed, or missing while there
- *   is no credential.
+ * - An entry that does not exist, is deleted or is destroyed is *missing*. An entry with values that a target cannot
+ *   hold is *failed*. Neither ever counts as an empty entry.
+ * - While Vault does not answer, a present entry stays present, with *trouble* to report. Other entries are failed, or
+ *   missing while there is no credential.
  * - Dynamic credentials are present as long as their lease is live (`VaultLeases`).
  */
 export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
-  /** Key of its polls. */
+  /** The key of the unit's polls. */
   readonly key: EntryKey;
   readonly location: VaultLocation;
   /** The rule of dynamic credentials; `undefined`: shared. */
   readonly rule: R;
-  /** The sources with its view. */
+  /** The sources that share the unit's view. */
   readonly members = new Set<EntryKey>();
   view = UNKNOWN;
-  /** Of the entry that was read. @see distinctVersionOf */
+  /** The version of the entry that was read. @see distinctVersionOf */
   entryVersion: string | undefined;
   trouble: VaultTrouble | undefined;
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
@@ -255,13 +255,13 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   lease: Lease | undefined;
   /** `undefined`: no lease ended early. */
   earlyEnds: EarlyEnds | undefined;
-  /** A lease from before a restart was looked for. */
+  /** A lease from before a restart was searched. */
   isRestoreTried = false;
   /** The credential changed during a poll. */
   credentialChanged = false;
   /** Number of unusable credentials in a row. */
   unusableInARow = 0;
-  /** No rule uses it, or others have replaced it. */
+  /** No rule uses the unit, or other units have replaced it. */
   isClosed = false;
 
   constructor(key: EntryKey, location: VaultLocation, rule: R) {
@@ -270,7 +270,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
     this.rule = rule;
   }
 
-  /** The shortest poll period of its users, ms; `Infinity` without users. */
+  /** The shortest poll period of the unit's members, ms; `Infinity` without rules. */
   pollMs(locations: VaultLocations): number {
     return Math.min(...Array.from(this.members, (member) => locations.pollMs(member)));
   }
