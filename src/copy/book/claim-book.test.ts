@@ -36,7 +36,7 @@ const arbitraryClaims = fc.array(
   { maxLength: 8 },
 );
 
-test('after any changes all indexes have the claims of the last change of each rule', () => {
+test('after any changes, each index of the book has exactly the claims that each rule last set', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ rule: fc.constantFrom(...asKeys<RuleKey>(['r1', 'r2', 'r3'])), claims: arbitraryClaims }), {
@@ -104,7 +104,7 @@ function names(claims: readonly Claimed[]): string[] {
     .sort();
 }
 
-test('an unchanged claim keeps its outcome, a changed one is pending again', () => {
+test('when a rule sets its claims again, an unchanged claim keeps its outcome, and a changed claim is pending again', () => {
   const book = new ClaimBook();
   book.replace(R, [claim(R, A, 'own', S), claim(R, B, 'own', S)], [S]);
   for (const entry of book.of(R)) book.settle(entry, { state: 'synced', ...userCause('Synced', '') });
@@ -118,7 +118,7 @@ test('an unchanged claim keeps its outcome, a changed one is pending again', () 
   );
 });
 
-test('a claim on the content of its own rule is pending again with each generation', () => {
+test('a claim whose source is its own rule is pending again with each generation of the rule', () => {
   const book = new ClaimBook();
   const own = { ...claim(R, A, 'own', S).claim, isRuleSource: true } as const;
   const replace = (sourceGeneration: number): readonly string[] => {
@@ -134,7 +134,7 @@ test('a claim on the content of its own rule is pending again with each generati
   assert.equal(book.isUnderWay(R), true);
 });
 
-test('a recreated rule has new claims: its targets are reported, because its age changed', () => {
+test('the targets of a recreated rule are reported as changed, because the age of the rule changed', () => {
   const book = new ClaimBook();
   const aged = (rank: string): Claimed => ({
     target: T,
@@ -149,7 +149,7 @@ test('a recreated rule has new claims: its targets are reported, because its age
   );
 });
 
-test('settle returns whether the outcome changed', () => {
+test('settle() returns whether the outcome of a claim changed', () => {
   const book = new ClaimBook();
   book.replace(R, [claim(R, A, 'own', S)], []);
   const [entry] = book.on(A);
@@ -161,13 +161,13 @@ test('settle returns whether the outcome changed', () => {
   assert.equal(book.settle(entry, { ...outcome, message: 'still no', fault: 'operator' }), true);
 });
 
-test('the older owner comes first, then the smaller uid, then the smaller name', () => {
+test('owners are sorted by age (the oldest first), then by uid, then by name', () => {
   const owned = (key: RuleKey, rank: string) => ({ claim: { owner: { key, title: key, rank } } });
   const [young, old, twin] = [owned(asKey('a'), '2026 u1'), owned(asKey('b'), '2025 u2'), owned(asKey('c'), '2025 u2')];
   assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
 });
 
-test('an object is reported as unused when no rule makes copies from it any more, with any dependencies of the rules', () => {
+test('a source is reported as unused exactly when no rule makes copies from it any more, even if rules still depend on it', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ rule: fc.constantFrom(...TWO_RULES), claims: arbitraryClaims, depends: fc.boolean() })),
@@ -188,7 +188,7 @@ test('an object is reported as unused when no rule makes copies from it any more
   );
 });
 
-test('a rule is under way as long as one of its claims is', () => {
+test('a rule is under way as long as one of its claims is pending or waits for a watch', () => {
   const looking: Outcome = { state: 'waiting', for: 'watch', ...userCause('Pending', 'not looked up yet') };
   const missing: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
   fc.assert(
@@ -201,7 +201,7 @@ test('a rule is under way as long as one of its claims is', () => {
       ),
       (steps) => {
         const book = new ClaimBook();
-        // Also claims that are no longer in the book: a run may end late.
+        // Claims that have left the book are settled too, because a run may end after its claim has left the book.
         const seen = new Set<Entry>();
         for (const step of steps) {
           if ('rule' in step) {
@@ -226,8 +226,8 @@ test('a rule is under way as long as one of its claims is', () => {
   );
 });
 
-test('thousands of rules that claim one target, and one rule with thousands of sources, cost in proportion', () => {
-  /** CPU time, which does not include other processes. */
+test('the time for thousands of rules on one target, and for one rule with thousands of sources, grows in proportion to their number', () => {
+  /** The CPU time in milliseconds: the time of other processes does not count. */
   const fill = (count: number): number => {
     const book = new ClaimBook();
     const from = process.cpuUsage();
@@ -243,7 +243,8 @@ test('thousands of rules that claim one target, and one rule with thousands of s
     return (user + system) / 1000;
   };
   fill(1000);
-  // Thirty times as many claims take about thirty times as long. If a step took time in proportion to all claims, it would be 900 times.
+  // Thirty times as many claims take about thirty times as long. It would be 900 times, if each step took time in
+  // proportion to all claims.
   const few = Math.max(0.5, ...Array.from({ length: 5 }, () => fill(1000)));
   const all = Math.min(...Array.from({ length: 3 }, () => fill(30_000)));
   assert.ok(all < 300 * few, `${all.toFixed(1)} ms for 30,000, ${few.toFixed(1)} ms for 1,000`);

@@ -16,7 +16,7 @@ const COPY = observedObject({});
 const GONE: RuleState = { state: 'gone' };
 const live = (version: string): RuleState => ({ state: 'there', version });
 
-/** Claims of a rule that was evaluated in version 1, and claims `claimed`. The policy says whether the rule was there. */
+/** Claims of a rule that was evaluated in version 1. Its policy keeps an orphan only if the rule exists. */
 function setUp(claimed: readonly ResourceKey[] = []): Claims {
   const rules: RuleSet = {
     name: 'rules',
@@ -40,19 +40,19 @@ describe('a copy that its rule does not claim', () => {
       getLive: async () => await Promise.resolve(state),
     });
 
-  it('is judged as an orphan of a rule that is gone', async () => {
+  it('the orphan policy is asked as for a deleted rule, if the rule does not exist', async () => {
     assert.equal(await action(setUp(), GONE), 'delete');
   });
 
-  it('is judged as a copy of a rule that is there, in the version that was evaluated', async () => {
+  it('the orphan policy is asked as for an existing rule, if the rule exists in the version that was evaluated', async () => {
     assert.equal(await action(setUp(), live('1')), 'keep');
   });
 
-  it('is not judged while the rule on the server has another version than the one that was evaluated', async () => {
+  it('the decision on a copy is put off while the rule on the server has another version than the one that was evaluated', async () => {
     assert.equal(await action(setUp(), live('2')), 'later');
   });
 
-  it('is not judged while the rule waits for its evaluation, and the server is not asked', async () => {
+  it('the decision on a copy is put off without a request while its rule waits for its evaluation', async () => {
     const answer = await setUp().orphanActionOf(RULE, TARGET, COPY, {
       isOutdated: () => true,
       getLive: () => assert.fail('not asked'),
@@ -60,12 +60,12 @@ describe('a copy that its rule does not claim', () => {
     assert.equal(answer, 'later');
   });
 
-  it('is not judged if the rule has changed during the read', async () => {
+  it('the decision on a copy is put off if its rule changes while it is read', async () => {
     let looks = 0;
     assert.equal(await action(setUp(), live('1'), () => (looks += 1) > 1), 'later');
   });
 
-  it('is not judged if the rule claims it now', async () => {
+  it('the decision on a copy is put off if its rule claims the copy by now', async () => {
     assert.equal(await action(setUp([TARGET]), live('1')), 'later');
   });
 });

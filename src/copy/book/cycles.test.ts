@@ -19,19 +19,19 @@ const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Pa
   claim: { owner: { key: rule, title: rule, rank: rule }, mode: 'own', source, shape: SHAPE, ...more },
 });
 
-/** The same for a claim and for its entry in a book, which is another object. */
+/** A name that is the same for a claim and for the entry of this claim in a book. */
 function nameOf({ target, claim: { owner, mode, source } }: Claimed): string {
   return [owner.key, mode, source, target].join(' ');
 }
 
-/** A book and its cycles. Targets are decided again as the engine does: after a change of their claims, or of their object. */
+/** A book and its cycles. As in the engine, a target is decided again after a change of its claims or of its object. */
 class World {
   readonly book = new ClaimBook();
-  /** Names of claims that carry nothing. */
+  /** Names of claims through which no content flows. */
   readonly stopped = new Set<string>();
   /** Names of claims whose source is not known yet. */
   readonly unknown = new Set<string>();
-  /** Targets that were decided since the last look. */
+  /** Targets that were decided since a test cleared this set. */
   readonly decided = new Set<ResourceKey>();
   readonly #queue = new Set<ResourceKey>();
   queries = 0;
@@ -55,7 +55,7 @@ class World {
     for (const target of this.book.replace(rule, claims, []).targets) this.#queue.add(target);
   }
 
-  /** The object at a place changed: as a target, and as a source. */
+  /** Queues what a change of the object at a place concerns: the place as a target, and targets with this source. */
   objectChanged(place: ResourceKey): void {
     this.#queue.add(place);
     for (const one of this.book.from(place)) this.#queue.add(one.target);
@@ -74,7 +74,7 @@ class World {
     return this.cycles.viewsOn(one.target)((booked ?? one).claim);
   }
 
-  /** The message or state of each claim in a cycle. */
+  /** For each claim of the rules that is in a cycle: the message of its failure, or else its state. */
   views(rules: Iterable<RuleKey>): Map<Claimed, string> {
     this.settle();
     const views = new Map<Claimed, string>();
@@ -88,7 +88,10 @@ class World {
   }
 }
 
-/** By the definition: a claim is in a cycle if there is a path from its target to its source. Cycles of `fill` claims alone do not count. */
+/**
+ * The claims in cycles, found by the definition: a claim is in a cycle if a path of claims leads from its target to its
+ * source. A cycle that has only `fill` claims does not count.
+ */
 function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claimed> {
   const claims = [...rules].flatMap((rule) => Array.from(world.book.of(rule)));
   const edges = claims.filter((one) => targetKeyOfSource(one.claim) !== undefined && !world.stopped.has(nameOf(one)));
@@ -115,7 +118,7 @@ const edge = fc.record({
   source: place,
   target: place,
   mode: fc.constantFrom<ClaimMode[]>('own', 'own', 'own', 'fill', 'release'),
-  /** The source has a different key as a target. */
+  /** Whether the object has one key as a source and another key as a target. */
   alias: fc.boolean(),
 });
 const steps = fc.array(
@@ -130,7 +133,7 @@ const steps = fc.array(
   { maxLength: 25, size: 'max' },
 );
 
-test('after any history the cycles are those of the definition, their targets were decided again, and a fresh start finds the same', () => {
+test('after any history the found cycles match the definition, targets whose cycle changed were decided again, and a restart finds the same cycles', () => {
   let found = 0;
   fc.assert(
     fc.property(steps, (history) => {
@@ -186,7 +189,7 @@ describe('a ring of rules', () => {
         [asKey<RuleKey>(`r${n}`), claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`s${(n + 1) % length}`))] as const,
     );
 
-  it('is listed in the order of its claims, and any of its rules can end it', () => {
+  it('the message of a cycle lists its rules in the order in which they copy, and the cycle ends if any of its rules ends', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, one);
     const message = 'nothing is written, because these rules copy in a cycle: r0 → r1 → r2';
@@ -197,7 +200,7 @@ describe('a ring of rules', () => {
     assert.deepEqual(world.decided, new Set(['s1', 's2', 's0']));
   });
 
-  it('ends when an older rule from outside claims one of its targets, and begins again without that rule', () => {
+  it('a cycle ends when an older rule outside of it claims one of its targets, and begins again without that rule', () => {
     const book = new ClaimBook();
     const be = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
     const shape: Shape = { ...SHAPE, desiredState: () => be };
@@ -226,7 +229,7 @@ describe('a ring of rules', () => {
     assert.deepEqual(states(), ['failed', 'failed']);
   });
 
-  it('has the same message for any start of the search, also if a rule is in it twice', () => {
+  it('the message of a cycle does not depend on the claim where the search starts, even if a rule is in the cycle twice', () => {
     const rules: readonly (readonly [RuleKey, readonly Claimed[]])[] = [
       [asKey('r4'), [claim(asKey('r4'), asKey('d'), asKey('a'))]],
       [asKey('r3'), [claim(asKey('r3'), asKey('c'), asKey('f'))]],
@@ -241,14 +244,14 @@ describe('a ring of rules', () => {
     assert.deepEqual(messages, [new Set([message]), new Set([message])]);
   });
 
-  it('has at most ten rules in its message', () => {
+  it('the message of a cycle names at most ten rules', () => {
     const world = new World();
     for (const [key, one] of ring(12)) world.set(key, one);
     const [message] = world.views(asKeys(['r0'])).values();
     assert.match(message ?? '', /r0 → r1 → .* and 2 more$/);
   });
 
-  it('does not include other claims of its rules, nor chains and diamonds', () => {
+  it('a cycle includes only the claims of the ring: no other claims of its rules, no chains and no diamonds', () => {
     const world = new World();
     for (const [key, one] of ring(3))
       world.set(key, one, claim(key, one.claim.source ?? asKey(''), asKey(`other-${key}`)));
@@ -273,7 +276,7 @@ describe('a ring of rules', () => {
     assert.equal(diamond.views(asKeys(['r', 'l', 'm'])).size, 0);
   });
 
-  it('does not exist with a release claim', () => {
+  it('a ring with a release claim is no cycle, because nothing is copied there', () => {
     const world = new World();
     world.set(
       asKey('r1'),
@@ -283,7 +286,7 @@ describe('a ring of rules', () => {
     assert.equal(world.views(asKeys(['r1', 'r2'])).size, 0);
   });
 
-  it('of fill claims alone is not reported', () => {
+  it('a ring that has only fill claims is not reported as a cycle', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, { ...one, claim: { ...one.claim, mode: 'fill' } });
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 0);
@@ -292,7 +295,7 @@ describe('a ring of rules', () => {
   });
 });
 
-test('a target is decided again if its cycle has ended, also where another cycle of the same rules has begun', () => {
+test('a target is decided again after its cycle ended, even if another cycle of the same rules began', () => {
   const [a, c, e, f] = asKeys<ResourceKey>(['a', 'c', 'e', 'f']) as [
     ResourceKey,
     ResourceKey,
@@ -313,7 +316,7 @@ test('a target is decided again if its cycle has ended, also where another cycle
 });
 
 describe('the cost', () => {
-  it('is zero for any number of claims that cannot be in a cycle', () => {
+  it('no place is looked at for claims that cannot be in a cycle, however many they are', () => {
     const world = new World();
     for (let n = 0; n < 20; n += 1) {
       const fan = Array.from({ length: 1000 }, (_, m) => claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`t${m}-${n}`)));
@@ -324,7 +327,7 @@ describe('the cost', () => {
     assert.equal(world.queries, 0);
   });
 
-  it('of one decision is bounded in rings and chains of any length, whose rules write nothing', () => {
+  it('one decision looks at a bounded number of places in rings and chains of any length, and their rules write nothing', () => {
     for (const last of ['s0', 'end']) {
       const world = new World();
       const length = 20_000;
@@ -346,7 +349,7 @@ describe('the cost', () => {
     }
   });
 
-  it('of a change in a long ring is bounded', () => {
+  it('after a change in a long ring, a bounded number of targets is decided again', () => {
     const world = new World();
     const length = 20_000;
     for (let n = 0; n < length; n += 1)
@@ -360,7 +363,7 @@ describe('the cost', () => {
   });
 });
 
-test('a claim waits while it is not known whether another one closes its cycle', () => {
+test('a claim waits while it is not known whether another claim closes a cycle with it', () => {
   const world = new World();
   const there = claim(asKey('r1'), asKey('a'), asKey('b'));
   const back = claim(asKey('r2'), asKey('b'), asKey('a'));

@@ -1,6 +1,7 @@
 /**
- * The engine over any history of changes to rules and copies: once it has nothing more to do, an engine that is started then, with the same
- * rules and objects, has nothing to do either. So no decision waits for a restart.
+ * The engine under any history of changes of rules and copies: when the engine has nothing more to do, a second engine
+ * that is started with the same rules and objects changes nothing either. This shows that no decision waits for a
+ * restart.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,7 +28,7 @@ const RETAIN = 'retain';
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 
-/** Invalid: the rule leaves its copies as they are. */
+/** What a rule says. With the policy `invalid`, the rule leaves its copies as they are. */
 type Spec = { readonly targets: readonly number[]; readonly policy: 'delete' | 'retain' | 'invalid' };
 
 class CopyShape implements Shape {
@@ -48,7 +49,7 @@ class CopyShape implements Shape {
   }
 }
 
-/** The rules and objects that a process finds, without the process. */
+/** The rules and objects on the server: they stay when a process ends. */
 class Cluster {
   readonly specs = new Map<RuleKey, { readonly version: string; readonly spec: Spec }>();
   readonly objects = new Map<ResourceKey, Observed>();
@@ -63,7 +64,7 @@ class Cluster {
   }
 }
 
-/** A process with the real engine, book and plan. */
+/** A process with the real engine, claim book and plan. */
 class Process {
   readonly #clock = new ManualClock();
   readonly #cluster: Cluster;
@@ -88,7 +89,7 @@ class Process {
     for (const rule of cluster.specs.keys()) this.engine.enqueueRule(rule);
   }
 
-  /** Runs until no queue of rules or targets has anything to do. */
+  /** Advances the clock until all queues of rules and targets are empty. */
   async settle(): Promise<void> {
     const busy = (): boolean =>
       this.engine.queues
@@ -103,7 +104,7 @@ class Process {
     }
   }
 
-  /** A watch reports a change, or this process has made one. */
+  /** Changes an object on the server, and tells the engine. @param own whether this process made the change */
   put(target: ObjectKey, object: Observed | undefined, own = false): void {
     const before = this.#cluster.objects.get(target);
     if (object === undefined) this.#cluster.objects.delete(target);
@@ -173,7 +174,7 @@ function reconcilerOn({ specs }: Cluster): WholeReconciler {
       const version = specs.get(rule)?.version;
       return await Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version });
     },
-    // As that of SecretMirrors.
+    // The same policy as that of SecretMirrors.
     orphanPolicy: (rule, { annotations }, ruleThere) => {
       if (annotations[RETAIN] === 'true') return 'keep';
       const policy = ruleThere ? specs.get(rule)?.spec.policy : undefined;
@@ -196,10 +197,10 @@ const change = fc.oneof(
   fc.record({ do: fc.constant('restore'), target, rule }),
 );
 
-/** Changes in one group are seen together. */
+/** Groups of changes. The engine runs after each group, so that it sees all changes of a group together. */
 const histories = fc.array(fc.array(change, { minLength: 1, maxLength: 2 }), { minLength: 6, maxLength: 12 });
 
-test('from any history of changes, a restart of the settled engine changes nothing', async () => {
+test('after any history of changes, a restart of an engine that has nothing to do changes no object', async () => {
   await fc.assert(
     fc.asyncProperty(histories, async (history) => {
       const cluster = new Cluster();
@@ -212,7 +213,7 @@ test('from any history of changes, a restart of the settled engine changes nothi
           if (one.do === 'edit') cluster.specs.set(rule, { version: cluster.next(), spec: one.spec });
           if (one.do === 'remove') cluster.specs.delete(rule);
           if (one.do === 'delete') process.put(target, undefined);
-          // From a backup: with the marks.
+          // A restore of a backup brings the copy back with its marks.
           if (one.do === 'restore') {
             const place = target.slice('c:Secret/'.length);
             const marks = { [OWNER]: rule, 'keyferry.dev/target': place };

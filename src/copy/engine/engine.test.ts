@@ -1,4 +1,4 @@
-/** The start of backends, the decision about orphans, and the failures of rules. */
+/** The start of backends, turns between namespaces, decisions about orphans, and failures and preparations of rules. */
 import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ const COPY = observe({
   creationTimestamp: '2026-01-01T00:00:00Z',
 });
 
-test('a backend that is not synced delays no other', async () => {
+test('a backend that is not synced delays no other backend', async () => {
   const synced = Promise.withResolvers<void>();
   const [late, other] = [stubBackend('late', synced.promise), stubBackend('other')];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -71,12 +71,12 @@ test('targets of rules in different namespaces take turns, whatever namespace th
   }
 });
 
-test('the slow work of a shape is done in steps before its target is decided, and again later if the source has changed', async () => {
+test('the slow work of a shape is done in steps before its target is decided, and is repeated if the source changed meanwhile', async () => {
   const backend = stubBackend('c');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
   const owner: Owner = { key: RULE, title: 'rule', rank: '' };
-  /** The source changes once while the first work is done. */
+  /** How many steps each work takes. There are two works, because the source changes once during the first work. */
   const left = [1, 2];
   const done: string[] = [];
   const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
@@ -107,7 +107,7 @@ test('the slow work of a shape is done in steps before its target is decided, an
   }
 });
 
-test('changes of thousands of rules that claim one target are decided together', async () => {
+test('thousands of changed rules that claim one target cause only a few decisions on the target', async () => {
   const clock = new ManualClock();
   const backend = stubBackend('c');
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -157,11 +157,11 @@ test('a stop before a backend is synced causes no error', async () => {
   await engine.start(new AbortController().signal);
   await engine.stop();
   synced.reject(new Error('the watch was stopped'));
-  // An unhandled rejection fails the test.
+  // If nothing handles the rejection, the test runner fails this test.
   await setImmediate();
 });
 
-test('a copy is an orphan only if its rule was evaluated after its last change', async () => {
+test('a copy is an orphan only if its rule was evaluated after the last change of the rule', async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
   const reconciler: WholeReconciler = {
@@ -199,7 +199,7 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
   }
 });
 
-test('a rule that loses a copy updates its status: it may wait for the end of its last one', async () => {
+test('a rule updates its status when one of its copies is deleted, because the rule may wait for the end of its last copy', async () => {
   const updated: string[] = [];
   const clock = new ManualClock();
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -221,7 +221,7 @@ test('a rule that loses a copy updates its status: it may wait for the end of it
     }),
   );
   const copy: ObjectKey = asKey(TARGET);
-  // A mark counts in its place alone.
+  // A mark counts only in the place that this annotation names.
   const marked = observedObject({ annotations: { 'keyferry.dev/target': 'b/copy' } });
   engine.objectChanged(copy, undefined, marked, true);
   engine.enqueueRule(RULE);
@@ -237,7 +237,7 @@ test('a rule that loses a copy updates its status: it may wait for the end of it
   }
 });
 
-test('a rule that cannot be evaluated is not read from the server for each of its copies', async () => {
+test('a rule that cannot be evaluated is not read from the server to decide on its copies', async () => {
   let liveGets = 0;
   const tried = Promise.withResolvers<void>();
   const reconciler: WholeReconciler = {
@@ -266,7 +266,7 @@ test('a rule that cannot be evaluated is not read from the server for each of it
   }
 });
 
-test('while a rule is evaluated in steps none of its copies is an orphan, and a change during the evaluation is not lost', async () => {
+test('while a rule is evaluated in steps, none of its copies is an orphan, and a change of the rule causes another evaluation', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
   const reconciler: WholeReconciler = {
@@ -325,7 +325,7 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
     await engine.start(signal);
     assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
     fails = true;
-    // A namespace has changed: the rule has the same version and may claim the copy now.
+    // As after a change of a namespace: the rule has the same version, but may claim the copy now.
     engine.enqueueRule(RULE);
     await failed.promise;
     assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
@@ -334,7 +334,7 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
   }
 });
 
-test('a heavy rule delays neither other rules nor the start, and none of its copies is an orphan until it is evaluated', async () => {
+test('a rule with a slow evaluation delays neither the start nor other rules, and none of its copies is an orphan before the evaluation ends', async () => {
   const gate = { open: false };
   let done = false;
   const reconciler: WholeReconciler = {
@@ -399,7 +399,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   }
 });
 
-test('the failure to prepare a rule is reported until that succeeds, also over evaluations', async () => {
+test('a failed preparation of a rule is reported until it succeeds, even if the rule is evaluated meanwhile', async () => {
   const reported: (string | undefined)[] = [];
   let isRefused = true;
   let isPrepared = false;
@@ -442,7 +442,7 @@ test('the failure to prepare a rule is reported until that succeeds, also over e
   }
 });
 
-test('a rule is ready when it was evaluated and nothing is wrong; a failure, a problem of the rule, and its claims say what is', async () => {
+test('a rule is ready after its evaluation, unless a failure, a problem of the rule or one of its claims is the cause that it is not', async () => {
   const problems = new Map<string, Cause>();
   let isRefused = true;
   const reconciler: WholeReconciler = {
@@ -482,7 +482,7 @@ test('a rule is ready when it was evaluated and nothing is wrong; a failure, a p
   }
 });
 
-test('the latency of a write counts from the request, also over failed runs', async () => {
+test('the latency of a write counts from the enqueue of its target, and includes failed runs', async () => {
   const clock = new ManualClock();
   const written: [string, number][] = [];
   const owner = { key: RULE, title: RULE, rank: '' };
@@ -520,7 +520,7 @@ test('the latency of a write counts from the request, also over failed runs', as
   }
 });
 
-/** Rules with one claim each, on a target of the rule's name, that are prepared by an entry in `prepared`. */
+/** Rules that are prepared once they are in `prepared`. Each rule claims one target, which has the name of the rule. */
 function unpreparedRules(
   prepare: (rule: RuleKey) => Promise<void>,
   prepared: ReadonlySet<string>,
@@ -549,7 +549,7 @@ function unpreparedRules(
   };
 }
 
-test('no start and no other rule waits for the preparation of a rule; its copies are no orphans meanwhile, and its targets and sources wait', async () => {
+test('the preparation of a rule delays neither the start nor other rules; meanwhile its copies are no orphans, and its target and source wait', async () => {
   const prepared = new Set(['rules:z/ready']);
   const gate = Promise.withResolvers<void>();
   const reconciler = unpreparedRules(async (rule) => {
@@ -584,7 +584,7 @@ test('no start and no other rule waits for the preparation of a rule; its copies
   }
 });
 
-test('rules are prepared in turns between namespaces, and one namespace does not take all slots', async () => {
+test('namespaces take turns in the preparation of their rules, and one namespace does not take all slots', async () => {
   const order: string[] = [];
   const prepared = new Set<string>();
   const gates = new Map<string, PromiseWithResolvers<void>>();
@@ -612,7 +612,7 @@ test('rules are prepared in turns between namespaces, and one namespace does not
   }
 });
 
-test('rules that copy themselves are prepared while few of their targets were not tried; a target that hangs holds up no other namespace, and one that fails none', async () => {
+test('rules that copy themselves are prepared only while few of their targets are untried; a hanging target delays only its namespace, a failed one none', async () => {
   const prepared = new Set<string>();
   const rules = unpreparedRules(async (rule) => {
     await Promise.resolve();
@@ -674,7 +674,7 @@ test('rules that copy themselves are prepared while few of their targets were no
   }
 });
 
-test('a server that does not store the finalizer is asked with a back-off, and the rule says so', async () => {
+test('if the server does not store the finalizer of a rule, the write is repeated with a back-off, and the rule reports it', async () => {
   let tries = 0;
   const clock = new ManualClock();
   const reconciler = unpreparedRules(async () => {

@@ -1,7 +1,8 @@
 /**
- * The index over any history: users and Keyferry write, three watches deliver the events with any delay (one selects by label, one follows
- * a name, one receives all objects and keeps those with the label), responses to our writes arrive at any time, and lists are repeated.
- * When all events have arrived, the index has the same objects as the server, and has reported each change of a user as one that is not ours.
+ * The index under any order of events: users and Keyferry write, and three watches deliver the events with any delay.
+ * The first watch selects by label, the second one follows a name, the third one receives all objects and keeps those
+ * with the label. Responses to writes of Keyferry arrive at any time, and lists are repeated. When all events have
+ * arrived, the index has the same objects as the server, and has reported each change of a user as not own.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +13,7 @@ import { type RunningRequest, type ObjectFeed, ObjectIndex } from './object-inde
 import { asKey } from '../../../../test/support/keys.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
-/** Followed by name, with any labels. */
+/** The name that the second watch follows, whatever labels the object has. */
 const FOLLOWED = 'a';
 
 type Event =
@@ -20,13 +21,13 @@ type Event =
   | { readonly type: 'complete'; readonly version: string };
 
 interface Watch {
-  /** Whether the server sends it events of an object. */
+  /** Whether the server sends this watch the events of an object. */
   readonly selects: (meta: ObjectMeta) => boolean;
-  /** Whether it keeps the object. */
+  /** Whether this watch keeps an object that it received. */
   readonly keeps: (meta: ObjectMeta) => boolean;
   readonly feed: ObjectFeed;
   readonly queue: Event[];
-  /** The keys of the running list. */
+  /** The keys (`namespace/name`) that the list under way has brought and this watch kept. */
   readonly listed: Set<string>;
 }
 
@@ -37,7 +38,7 @@ class World {
   readonly objects = new Map<string, ObjectMeta>();
   readonly index: ObjectIndex;
   readonly clock = new ManualClock();
-  /** The versions of the objects according to the reported changes. */
+  /** By name of an object: its version according to the changes that the index reported. */
   readonly reported = new Map<string, string>();
   /** The same without the changes that were reported as ours. */
   readonly foreign = new Map<string, string>();
@@ -71,7 +72,7 @@ class World {
     ];
   }
 
-  /** Replaces or creates an object, and sends the events that an API server would send. */
+  /** Creates or replaces an object, and queues the events that an API server would send. */
   put(name: string, labelled: boolean): ObjectMeta {
     const before = this.objects.get(name);
     this.#version += 1;
@@ -96,7 +97,7 @@ class World {
     this.#sendEvents(before, undefined);
   }
 
-  /** Our own write: done now, with its response later. */
+  /** A write of Keyferry: done at once, but its response arrives later. */
   write(name: string): void {
     const request = this.index.beginRequest(asKey(`c:Secret/n/${name}`), true);
     const meta = this.put(name, true);
@@ -124,7 +125,7 @@ class World {
     return true;
   }
 
-  /** Drops events that were not delivered, and lists the present objects. */
+  /** Drops the events that were not delivered, and starts a list of the existing objects. */
   relist(watch: number): void {
     const { queue, listed, selects } = this.#watches[watch] ?? assert.fail();
     queue.length = 0;
@@ -139,7 +140,7 @@ class World {
     await this.clock.advance(60_000);
   }
 
-  /** The objects that the index must have at the end. */
+  /** The objects that the index must have in the end, with their versions. */
   get visible(): Record<string, string> {
     const kept = [...this.objects.values()].filter((meta) =>
       this.#watches.some(({ selects, keeps }) => selects(meta) && keeps(meta)),
@@ -162,7 +163,7 @@ class World {
   }
 }
 
-test('property: when all events have arrived, the index has the same objects as the server', async () => {
+test('property: when all events have arrived, the index has the same objects as the server, and has reported them', async () => {
   const step = record({
     do: constantFrom('label', 'unlabel', 'delete', 'write', 'answer', 'deliver', 'deliver', 'deliver', 'relist'),
     name: constantFrom(...NAMES),

@@ -23,7 +23,7 @@ function setUp() {
 }
 
 describe('the response to a write', () => {
-  it('is stored before the watch brings it, and once', () => {
+  it('the response to a write is stored before the watch brings the object, and the change is reported once', () => {
     const { index, sink, changes, version } = setUp();
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
     request.storeResponse(meta('5'));
@@ -34,7 +34,7 @@ describe('the response to a write', () => {
     assert.equal(version(), undefined);
   });
 
-  it('is out of date if the watch was faster and has brought the deletion', () => {
+  it('the response to a write is dropped if the watch has already brought the deletion of the object', () => {
     const { index, sink, changes, version } = setUp();
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.upsert({ metadata: meta('5') }, false);
@@ -44,7 +44,7 @@ describe('the response to a write', () => {
     assert.deepEqual(changes, ['->5', '5>-']);
   });
 
-  it('is out of date if a newer list does not have the object', () => {
+  it('the response to a write is dropped if a newer list does not have the object', () => {
     const { index, sink, version } = setUp();
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.prune(new Set(), '9');
@@ -52,7 +52,7 @@ describe('the response to a write', () => {
     assert.equal(version(), undefined);
   });
 
-  it('is stored if a newer list of another namespace does not have it, and out of date if that of its own does not', () => {
+  it('the response to a write is stored if a list of another namespace lacks the object; a newer list of its own namespace removes it', () => {
     const { index, sink, version } = setUp();
     sink.upsert({ metadata: meta('3') }, false);
     sink.prune(new Set(), '9', 'n');
@@ -67,7 +67,7 @@ describe('the response to a write', () => {
     assert.equal(version(), undefined);
   });
 
-  it('is stored if the deletion is of an older object, or was before the request', () => {
+  it('the response to a write is stored if the deletion was before the request, or of an older object of that name', () => {
     const { index, sink, version } = setUp();
     sink.remove({ metadata: meta('9') });
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -77,7 +77,7 @@ describe('the response to a write', () => {
     assert.equal(version(), '5');
   });
 
-  it('is compared with deletions since its own request, if there are several', () => {
+  it('of several requests for an object, each response is compared only with deletions since its own request', () => {
     const { index, sink, version } = setUp();
     using early = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.remove({ metadata: meta('6') });
@@ -92,7 +92,7 @@ describe('the response to a write', () => {
 describe('a change that a watch reports before the response to a write', () => {
   const target: ObjectKey = asKey('c:Secret/ns/n');
 
-  it('is own, and is not reported again if the response is that change', () => {
+  it('a change that a watch reports first counts as own, and is not reported again if the response is that change', () => {
     const { index, sink, changes } = setUp();
     sink.upsert({ metadata: meta('4') }, false);
     {
@@ -104,7 +104,7 @@ describe('a change that a watch reports before the response to a write', () => {
     assert.deepEqual(changes, ['->4', '4>5 own', '5>6']);
   });
 
-  it('is reported again as that of another client if the response is an earlier change, or if the write failed', () => {
+  it('a change that a watch reports first is reported again as not own, if the response is an earlier change or the write failed', () => {
     const { index, sink, changes } = setUp();
     sink.upsert({ metadata: meta('4') }, false);
     {
@@ -119,7 +119,7 @@ describe('a change that a watch reports before the response to a write', () => {
     assert.deepEqual(changes, ['->4', '4>5 own', '5>6 own', '4>6', '6>7 own', '6>7']);
   });
 
-  it('is that of another client if the request reads', () => {
+  it('a change that a watch reports first does not count as own if the request only reads', () => {
     const { index, sink, changes } = setUp();
     using request = index.beginRequest(target);
     sink.upsert({ metadata: meta('5') }, false);
@@ -128,15 +128,15 @@ describe('a change that a watch reports before the response to a write', () => {
   });
 });
 
-describe('a list of which a feed keeps few objects', () => {
-  it('does not keep keys of irrelevant objects', () => {
+describe('a feed that keeps few objects of its list', () => {
+  it('a feed does not keep the keys of listed objects that its filter rejects', () => {
     const { index } = setUp();
     const { sink } = index.feed(() => false);
     assert.equal(sink.upsert({ metadata: meta('5') }, true), false);
     assert.deepEqual([...index.keys()], []);
   });
 
-  it('keeps keys of objects that another feed or our own write confirms', () => {
+  it('a feed keeps the key of an object that its filter rejects, if another feed or a write of Keyferry confirms the object', () => {
     const { index, changes, version } = setUp();
     const { sink } = index.feed(() => false);
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -147,7 +147,7 @@ describe('a list of which a feed keeps few objects', () => {
     assert.deepEqual(changes, ['->5']);
   });
 
-  it('keeps keys of objects with a request under way', () => {
+  it('a feed keeps the key of an object that its filter rejects, while a request for the object is under way', () => {
     const { index, version } = setUp();
     const { sink } = index.feed(() => false);
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -157,7 +157,7 @@ describe('a list of which a feed keeps few objects', () => {
     assert.equal(version(), '5');
   });
 
-  it('no longer confirms an object that it does not have, also if another feed has a newer version', () => {
+  it('a feed no longer confirms an object that its list lacks, even if another feed has a newer version', () => {
     const { index, sink, version } = setUp();
     const other = index.feed();
     sink.upsert({ metadata: meta('5') }, false);
@@ -179,7 +179,7 @@ describe('a list with an older version of an object', () => {
     sink.prune(new Set(['ns/n']), ofVersion);
   };
 
-  it('is no rollback if the object changed after the list, or the list also has the change', () => {
+  it('an older version in a list is no rollback if the object changed after the list, or if the list also brings the change', () => {
     sink.upsert({ metadata: meta('8') }, false);
     list('5', '7');
     list('5', '9', '8');
@@ -187,21 +187,21 @@ describe('a list with an older version of an object', () => {
     assert.deepEqual(alarmed, []);
   });
 
-  it('is no rollback if it is another object', () => {
+  it('an older version in a list is no rollback if it belongs to another object of that name', () => {
     sink.upsert({ metadata: meta('8') }, false);
     sink.upsert({ metadata: meta('5', 'u0') }, true);
     sink.prune(new Set(['ns/n']), '9');
     assert.deepEqual(alarmed, []);
   });
 
-  it('is a rollback if the list should have had the change', () => {
+  it('an older version in a list is a rollback if the list is newer than the last change', () => {
     list('5', '9');
     assert.deepEqual(alarmed, ['c:Secret/ns/n']);
   });
 });
 
-describe('a list', () => {
-  it('without an object removes it if only our older write confirmed it', () => {
+describe('a list without an object', () => {
+  it('a list without an object removes it from the index, if only an older write of Keyferry confirmed it', () => {
     const { index, sink, changes, version } = setUp();
     try {
       using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -225,7 +225,7 @@ describe('the place that the annotations of an object name', () => {
     annotations: { note: 'x', [PLACE]: place },
   });
 
-  it('is there if it is its own, or that of another object, also after a change', () => {
+  it('the annotation for the place is read as it is, whether it names its own object or another one, also after a change', () => {
     const { index, sink } = setUp();
     const places = { a: 'a/n', b: 'b/n', clone: 'a/n', odd: '' };
     for (const version of ['5', '6']) {
@@ -238,7 +238,7 @@ describe('the place that the annotations of an object name', () => {
     assert.equal(index.get('a', 'n')?.annotations[PLACE], 'other/n');
   });
 
-  it('alone makes no other annotation appear', () => {
+  it('an index that reads only the annotation for the place shows no other annotation', () => {
     const index = new ObjectIndex('c', 'Secret', () => undefined, { isRead: (key) => key === PLACE || undefined });
     index.feed().sink.upsert({ metadata: placed('a', 'a/n') }, false);
     assert.deepEqual(index.get('a', 'n')?.annotations, { [PLACE]: 'a/n' });

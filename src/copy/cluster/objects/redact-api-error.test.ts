@@ -1,4 +1,4 @@
-/** The class of an API error stays the same after values are removed from its texts. */
+/** An API error is still classified in the same way after secret values are removed from its texts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -35,7 +35,7 @@ const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
   [errorOf(403, { reason: 'Forbidden', message: 'secrets "a" is forbidden: exceeded quota: data' }), isQuota],
 ];
 
-test('an error whose words are values is classified as before', () => {
+test('an API error is classified as before, if words that classify it are removed as secret values', () => {
   const words = ['data', 'immutable', 'terminated', 'because'];
   const data = Object.fromEntries(words.map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
   const content = Content.ofFields(SECRET, { data }, 'Opaque', '1');
@@ -46,11 +46,11 @@ test('an error whose words are values is classified as before', () => {
   }
 });
 
-test('an error whose texts were removed is classified as before', () => {
+test('an API error is classified as before, if all its texts are removed', () => {
   for (const [error, is] of ANSWERS) assert.ok(is(withoutDetails(error)), is.name);
 });
 
-test('the usual reason of a status stays, and any other one is removed with the other texts', () => {
+test('when the texts of an API error are removed, the usual reason of its status stays, and any other reason becomes Unknown', () => {
   assert.equal(withoutDetails(errorOf(403, { reason: 'Forbidden', message: 'no' })).reason, 'Forbidden');
   assert.equal(withoutDetails(errorOf(403, { reason: 'hunter2', message: 'no' })).reason, 'Unknown');
 });

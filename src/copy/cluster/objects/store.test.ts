@@ -1,4 +1,4 @@
-/** The caches of a store, on a real API server. */
+/** What a store of objects keeps in memory, with a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -15,7 +15,7 @@ import { Engine } from '../../engine/engine.ts';
 import { Cluster } from '../cluster.ts';
 import { KubeStore } from './store.ts';
 
-/** A custom resource that is copied. */
+/** A custom resource that can be copied. */
 const SYNC_SECRET: Kind = {
   kind: 'SyncSecret',
   apiVersion: 'kubelb.k8c.io/v1alpha1',
@@ -39,7 +39,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('the fingerprints of a deleted object are dropped, also if it was not followed', async () => {
+test('the fingerprint of a deleted object is dropped, even if the object was not followed', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     await store.watches.watchAll(({ annotations }) => annotations !== undefined).synced;
@@ -60,7 +60,7 @@ test('the fingerprints of a deleted object are dropped, also if it was not follo
   }
 });
 
-test('a content takes more memory than its values, so that not all of many small ones are kept', async () => {
+test('each cached content counts with at least 1 KiB, so that the cache does not keep a huge number of small contents', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     await store.watches.watchAll(() => true).synced;
@@ -102,7 +102,7 @@ function clusterOf(
   });
 }
 
-test('a watch of whole objects brings their content: nothing is read', async () => {
+test('a watch of whole objects brings their content, so that no request reads it', async () => {
   let reads = 0;
   const counting: KubeApi = {
     cluster: api.cluster,
@@ -151,7 +151,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
   }
 });
 
-test('callers that need the same objects share one watch, and the values are kept if one of them copies them', async () => {
+test('callers that need the same objects share one watch, and their values are kept if one of the callers copies them', async () => {
   const cluster = clusterOf(api);
   try {
     const metadata = { name: 'shared', namespace: 'default', labels: { app: 'shared' } };
@@ -174,7 +174,7 @@ test('callers that need the same objects share one watch, and the values are kep
   }
 });
 
-test('a change of the status of a custom resource is no event for its rules and targets, and a change of a label is one', async () => {
+test('of a copied custom resource, a change of a label is an event for rules and targets, and a change of the status is none', async () => {
   await plane.api.apply(readCrd('syncsecrets'));
   const events: string[] = [];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -198,7 +198,7 @@ test('a change of the status of a custom resource is no event for its rules and 
   }
 });
 
-test('a complete watch of a namespace knows that an object is absent, and follows nothing by name', async () => {
+test('a store with a complete watch of a namespace knows which objects are absent there, and follows none of them by name', async () => {
   const cluster = clusterOf(api);
   try {
     const store = cluster.store(SECRET);
@@ -217,7 +217,7 @@ test('a complete watch of a namespace knows that an object is absent, and follow
   }
 });
 
-test('an object in an older version than before is an error, and reported as a rollback', async () => {
+test('a read that returns an older version than the known one fails as a rollback', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const { metadata } = await plane.api.create({
@@ -229,7 +229,7 @@ test('an object in an older version than before is an error, and reported as a r
     using request = store.index.beginRequest(store.key('default', 'older'));
     request.storeResponse(metadata);
     assert.ok((await store.read(key)) !== undefined);
-    // A version from before the restore of a backup.
+    // The index knows a version that is newer than any on the server, as after the restore of a backup.
     request.storeResponse({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
     await assert.rejects(store.read(key), { name: 'ConnectionError', code: 'EROLLBACK' });
   } finally {

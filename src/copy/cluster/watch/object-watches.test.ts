@@ -1,4 +1,4 @@
-/** The watches of objects on a real API server: objects move from single watches to a wide one and back, and no event is lost. */
+/** With a real API server, objects move from single watches to the wide watch and back, and no event is lost. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -18,7 +18,7 @@ import { ObjectIndex } from '../objects/object-index.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 
-/** Most single-object watches (`SINGLES_LIMIT`). */
+/** The most objects that have a watch of their own (`SINGLES_LIMIT`). */
 const LIMIT = 40;
 const path = (n: number): string => `/api/v1/namespaces/default/secrets/s${n}`;
 
@@ -37,11 +37,11 @@ after(async () => {
 const create = async (n: number): Promise<unknown> =>
   await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
 
-/** The same API. With `expires` its watches get a 410, and its lists wait for `release`. */
+/** The API behind it. While `expires` is set, its watches get status 410, and its lists wait for `release`. */
 class HeldLists implements KubeApi {
   readonly cluster = 'local';
   expires = false;
-  /** A list was read, and waits for `release`. */
+  /** Whether a list was read and waits for `release`. */
   held = false;
   readonly #api: KubeApi;
   #lastRequest: Promise<KubeResponse> | undefined;
@@ -67,7 +67,7 @@ class HeldLists implements KubeApi {
     return await answer;
   }
 
-  /** Settles with the last request. */
+  /** Settles when the last request that is no list has its response. */
   async settled(): Promise<void> {
     await Promise.allSettled([this.#lastRequest]);
   }
@@ -86,7 +86,7 @@ class HeldLists implements KubeApi {
   }
 }
 
-test('an object that is followed after a list has skipped it does not count as deleted', async () => {
+test('an object that is followed only after a running list has skipped it does not count as deleted', async () => {
   const held = new HeldLists(api);
   const seen: string[] = [];
   const index = new ObjectIndex('local', 'Secret', (_, earlier, later) =>
@@ -118,7 +118,7 @@ test('an object that is followed after a list has skipped it does not count as d
   }
 });
 
-test('a Role of one namespace forbids the wide watch, and keeps single ones', async () => {
+test('with the permissions of a Role in one namespace, all objects there keep watches of their own, because the wide watch is refused', async () => {
   const home = 'default';
   const account = { kind: 'ServiceAccount', name: 'narrow', namespace: home };
   const rbac = 'rbac.authorization.k8s.io';
@@ -167,7 +167,7 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
       message: 'another to be known',
     });
     assert.equal(isWide(), false);
-    // Nothing is permitted in another namespace.
+    // The Role permits nothing in another namespace.
     const foreign: ObjectKey = asKey('local:Secret/kube-system/foreign');
     objectWatches.follow(foreign);
     const words =
@@ -186,7 +186,7 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
   }
 });
 
-test('objects are known correctly before, during and after the switch to the wide watch', async () => {
+test('each followed object is known as on the server before, during and after the switch to the wide watch', async () => {
   const index = new ObjectIndex('local', 'Secret', () => undefined);
   const known: string[] = [];
   const objectWatches = new ObjectWatches({
@@ -196,7 +196,7 @@ test('objects are known correctly before, during and after the switch to the wid
     onKnown: (key) => known.push(key),
   });
   const key = (n: number): ObjectKey => asKey(`local:Secret/default/s${n}`);
-  /** Waits until every followed object is known, and is in the index if it is on the server. */
+  /** Waits until all these objects are known, those of `there` are in the index, and those of `notThere` are not. */
   const right = async (there: readonly number[], notThere: readonly number[]): Promise<void> => {
     const look = (): boolean =>
       [...there, ...notThere].every((n) => objectWatches.isKnown(key(n))) &&
@@ -250,7 +250,7 @@ test('objects are known correctly before, during and after the switch to the wid
   }
 });
 
-test('a 404 that is not about the object does not mean that it was deleted', async () => {
+test('a response 404 that is not about the object does not count as its deletion', async () => {
   let pages = 0;
   const odd: KubeApi = {
     cluster: api.cluster,
@@ -293,7 +293,7 @@ for (const [kind, wide] of [
   ['single', false],
   ['wide', true],
 ] as const) {
-  test(`with ${kind} watches, an object is refused while its namespace is not served, and known again when it is`, async () => {
+  test(`with a ${kind} watch, an object is refused while its namespace is not served, and is known again when the namespace is served`, async () => {
     const served = new ServedNamespaces([], 'team=a');
     const namespaces = served.sinkBefore(new HeldObjects());
     const home = { metadata: { name: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' } };

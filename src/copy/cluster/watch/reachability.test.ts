@@ -25,7 +25,7 @@ const broken = (cause: Error | undefined, more: Partial<WatchHealth> = {}): Watc
   return { ...CONNECTED, synced: false, connected: false, cause, ...more };
 };
 
-describe('the cause by the watches of a cluster', () => {
+describe('the cause why a cluster cannot be used, from the health of its watches', () => {
   for (const [title, watches, expected] of [
     ['no watch', [], undefined],
     ['a connected watch', [CONNECTED], undefined],
@@ -75,14 +75,14 @@ describe('the cause by the watches of a cluster', () => {
     ],
     ['a watch whose failure is excused', [broken(REFUSED, { isExcused: true })], undefined],
   ] as const) {
-    it(`of ${title}`, () => {
+    it(`a cluster with ${title} ${expected === undefined ? 'can be used' : 'cannot be used, with the cause'}`, () => {
       const cause = causeOfWatches('other', watches);
       assert.equal(cause && `${cause.reason}: ${cause.message}`, expected);
     });
   }
 });
 
-describe('the wait after an error of a target', () => {
+describe('the wait of a target after an error', () => {
   for (const [title, error, expected] of [
     ['a refused connection', REFUSED, 'ClusterUnreachable'],
     ['a 503 of a proxy', apiError(503, 'ServiceUnavailable', 'no', false), 'ClusterUnreachable'],
@@ -94,7 +94,7 @@ describe('the wait after an error of a target', () => {
     ['a write that was not sent', new ConnectionError('EFENCED', 'x'), undefined],
     ['an answer that is too large', new ConnectionError('EMSGSIZE', 'x'), undefined],
   ] as const) {
-    it(`of ${title}`, () => {
+    it(`after ${title}, a target ${expected === undefined ? 'does not wait' : 'waits'} for its cluster`, () => {
       const wait = waitAfter('other', error);
       assert.equal(wait?.reason, expected);
       assert.doesNotMatch(wait?.message ?? '', /10\.9\.8\.7/);
@@ -104,7 +104,7 @@ describe('the wait after an error of a target', () => {
 
 const TARGET: ObjectKey = asKey('other:Secret/a/b');
 
-/** The reachability of a cluster with one watch, which is broken since a time. */
+/** The reachability of a cluster with one watch, which `breakWatch` breaks and `mendWatch` mends. */
 function setUp() {
   const clock = new ManualClock();
   const state: { brokenSince?: number | undefined } = {};
@@ -131,7 +131,7 @@ function setUp() {
   return { clock, reachability, retried, reported, breakWatch, mendWatch };
 }
 
-it('a cluster is unreachable when a watch is broken for some seconds, until it is connected', async () => {
+it('a cluster is unreachable after one of its watches is broken for three seconds, until this watch is connected', async () => {
   const { clock, reachability, breakWatch, mendWatch } = setUp();
   const causes: (string | undefined)[] = [];
   reachability.onChange(() => causes.push(reachability.cause?.reason));
@@ -147,7 +147,7 @@ it('a cluster is unreachable when a watch is broken for some seconds, until it i
   assert.equal(clock.pendingTimers, 0, 'a cluster without failures is not looked at');
 });
 
-it('a stop ends the observation', async () => {
+it('a stop ends the observation of a cluster, and leaves no timer', async () => {
   const { clock, reachability, breakWatch } = setUp();
   await breakWatch();
   assert.equal(clock.pendingTimers, 1);
@@ -156,7 +156,7 @@ it('a stop ends the observation', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-it('a target whose request was not answered is tried when the cluster answers, and not after its back-off', async () => {
+it('a target whose request got no response is tried again when the cluster answers, not when a back-off ends', async () => {
   const { reachability, retried, reported, breakWatch, mendWatch } = setUp();
   reachability.listed();
   assert.equal(reachability.admits(TARGET), true);
@@ -171,7 +171,7 @@ it('a target whose request was not answered is tried when the cluster answers, a
   assert.deepEqual(retried, [TARGET], 'the target no longer waits');
 });
 
-it('a target of a cluster that cannot be used, or is not listed, waits without a request', async () => {
+it('a target waits without a request while its cluster cannot be used, and until the first lists of the cluster are complete', async () => {
   const { reachability, retried, reported, breakWatch, mendWatch } = setUp();
   await breakWatch();
   assert.equal(reachability.admits(TARGET), false);

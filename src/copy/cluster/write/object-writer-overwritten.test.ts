@@ -25,7 +25,7 @@ const META: ObjectMeta = {
   annotations: { at: '0' },
 };
 
-test('the stored object is compared with the desired one: values, type, labels and annotations', () => {
+test('a write counts as overwritten if the stored values, type, labels or annotations differ from the desired ones', () => {
   const is = (meta: Partial<ObjectMeta>, stored: Content | undefined, desired: DesiredObject = DESIRED): boolean =>
     isOverwritten({ meta: { ...META, ...meta }, ...(stored === undefined ? {} : { stored }) }, desired, content('1'));
   assert.equal(is({}, content('1')), false);
@@ -39,7 +39,7 @@ test('the stored object is compared with the desired one: values, type, labels a
   assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withOverwrittenMark(DESIRED)), false);
 });
 
-test('in a burst each content gets one full response, others as the budget allows; the budget grows again with time', () => {
+test('in a burst of writes, each content gets one full response, and more of them as the budget allows; the budget grows with time', () => {
   let now = 1_000_000;
   const budget = new FullResponseBudget(() => now);
   const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));
@@ -54,7 +54,7 @@ test('in a burst each content gets one full response, others as the budget allow
   assert.equal(proven(), 0, 'a clock that was set back');
 });
 
-test('all usual writes of small Secrets get a full response', () => {
+test('twenty writes of a small Secret all get a full response', () => {
   const budget = new FullResponseBudget(() => 0);
   const one = content('1');
   for (let n = 0; n < 20; n += 1) assert.ok(budget.isDue(one), String(n));

@@ -1,4 +1,4 @@
-/** A write is not done if the object was recreated or changed since it was planned. A refusal has no value in its message. */
+/** A write is refused if its object was recreated or changed after the plan. The error of a refusal has no values. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -38,7 +38,7 @@ after(async () => {
 const path = (name: string): string => `/api/v1/namespaces/default/secrets/${name}`;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** A Secret with labels and annotations, so that a patch of one of these finds the maps that it changes. */
+/** Creates a Secret with labels and annotations, so that a JSON patch of one of them finds the map that it changes. */
 const create = async (name: string, text: string, mark: string): Promise<Json> =>
   await plane.api.create({
     apiVersion: 'v1',
@@ -56,17 +56,17 @@ const desired: DesiredObject = {
   data: 'source',
 };
 
-/** Changes by users between our read of a copy and our write. */
+/** What users change between the read of a copy and the write of Keyferry. */
 const CHANGES: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
-  'another object with labels and annotations in its place': async (name) => {
+  'was replaced by an object with another mark': async (name) => {
     await plane.api.delete(path(name));
     await create(name, 'theirs', 'other');
   },
-  'another object with the same mark in its place': async (name) => {
+  'was replaced by an object with the same mark': async (name) => {
     await plane.api.delete(path(name));
     await create(name, 'theirs', 'rule');
   },
-  'its mark taken off': async (name) =>
+  'lost its mark': async (name) =>
     await plane.api.patch(path(name), { metadata: { annotations: { [MARK]: null, 'example.com/other': 'x' } } }),
   'its data edited': async (name) => await plane.api.patch(path(name), { data: { a: base64('theirs') } }),
 };
@@ -81,9 +81,9 @@ const WRITES: Readonly<Record<string, (name: string, observed: Observed, signal:
 
 let count = 0;
 for (const [what, write] of Object.entries(WRITES)) {
-  describe(`${what} of a copy with`, () => {
+  describe(`${what} of a copy that users change`, () => {
     for (const [title, change] of Object.entries(CHANGES)) {
-      it(`${title} is refused, and the object stays as it is`, async () => {
+      it(`${what} is refused if the copy ${title} after the read, and the object there stays as it is`, async () => {
         const name = `copy-${(count += 1)}`;
         const observed = observe((await create(name, 'ours', 'rule')).metadata);
         await change(name);
@@ -93,7 +93,7 @@ for (const [what, write] of Object.entries(WRITES)) {
       });
     }
 
-    it('no change at all is done', async () => {
+    it(`${what} is done if nobody changed the copy after the read`, async () => {
       const name = `copy-${(count += 1)}`;
       const { metadata } = await create(name, 'ours', 'rule');
       await write(name, observe(metadata), new AbortController().signal);
@@ -102,12 +102,12 @@ for (const [what, write] of Object.entries(WRITES)) {
   });
 }
 
-describe('the message of a refusal that quotes the values', () => {
+describe('the error of a write that is refused with a message that quotes secret values', () => {
   const OLD = 'the-old-value';
   const NEW = 'the-new-value';
 
   for (const isRead of [true, false]) {
-    it(`has none of them, ${isRead ? 'after the old values were read' : 'although the old values cannot be read'}`, async () => {
+    it(`the error of a refusal has no secret value, ${isRead ? 'after the old values were read' : 'although the old values cannot be read'}`, async () => {
       const name = isRead ? 'quoted' : 'quoted-unread';
       const observed = observe((await create(name, OLD, 'rule')).metadata);
       await using _ = await refuse(plane.api, name, {

@@ -1,4 +1,4 @@
-/** What becomes of an orphan whose rule cannot be read. */
+/** What happens to an orphan whose rule Keyferry cannot read. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -19,7 +19,7 @@ const refuse = async (): Promise<never> =>
 const fail = async (): Promise<never> =>
   await Promise.reject(new ApiError(call, 500, { reason: '', message: '', causes: [] }));
 
-/** @param served the names; with `selector` by a label @param existing the namespaces on the server; `undefined`: no request may be sent */
+/** @param existing the namespaces on the server; `undefined`: no request may be sent */
 async function actionFor(
   served: ServedNamespaces | undefined,
   existing: readonly string[] | undefined,
@@ -47,26 +47,26 @@ async function actionFor(
   );
 }
 
-describe('an orphan', () => {
+describe('the decision on an orphan', () => {
   const without = (): ServedNamespaces => new ServedNamespaces(['b'], 'team=a');
   const withIt = (): ServedNamespaces => new ServedNamespaces(['b', 'team-a'], 'team=a');
   const inSight = async (): Promise<'delete'> => await Promise.resolve('delete');
 
-  it('of a rule in sight is decided after the rule was read', async () => {
+  it('an orphan whose rule is in a served namespace is decided from a read of the rule', async () => {
     for (const served of [undefined, withIt()]) assert.equal(await actionFor(served, undefined, inSight), 'delete');
     await assert.rejects(actionFor(withIt(), undefined, fail), ApiError);
   });
 
-  it('of a rule in a namespace without the label stays, as long as the namespace exists', async () => {
+  it('an orphan whose rule is in a namespace without the label of the selector is kept, as long as the namespace exists', async () => {
     assert.equal(await actionFor(without(), ['team-a'], fail), 'keep');
     assert.equal(await actionFor(without(), [], fail), 'delete', 'the policy of the rule decides');
   });
 
-  it('of a rule in a namespace beside a list of names stays without a request, because there is no right to one', async () => {
+  it('an orphan whose rule is in a namespace that is not listed is kept without a request, because there is no right to read it', async () => {
     assert.equal(await actionFor(new ServedNamespaces(['b']), undefined, fail), 'keep');
   });
 
-  it('of a rule that the permissions do not cover yet stays', async () => {
+  it('an orphan is kept if the namespace of its rule has the label, but the permissions do not cover the rule yet', async () => {
     assert.equal(await actionFor(withIt(), undefined, refuse), 'keep');
     const listed = new ServedNamespaces(['b', 'team-a']);
     await assert.rejects(actionFor(listed, undefined, refuse), ApiError, 'as before, where the names are a list');

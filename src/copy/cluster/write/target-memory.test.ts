@@ -9,7 +9,7 @@ import type { ObjectKey } from '../../model/keys.ts';
 const TARGET: ObjectKey = asKey('c:Secret/a/b');
 const REPAIRS = { count: 1, at: 0 };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
-/** Every field that depends on claims. */
+/** A memory with every field that depends on the claims of a target. */
 const OF_CLAIMS: Memory = {
   held: { fingerprint: CONTENT, immutable: true, type: 'Opaque' },
   heldVersion: '1',
@@ -20,13 +20,13 @@ const OF_CLAIMS: Memory = {
   filled: '1',
 };
 
-/** What is remembered of the target, the version of its content apart. */
+/** The fields that are remembered of the target, without the version of its content. */
 function usedFields(memory: TargetMemory): Partial<Memory> {
   const { heldVersion: _, ...fields } = memory.get(TARGET) ?? {};
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== false));
 }
 
-test('a target that is no longer immutable is not remembered as immutable, and keeps its type', () => {
+test('a target that is no longer immutable is remembered as mutable, and its type stays remembered', () => {
   const memory = new TargetMemory();
   memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
   assert.equal(memory.heldOf(TARGET)?.immutable, true);
@@ -34,7 +34,7 @@ test('a target that is no longer immutable is not remembered as immutable, and k
   assert.deepEqual(memory.heldOf(TARGET), { version: '2', fingerprint: CONTENT, immutable: false, type: 'Opaque' });
 });
 
-test('the memory of a target that no rule claims is empty, except for a deletion or a watch that is not over', () => {
+test('of a target that no rule claims, only a deletion or a watch by name that is not over stays remembered', () => {
   const memory = new TargetMemory();
   Object.assign(memory.edit(TARGET), OF_CLAIMS);
   memory.removeIfEmpty(TARGET, true);
@@ -46,7 +46,7 @@ test('the memory of a target that no rule claims is empty, except for a deletion
   assert.deepEqual(usedFields(memory), { deleted: 'uid', watchedByName: true });
 });
 
-test('of a target that is gone, neither the deletion nor the content is remembered, only that we deleted it', () => {
+test('of a target that no longer exists, only the fact that Keyferry deleted it stays remembered', () => {
   const memory = new TargetMemory();
   memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
   memory.objectGone(TARGET);
@@ -60,7 +60,7 @@ test('of a target that is gone, neither the deletion nor the content is remember
 const OTHER: ObjectKey = asKey('c:Secret/a/other');
 const { signal } = new AbortController();
 
-test('targets wait until the first one has ended, and are created without a read if no copy was found', async () => {
+test('targets wait until the first target has ended, and are created without a read if the first one found no copy', async () => {
   const copies = new UnlabelledCopies();
   assert.equal(await copies.areExpected(TARGET, signal), false);
   let isAnswered = false;
@@ -74,14 +74,14 @@ test('targets wait until the first one has ended, and are created without a read
   assert.equal(await answer, false);
 });
 
-test('a target does not wait longer than a second for the first one, and an abort ends the wait', async () => {
+test('a target waits at most one second for the first target, and an abort ends its wait', async () => {
   const copies = new UnlabelledCopies();
   await copies.areExpected(TARGET, signal);
   await assert.rejects(copies.areExpected(OTHER, AbortSignal.abort()), AbortedError);
   assert.equal(await copies.areExpected(OTHER, signal), false);
 });
 
-test('after a copy was found, targets are read before they are created, until 8 reads have found none', async () => {
+test('after a copy without the label was found, targets are read before they are created, until 8 reads in a row find none', async () => {
   const copies = new UnlabelledCopies();
   const areExpected = async (): Promise<boolean> => await copies.areExpected(TARGET, signal);
   copies.missed();

@@ -1,4 +1,4 @@
-/** Changes of a copy during the requests of a run, on a real API server. */
+/** Changes of a copy while a run of the reconciler sends its requests, with a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -26,9 +26,9 @@ const STAYS = 'example.com/stays';
 let plane: ControlPlane;
 let api: HttpKubeApi;
 let store: KubeStore;
-/** Runs before the next request of a method. */
+/** For a method: what runs once, before the next request of that method. */
 const interruptions = new Map<string, () => Promise<unknown>>();
-/** The methods of the requests for Secrets. */
+/** The methods of the requests for Secrets, in their order. */
 const requests: string[] = [];
 /** For each outcome that was reported: whether a write was done for it. */
 const wrote: boolean[] = [];
@@ -75,7 +75,7 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
     now: () => Date.now(),
   });
 
-/** Reconciles a copy of the deleted rule `gone`. During the read of its owner, a user makes the change `edit` to the copy. */
+/** Reconciles a copy of the deleted rule `gone`. While the rule is read, a user sets the annotations `edit` of it. */
 async function reconcileOrphan(name: string, edit: Readonly<Record<string, string>>): Promise<readonly RuleKey[]> {
   const owners: RuleKey[] = [];
   const targets = targetsOf(new ClaimBook(), async (rule: RuleKey, _target, observed: Observed) => {
@@ -98,24 +98,24 @@ async function reconcileOrphan(name: string, edit: Readonly<Record<string, strin
 }
 
 describe('an orphan that is changed during the read of its owner', () => {
-  it('stays, if it now has the policy to keep it', async () => {
+  it('an orphan stays if it gets the policy to keep it while its owner is read', async () => {
     await reconcileOrphan('kept', { [STAYS]: 'true' });
     assert.ok(await plane.api.find(path('kept')));
   });
 
-  it('stays, if it now has another owner', async () => {
+  it('an orphan stays if it gets another owner while its first owner is read', async () => {
     const owners = await reconcileOrphan('other-owner', { [MARK]: 'rules:there' });
     assert.ok(await plane.api.find(path('other-owner')));
     assert.deepEqual(owners, ['rules:gone', 'rules:there']);
   });
 
-  it('is deleted after any other change', async () => {
+  it('an orphan is deleted if something else of it changes while its owner is read', async () => {
     await reconcileOrphan('touched', { 'example.com/other': 'x' });
     assert.equal(await plane.api.find(path('touched')), undefined);
   });
 });
 
-describe('a write that another one was faster than', () => {
+describe('a write after another client wrote the object first', () => {
   const RULE: RuleKey = asKey('rules:there');
   const { signal } = new AbortController();
   let value = 'one';
@@ -140,13 +140,13 @@ describe('a write that another one was faster than', () => {
     return [book.on(target)[0]?.outcome.state, requests.splice(0)];
   }
 
-  it('is decided again with the object that was read, where no watch has shown it', async () => {
+  it('a target is decided again with the object that a read returns, if the object exists and no watch has brought it', async () => {
     await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'theirs', namespace: 'default' } });
     const [state, sent] = await reconcile('theirs');
     assert.deepEqual([state, sent.filter((method) => method === 'POST').length], ['conflict', 1]);
   });
 
-  it('is done with the version that was read, where the watch is behind', async () => {
+  it('a write is repeated with the version that a read returns, if another client wrote first and the watch is late', async () => {
     await reconcile('behind');
     value = 'two';
     interruptions.set('PATCH', async () => {
@@ -158,7 +158,7 @@ describe('a write that another one was faster than', () => {
   });
 });
 
-it('each write is reported, also if the outcome stays the same', async () => {
+it('each write is reported, even if the outcome of its claim stays the same', async () => {
   const rule: RuleKey = asKey('rules:there');
   const book = new ClaimBook();
   const owner = { key: rule, title: rule, rank: '' };
@@ -184,7 +184,7 @@ describe('the replacement of an immutable copy', () => {
   const RULE: RuleKey = asKey('rules:there');
   const { signal } = new AbortController();
 
-  /** Creates the copy and its claim. */
+  /** Creates an immutable copy, and a claim for it with the desired state. */
   async function replacing(name: string, desired: () => DesiredState) {
     const book = new ClaimBook();
     const owner = { key: RULE, title: RULE, rank: '' };
@@ -214,9 +214,9 @@ describe('the replacement of an immutable copy', () => {
   };
   const waits: DesiredState = { kind: 'wait', for: 'source', ...userCause('NoSecret', 'its source is gone') };
 
-  it('is not done if its rule no longer claims it', async () => {
+  it('an immutable copy is not replaced if its rule withdraws the claim during the dry run', async () => {
     const { book, uid, run } = await replacing('left', () => wished);
-    // The dry run.
+    // The first POST is the dry run.
     interruptions.set('POST', async () => {
       await Promise.resolve();
       book.replace(RULE, [], []);
@@ -225,7 +225,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
   });
 
-  it('is tried in a dry run again, if another claim wins after the first dry run', async () => {
+  it('the replacement of an immutable copy has a second dry run, if another claim wins during the first one', async () => {
     const { book, target, claim, run } = await replacing('changed', () => wished);
     interruptions.set('POST', async () => {
       await Promise.resolve();
@@ -237,13 +237,13 @@ describe('the replacement of an immutable copy', () => {
     assert.deepEqual(requests.splice(0), sent);
   });
 
-  it('is not followed by a restore, if it was done, and the server refuses to create the new copy after its deletion', async () => {
+  it('after a replacement that was done, the old copy is not restored if the new one is deleted and its creation is refused', async () => {
     const { uid, run } = await replacing('done', () => wished);
     await run();
     const { metadata } = await plane.api.get(path('done'));
     assert.notEqual(metadata.uid, uid);
     await waitFor(() => store.index.get('default', 'done')?.uid === metadata.uid, { message: 'the new copy' });
-    // The old copy was immutable.
+    // The server would accept the old copy, because that one is immutable.
     const when = `request.name == 'done' && !object.?immutable.orValue(false)`;
     await using _ = await refuse(plane.api, 'done', { when, operations: ['CREATE'] });
     await plane.api.delete(path('done'));
@@ -252,7 +252,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal(await plane.api.find(path('done')), undefined);
   });
 
-  it('is not followed by a restore, if it was not done and a user deletes the copy', async () => {
+  it('after a replacement that a change of the copy stopped at its deletion, the copy is not restored if a user deletes it', async () => {
     let wanted = true;
     const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {
@@ -267,10 +267,10 @@ describe('the replacement of an immutable copy', () => {
     assert.equal(await plane.api.find(path('edited')), undefined);
   });
 
-  it('is not followed by a restore, if the copy was changed before its deletion and a user deletes the copy', async () => {
+  it('after a replacement that a change of the copy stopped at its dry run, the copy is not restored if a user deletes it', async () => {
     let wanted = true;
     const { uid, run } = await replacing('outdated', () => (wanted ? wished : waits));
-    // The dry run.
+    // The first POST is the dry run.
     interruptions.set('POST', async () => {
       await plane.api.patch(path('outdated'), { metadata: { annotations: { 'example.com/other': 'x' } } });
       wanted = false;
@@ -283,7 +283,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal(await plane.api.find(path('outdated')), undefined);
   });
 
-  it('is not followed by a restore, if another client created an object in its place and deleted that object', async () => {
+  it('after a replacement, the old copy is not restored if another client created an object in its place and deleted it', async () => {
     let wanted = true;
     const { uid, book, run } = await replacing('taken', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {
