@@ -1,4 +1,4 @@
-/** Whose fault an answer of the API server is, and what a tenant reads of it. */
+/** Whose fault a failure of the API server is, and which message a tenant reads. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { ApiError, apiErrorOf, ConnectionError } from '../../kube/errors.ts';
 import { type Cause, type Fault, failureOf } from './cause.ts';
 
-/** Names that no tenant may learn. */
+/** The names that no tenant may learn all contain this word. */
 const INTERNAL = /internal/i;
 const CALL = { cluster: 'management', method: 'POST', path: '/api/v1/namespaces/tenant-a/secrets' };
 
@@ -16,7 +16,7 @@ function causeOf(status: number, reason: string, message: string): Cause {
   return failureOf(apiErrorOf(CALL, status, Buffer.from(JSON.stringify(body)), undefined, 0));
 }
 
-/** What the API server answers, whose fault that is, and what a tenant reads. */
+/** Answers of the API server, whose fault each of them is, and which message a tenant reads. */
 const ANSWERS: readonly (readonly [status: number, reason: string, message: string, fault: Fault, read: string])[] = [
   [
     403,
@@ -46,7 +46,7 @@ const ANSWERS: readonly (readonly [status: number, reason: string, message: stri
     'user',
     'an admission policy or webhook refused it',
   ],
-  // A webhook chooses the reason.
+  // A webhook can choose the status and the reason.
   [
     409,
     'Conflict',
@@ -114,7 +114,7 @@ function REFUSED(reason: string): string {
 }
 
 for (const [status, reason, message, fault, read] of ANSWERS) {
-  test(`${fault}: ${status} "${message.slice(0, 60)}", and a tenant reads: ${read}`, () => {
+  test(`status ${status} "${message.slice(0, 60)}" is the fault of the ${fault}, and a tenant reads: ${read}`, () => {
     const cause = causeOf(status, reason, message);
     assert.equal(cause.fault, fault);
     assert.equal(cause.publicMessage, read);
@@ -122,17 +122,17 @@ for (const [status, reason, message, fault, read] of ANSWERS) {
   });
 }
 
-test('a server that does not answer is the fault of the operator, and a tenant reads no address', () => {
+test('if the API server does not answer, this is the fault of the operator, and a tenant reads no address', () => {
   for (const error of [new Error('POST /api: connect ECONNREFUSED 10.0.0.1:6443'), new ConnectionError('E', 'x')]) {
     const { fault, publicMessage } = failureOf(error);
     assert.deepEqual([fault, publicMessage], ['operator', 'the API server did not answer']);
   }
 });
 
-/** Go's %q, by which the API server quotes names and values. */
+/** The API server quotes names and values with %q of Go, which is like JSON for these texts. */
 const quoted = JSON.stringify;
 
-/** The messages of the API server, with the texts that others choose: the name of the object, and any other text. */
+/** Messages of the API server. Others choose two parts of them: the name of the object, and some other text. */
 const MESSAGES: readonly (readonly [number, string, (name: string, text: string) => string])[] = [
   [
     403,
@@ -162,7 +162,7 @@ const MESSAGES: readonly (readonly [number, string, (name: string, text: string)
   [503, 'ServiceUnavailable', (_, text) => `error trying to reach service: ${text}`],
 ];
 
-/** Beginnings that decide, where they are the server's own. */
+/** Texts by which an answer is judged if the API server itself wrote them. Users can put them into names and values. */
 const PHRASES = [
   'no permission to',
   'permission denied',
@@ -184,7 +184,7 @@ const PHRASES = [
   '\n',
 ];
 
-test('property: no name, value or message changes whose fault an answer is, and whether a tenant reads its text', () => {
+test('property: texts that others choose change neither whose fault an answer is nor whether a tenant reads its message', () => {
   const text = fc
     .array(fc.oneof(fc.constantFrom(...PHRASES), fc.string({ maxLength: 12 })), { maxLength: 5 })
     .map((parts) => parts.join(''));
@@ -200,7 +200,7 @@ test('property: no name, value or message changes whose fault an answer is, and 
   );
 });
 
-test('property: without the words of the API server, a text decides nothing', () => {
+test('property: a message 403 without the words of the API server is the fault of the operator', () => {
   fc.assert(
     fc.property(fc.string(), (message) => {
       const error = new ApiError(CALL, 403, { reason: 'Forbidden', message, causes: [] });

@@ -18,7 +18,7 @@ function chosenOf(selection: KeySelection, content: Content): Content {
 }
 
 describe('chosen keys', () => {
-  it('are the content of an object that has only these keys', () => {
+  it('the chosen keys make the same content as an object that has only these keys', () => {
     const source = secret({ a: 'MQ==', b: 'Mg==', c: 'Mw==' });
     const chosen = chosenOf(select({ from: 'b', to: 'a' }, { from: 'c' }, { from: 'x', optional: true }), source);
     const same = secret({ a: 'Mg==', c: 'Mw==' });
@@ -26,7 +26,7 @@ describe('chosen keys', () => {
     assert.equal(chosen.names.size, 2);
   });
 
-  it('can be texts and binary data of a ConfigMap, and one key under two names', () => {
+  it('one key of the binary data of a ConfigMap can be chosen under two names', () => {
     const source = Content.ofFields(CONFIG_MAP, { data: { a: '1' }, binaryData: { b: 'AA==' } }, '', '1');
     const binary = chosenOf(select({ from: 'b', to: 'x' }, { from: 'b', to: 'y' }), source);
     assert.deepEqual(texts(binary), ['data {}', 'binaryData {"x":"AA==","y":"AA=="}']);
@@ -34,25 +34,25 @@ describe('chosen keys', () => {
     assert.equal(binary.fingerprint.digest, same.fingerprint.digest);
   });
 
-  it('may have names that objects have of their own', () => {
+  it('a chosen key can have the name of a property that each JavaScript object has', () => {
     const source = secret(JSON.parse('{"__proto__":"MQ==","toString":"Mg=="}') as Record<string, string>);
     const chosen = chosenOf(select({ from: '__proto__' }, { from: 'toString', to: 'a' }), source);
     assert.deepEqual(texts(chosen), ['data {"__proto__":"MQ==","a":"Mg=="}']);
     assert.equal(select({ from: 'valueOf' }).select(source).missing?.message, 'valueOf');
   });
 
-  it('that are missing are the cause, unless they are optional', () => {
+  it('the chosen keys that the source lacks are named in the cause, unless they are optional', () => {
     const result = select({ from: 'a' }, { from: 'b', to: 'a2' }, { from: 'c' }).select(secret({ a: '' }));
     assert.deepEqual([result.missing?.message, result.chosen], ['b c', undefined]);
   });
 
-  it('of all copies with the same choice are one object', () => {
+  it('equal choices of keys from one source share one content in memory', () => {
     const source = secret({ a: 'MQ==' });
     assert.equal(chosenOf(select({ from: 'a' }), source), chosenOf(select({ from: 'a' }), source));
     assert.notEqual(chosenOf(select({ from: 'a', to: 'b' }), source), chosenOf(select({ from: 'a' }), source));
   });
 
-  it('are known without the values for the last content alone', () => {
+  it('the result of a choice is known without the values only for the last content that it was made from', () => {
     const selection = select({ from: 'a' });
     const [first, second] = [secret({ a: 'MQ==', b: '' }), secret({ b: '' }, '2')];
     assert.equal(selection.known(first.fingerprint), undefined);

@@ -1,4 +1,4 @@
-/** A key has the parts that it was made of, for any names that Kubernetes and Vault allow. */
+/** Each key can be parsed into the parts that it was made of, for any names that Kubernetes and Vault allow. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -21,13 +21,13 @@ import {
   serverOf,
 } from './keys.ts';
 
-/** https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ */
+/** Names of objects: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ */
 const name = fc.stringMatching(/^[a-z0-9](?:[-.a-z0-9]{0,20}[a-z0-9])?$/);
 const kind = fc.stringMatching(/^[A-Z][A-Za-z]{0,12}$/);
 const cluster = fc.constantFrom('local', 'management');
 const controller = fc.constantFrom('mirrors', 'replicator', 'syncsecret-ccm');
 
-test('the key of an object has its parts', () => {
+test('the key of an object can be parsed into cluster, kind, namespace and name', () => {
   fc.assert(
     fc.property(cluster, kind, name, name, (...parts) => {
       const key = resourceKey(...parts);
@@ -41,7 +41,7 @@ test('the key of an object has its parts', () => {
   );
 });
 
-test('the key of a rule has its parts, with a kind and without', () => {
+test('the key of a rule can be parsed into its parts, with a kind and without', () => {
   fc.assert(
     fc.property(controller, kind, name, name, (which, what, namespace, called) => {
       const plain = ruleKey(which, namespace, called);
@@ -57,7 +57,7 @@ test('the key of a rule has its parts, with a kind and without', () => {
   );
 });
 
-test('the key of a login has its rule, whatever the purpose is', () => {
+test('the rule can be parsed from the key of a login, whatever the purpose of the login is', () => {
   fc.assert(
     fc.property(controller, name, name, fc.string(), (which, namespace, called, purpose) => {
       const rule = ruleKey(which, namespace, called);
@@ -68,7 +68,7 @@ test('the key of a login has its rule, whatever the purpose is', () => {
   );
 });
 
-test('the key of an entry has its server, and no namespace of a cluster', () => {
+test('the key of an entry in Vault has the server, and an empty namespace', () => {
   for (const server of ['https://vault.example:8200', 'http://[fd00::1]:8200']) {
     const key = entryKey(server, 'secret/data/a/b', '1f');
     assert.deepEqual([serverOf(key), backendOf(key), namespaceOf(key), isEntryKey(key)], [server, 'vault', '', true]);

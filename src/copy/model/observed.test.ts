@@ -30,7 +30,7 @@ const OURS: ManagedFieldsEntry = {
   },
 };
 
-test('metadata that may contain values is dropped', () => {
+test('the last-applied annotation is dropped, because it can contain secret values', () => {
   const observed = observe({
     ...META,
     annotations: { [LAST_APPLIED]: '{"data":{"password":"hunter2"}}', kept: 'yes' },
@@ -39,7 +39,7 @@ test('metadata that may contain values is dropped', () => {
   assert.doesNotMatch(JSON.stringify(observed), /hunter2/);
 });
 
-test('the writers of the data, from the managed fields', () => {
+test('the managed fields show which data keys, labels and annotations only Keyferry wrote', () => {
   const cases: readonly [string, readonly ManagedFieldsEntry[] | undefined, string | undefined][] = [
     ['only Keyferry', [OURS], 'password,user'],
     ['unknown writers', undefined, undefined],
@@ -65,14 +65,14 @@ test('the writers of the data, from the managed fields', () => {
   assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownAnnotations, ['a']);
 });
 
-test('Keyferry knows the Secrets that it made immutable', () => {
+test('the managed fields show whether Keyferry made a Secret immutable', () => {
   const managedFields = [{ ...OURS, fieldsV1: { ...OURS.fieldsV1, 'f:immutable': {} } }];
   const observed = observe({ ...META, managedFields });
   assert.deepEqual([observed.ownImmutable, observed.ownKeys], [true, 'password,user']);
   assert.equal(observe({ ...META, managedFields: [OURS] }).ownImmutable, undefined);
 });
 
-test('the version of the content: for a custom resource, a status or a label does not change it', () => {
+test('the version of the content of a custom resource changes with its generation or uid, not with a status or a label', () => {
   const version = (meta: Partial<ObjectMeta>, isCustom: boolean): string =>
     contentVersion(observe({ ...META, ...meta }, { isCustom }));
   assert.equal(version({ generation: 3 }, false), '7');
@@ -81,7 +81,7 @@ test('the version of the content: for a custom resource, a status or a label doe
   assert.notEqual(version({ generation: 3 }, true), version({ generation: 3, uid: 'v' }, true));
 });
 
-test('a change of the status or the finalizers of a custom resource shows in nothing but its resourceVersion', () => {
+test('a custom resource counts as unchanged after a change of only its status or finalizers, and as changed after any other change', () => {
   const isSame = (meta: Partial<ObjectMeta>): boolean => {
     const before = { ...META, generation: 3, labels: { a: '1' }, annotations: { b: '1' }, managedFields: [OURS] };
     const after = { ...before, resourceVersion: '8', ...meta };
@@ -102,16 +102,16 @@ test('a change of the status or the finalizers of a custom resource shows in not
   }
 });
 
-test('keys of any text are joined so that other keys give another text', () => {
+test('different lists of data keys are joined to different texts, whatever characters the keys have', () => {
   const lists = [['a,b'], ['a', 'b'], ['["a', 'b"]'], ['a\nb'], ['a,b', ''], [''], [], ['__proto__'], ['a/b']];
   assert.equal(new Set(lists.map((list) => joinKeys(list))).size, lists.length);
 });
 
-test('keys are joined in sorted order', () => {
+test('the order of data keys does not change the text that they are joined to', () => {
   assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
 });
 
-test('huge labels and annotations are trimmed, except those that a controller reads', () => {
+test('huge labels and annotations are dropped, except the annotations that a controller reads', () => {
   const many = (count: number, value: string): Record<string, string> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
   const options = { isRead: (annotation: string) => annotation.startsWith('ours/') };
@@ -132,12 +132,12 @@ test('huge labels and annotations are trimmed, except those that a controller re
     /200000 characters; the maximum is 32768/u,
   );
   assert.equal(lengthProblem('a,b'), undefined);
-  // Different values stay different, also if they are not kept.
+  // Two different values stay different, even if only digests of them are kept.
   const other = observe({ ...META, annotations: { 'ours/huge': 'b,'.repeat(100_000) } }, options);
   assert.notEqual(other.annotations['ours/huge'], observed.annotations['ours/huge']);
 });
 
-test('a map with only long values does not become empty', () => {
+test('a long value is replaced by its digest, so that a map with only long values does not become empty', () => {
   const options = { isRead: () => false };
   const observed = observe({ ...META, annotations: { note: 'x'.repeat(MAX_KEPT) } }, options);
   assert.deepEqual(Object.keys(observed.annotations), ['note']);
@@ -153,14 +153,14 @@ test('a map with only long values does not become empty', () => {
   );
 });
 
-test('thousands of data keys are stored as their digest', () => {
+test('thousands of data keys are joined to a digest of less than 100 characters', () => {
   const keys = Array.from({ length: 4000 }, (_, index) => `key-${index}-${'x'.repeat(200)}`);
   assert.ok(joinKeys(keys).length < 100);
   assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
   assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
 });
 
-test('an object with almost no room for another annotation is full, counted in bytes', () => {
+test('an object counts as full if its annotations leave almost no room for another one, counted in bytes', () => {
   const full = (annotations: Record<string, string>): boolean =>
     observe({ uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', annotations }).full === true;
   assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 14) }), false);

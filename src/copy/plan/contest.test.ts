@@ -1,4 +1,4 @@
-/** The outcome of a claim by the outcome of its target, and of a rule by those of its claims. */
+/** How the outcome of a claim follows from its target, and the outcome of a rule from its claims. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -28,7 +28,7 @@ function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   return { target: asKey('c:Secret/x/x'), claim, outcome: PENDING };
 }
 
-/** The outcome of a release claim. */
+/** The outcome of a release claim of `RULE`, given the facts about the target and the outcome of its plan. */
 function released(
   presence: Facts['presence'],
   markedBy: RuleKey | undefined,
@@ -41,19 +41,19 @@ function released(
   return outcomes.get(release)?.state;
 }
 
-test('a target is released when it is known to carry no mark of the rule', () => {
+test('a release claim is done when the target is known to have no mark of its rule', () => {
   assert.equal(released('absent', undefined, failed), 'released');
   assert.equal(released('present', undefined, failed), 'released');
   assert.equal(released('present', asKey('mirrors:a/b'), failed), 'released');
   assert.equal(released('present', RULE, failed), 'error');
 });
 
-test('a target that could not be read is not released', () => {
+test('a release claim is not done if the target could not be read', () => {
   assert.equal(released('unknown', undefined, failed), 'error');
   assert.equal(released('unknown', undefined, undefined), 'released');
 });
 
-test('a target that another rule creates is released', () => {
+test('a release claim is done if another rule claims the target', () => {
   assert.equal(released('unknown', undefined, failed, entryOf(asKey('mirrors:a/b'), 'own')), 'released');
 });
 
@@ -64,7 +64,7 @@ const CONFLICT: Outcome = { state: 'conflict', ...userCause('Conflict', '') };
 const WAITS: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
 const LOOKS: Outcome = { state: 'waiting', for: 'watch', ...userCause('Unknown', '') };
 
-test('a failure counts more than a conflict, than waiting, than work under way', () => {
+test('the worst outcome of a rule is a failure, then a conflict, then a wait for a source, then work under way', () => {
   assert.equal(worst(SYNCED, LOOKS, WAITS, CONFLICT, failed), 'Forbidden');
   assert.equal(worst(failed, CONFLICT, WAITS, LOOKS, SYNCED), 'Forbidden');
   assert.equal(worst(SYNCED, WAITS, CONFLICT), 'Conflict');
@@ -73,7 +73,7 @@ test('a failure counts more than a conflict, than waiting, than work under way',
   assert.equal(worst(PENDING, SYNCED), 'Pending');
 });
 
-test('a rule without claims, or with all of them done, is ready', () => {
+test('a rule without claims is ready, and so is a rule whose claims are all done', () => {
   assert.equal(worst(), undefined);
   assert.equal(worst(SYNCED, RELEASED), undefined);
 });

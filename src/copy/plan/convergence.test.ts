@@ -1,6 +1,7 @@
 /**
- * The claim book and the plan together, over any history: rules are created, changed and deleted, sources change, users edit, delete and
- * create objects, the process restarts. After every step the targets are reconciled until there is nothing to do. Then
+ * The claim book and the plan together, under any history: rules are created, changed and deleted, sources change,
+ * users edit, delete and create objects, and the process restarts. After every step the targets are reconciled until
+ * nothing is left to do. Then
  * - a new process, with only the rules and the objects, has nothing to do either;
  * - every target is in its desired state, and the objects of users are unchanged.
  */
@@ -22,7 +23,7 @@ import { asKey, asKeys } from '../../../test/support/keys.ts';
 
 const TARGETS: readonly ResourceKey[] = asKeys(['t0', 't1', 't2', 't3'].map((name) => `c:Secret/${name}/x`));
 const SOURCES: readonly ResourceKey[] = asKeys(['s0', 's1'].map((name) => `c:Secret/${name}/x`));
-/** There is nothing with this key. */
+/** A key that no object has. */
 const NONE: ResourceKey = asKey('');
 const OWNER = 'owner';
 const VERSION = 'version';
@@ -42,7 +43,7 @@ interface Thing {
   labels: Record<string, string>;
   annotations: Record<string, string>;
   fingerprint: Fingerprint;
-  /** Keyferry was the last writer of its data. */
+  /** Whether Keyferry was the last writer of the data. */
   ours: boolean;
 }
 
@@ -73,7 +74,7 @@ class TestShape implements Shape {
   }
 }
 
-/** A cluster, and a process with the real book and plan. */
+/** A cluster, and a process with the real claim book and plan. */
 class World {
   readonly rules = new Map<RuleKey, Rule>();
   readonly sources = new Map<
@@ -90,7 +91,7 @@ class World {
     return (this.#counter += 1);
   }
 
-  /** The process is killed and started. */
+  /** Loses what the process remembers, and evaluates all rules again, as after a kill and a start. */
   restart(): void {
     this.book = new ClaimBook();
     this.held = new Map();
@@ -110,7 +111,7 @@ class World {
     this.book.replace(key, claims, source === undefined ? [] : [source]);
   }
 
-  /** @returns the number of writes until there was nothing to do */
+  /** @returns the number of writes until nothing was left to do */
   settle(): number {
     const before = this.writes;
     for (const target of TARGETS) {
@@ -175,7 +176,7 @@ class World {
     return assert.fail('a plan with only needs');
   }
 
-  /** No copy is deleted that a rule could have taken over, or changed, in its place. */
+  /** Fails if a copy is deleted although a rule could have changed it or taken it over. */
   #assertNotInPlace(target: ResourceKey, thing: Thing | undefined): void {
     const source = this.sources.get(winnerOf(this.contest(target))?.claim.source ?? NONE);
     const isInPlace = source !== undefined && source.fingerprint.type === thing?.fingerprint.type;
@@ -250,7 +251,7 @@ type Step =
   | { do: 'restart' };
 
 const index = fc.nat({ max: TARGETS.length - 1 });
-/** Some steps happen before the next run: at the same time, or while the process is down. */
+/** Groups of steps. All steps of a group happen before the next run, as if at one time or while the process is down. */
 const histories = fc.array(
   fc.array(
     fc.oneof(
@@ -312,7 +313,7 @@ function carryOut(world: World, step: Step): void {
       thing.rv = world.next();
       if (step.do === 'unmark') delete thing.annotations[OWNER];
       else if (step.do === 'dropKey') {
-        // Removing a key makes no other client an owner of the data.
+        // A client that removes a key does not become an owner of the data.
         thing.fingerprint = { ...thing.fingerprint, digest: 'less', keys: '' };
       } else {
         thing.fingerprint = { ...thing.fingerprint, digest: 'tampered' };
@@ -377,7 +378,7 @@ function checkTruth(world: World, foreign: ReadonlyMap<ResourceKey, string>): vo
   }
 }
 
-test('from any history the end state is the one that a fresh start computes', () => {
+test('after any history each target is as a restarted process wants it, and objects of users are unchanged', () => {
   fc.assert(
     fc.property(histories, (history) => {
       const world = new World();

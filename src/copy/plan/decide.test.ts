@@ -37,7 +37,7 @@ interface Given {
   readonly hasNamespace?: boolean;
 }
 
-/** A cluster with one target, and the reads that a decision took. */
+/** A cluster with one target. `reads` lists what the decisions have read. */
 function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delete', hasNamespace = true }: Given) {
   const reads: string[] = [];
   const book = new ClaimBook();
@@ -89,7 +89,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
   return { reads, now, decided: async () => await decide(TARGET, source, reader, signal) };
 }
 
-test('only the facts that the plan needs are read, in its order', async () => {
+test('a decision reads only the facts that the plan needs, in the order in which the plan asks for them', async () => {
   const missing = cluster({});
   assert.equal((await missing.decided()).plan.do, 'create');
   assert.deepEqual(missing.reads, ['source']);
@@ -101,7 +101,7 @@ test('only the facts that the plan needs are read, in its order', async () => {
   assert.deepEqual(foreign.reads, ['owner rule']);
 });
 
-test('the answer about an orphan counts for one version of the target', async () => {
+test('the orphan policy is asked again if the target changes while it is asked', async () => {
   const { reads, now, decided } = cluster({
     observed: target('1', 'gone'),
     claimed: false,
@@ -115,7 +115,7 @@ test('the answer about an orphan counts for one version of the target', async ()
   assert.deepEqual(reads, ['owner gone', 'owner there']);
 });
 
-test('nothing is decided while a fact is not available', async () => {
+test('a decision is put off while its facts about the owner or the namespace are not available', async () => {
   const observed = target('1', 'gone');
   const later = cluster({ observed, claimed: false, fate: () => 'later' });
   assert.deepEqual((await later.decided()).plan, { do: 'later', because: 'owner' });

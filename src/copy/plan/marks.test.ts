@@ -1,4 +1,4 @@
-/** The owner of an object, by the marks on it, its place and the claims. */
+/** How the owner of an object follows from its marks, its place annotation and the claims. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -14,7 +14,7 @@ import type { RuleKey, ResourceKey } from '../model/keys.ts';
 const TARGET: ResourceKey = asKey('c:Secret/team/db');
 const VERSION = 'version';
 
-/** Two controllers; each reads the annotation with its name. */
+/** Two controllers. Each one reads the annotation that has the name of the controller as the mark. */
 const CONTROLLERS = ['mirrors', 'push'].map((name) => ({
   ownerOf: ({ annotations }: Observed) =>
     annotations[name] === undefined ? undefined : asKey<RuleKey>(`${name}:${annotations[name]}`),
@@ -46,79 +46,84 @@ const USER = claim(asKey('mirrors:user'), 'own', asKey('c:Secret/next/db'), TARG
 
 describe('a mark', () => {
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, ClaimBook, string | undefined])[] = [
-    ['in its place counts without a claim', { mirrors: 'a', ...HERE }, book(), 'mirrors:a'],
-    ['in its place counts on a source', { mirrors: 'a', ...HERE }, book(USER), 'mirrors:a'],
-    ['of another place does not count', { mirrors: 'a', ...ELSEWHERE }, book(), undefined],
+    ['that names its own place counts without a claim', { mirrors: 'a', ...HERE }, book(), 'mirrors:a'],
     [
-      'of another place does not count for its rule',
+      'that names its own place counts on an object that is a source',
+      { mirrors: 'a', ...HERE },
+      book(USER),
+      'mirrors:a',
+    ],
+    ['that names another place does not count', { mirrors: 'a', ...ELSEWHERE }, book(), undefined],
+    [
+      'that names another place does not count, even if its rule claims the target',
       { mirrors: 'a', ...ELSEWHERE },
       book(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
-      'with an empty place does not count',
+      'that names an empty place does not count',
       { mirrors: 'a', [PLACE_ANNOTATION]: '' },
       book(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
-      'without a place counts if its rule claims the target',
+      'that names no place counts if its rule claims the target',
       { mirrors: 'a' },
       book(claim(asKey('mirrors:a'), 'own')),
       'mirrors:a',
     ],
     [
-      'without a place counts if its rule releases the target',
+      'that names no place counts if its rule releases the target',
       { mirrors: 'a' },
       book(claim(asKey('mirrors:a'), 'release')),
       'mirrors:a',
     ],
     [
-      'without a place does not count if its rule fills the target',
+      'that names no place does not count if its rule only fills the target',
       { push: 'a' },
       book(claim(asKey('push:a'), 'fill')),
       undefined,
     ],
     [
-      'without a place does not count for another rule',
+      'that names no place does not count if only another rule claims the target',
       { mirrors: 'a' },
       book(claim(asKey('mirrors:b'), 'own')),
       undefined,
     ],
-    ['without a place does not count without a claim', { mirrors: 'a' }, book(), undefined],
+    ['that names no place does not count without a claim', { mirrors: 'a' }, book(), undefined],
     [
-      'without a place does not count on a source',
+      'that names no place does not count on an object that is a source',
       { mirrors: 'a' },
       book(claim(asKey('mirrors:a'), 'own'), USER),
       undefined,
     ],
     [
-      'without a place counts on a source that has the version of its own source',
+      'that names no place counts on an object that is a source, if the object has the version of its own source',
       { mirrors: 'a', [VERSION]: '1' },
       book(claim(asKey('mirrors:a'), 'own'), USER),
       'mirrors:a',
     ],
     [
-      'without a place does not release a source',
+      'that names no place does not count on an object that is a source and that its rule releases',
       { mirrors: 'a', [VERSION]: '1' },
       book(claim(asKey('mirrors:a'), 'release'), USER),
       undefined,
     ],
     [
-      'of the controller that claims the target takes precedence',
+      'of the controller that claims the target counts more than a mark of another controller',
       { mirrors: 'x', push: 'a', ...HERE },
       book(claim(asKey('push:a'), 'own')),
       'push:a',
     ],
-    ['that does not exist has no owner', HERE, book(claim(asKey('mirrors:a'), 'own')), undefined],
+    ['that does not exist gives the object no owner', HERE, book(claim(asKey('mirrors:a'), 'own')), undefined],
   ];
   for (const [title, annotations, claims, expected] of rows) {
-    it(title, () => {
+    it(`a mark ${title}`, () => {
       assert.equal(ownerByMark(CONTROLLERS, claims, observedObject({ annotations }), TARGET), expected);
     });
   }
 
-  it('counts without claims only in its place', () => {
+  it('a mark counts without a look at the claims only if it names its own place', () => {
     assert.equal(placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a', ...HERE } }), TARGET), 'push:a');
     assert.equal(
       placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a', ...ELSEWHERE } }), TARGET),
@@ -129,20 +134,20 @@ describe('a mark', () => {
 });
 
 describe('a source of copies', () => {
-  it('is used by rules that make copies of it, also if they have no target yet', () => {
+  it('a source is used by a rule that makes copies of it, even if the rule has no target yet', () => {
     assert.equal(book(USER).userOf(TARGET), 'mirrors:user');
     const waiting = book();
     waiting.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.equal(waiting.userOf(TARGET), 'mirrors:waiting');
   });
 
-  it('is not used by a rule that only fills objects from it', () => {
+  it('a source is not used by a rule that only fills objects from it', () => {
     const filling = book();
     filling.replace(asKey('push:a'), [claim(asKey('push:a'), 'fill', asKey('c:Secret/next/db'), TARGET)], [TARGET]);
     assert.equal(filling.userOf(TARGET), undefined);
   });
 
-  it('is reported as unused with the last rule that uses it, and not before', () => {
+  it('a source is reported as unused when the last rule that uses it ends, and not before', () => {
     const claims = book(USER);
     claims.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.deepEqual(claims.replace(asKey('mirrors:user'), [], []).unusedSources, []);

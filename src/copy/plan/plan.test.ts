@@ -1,4 +1,4 @@
-/** The plan for a target: a table of facts and plans, and properties for any facts. */
+/** The plan for a target: tables with facts and the plan for them, and properties that hold for any facts. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
@@ -31,7 +31,7 @@ const FINGERPRINT: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
 const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
 const MISSING: SourceView = { state: 'missing', ...userCause('NoSecret', 'not there') };
 
-/** Rules are named by their age: `mirrors:a` is older than `mirrors:b`, and than `push:b`. */
+/** The name of a rule shows its age: `mirrors:a` is older than `mirrors:b` and than `push:b`. */
 class TestShape implements Shape {
   readonly id: string;
   readonly #owner: string;
@@ -76,7 +76,7 @@ const entry = (key: RuleKey, mode: ClaimMode = 'own', more: Partial<DesiredObjec
 const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed =>
   observedObject({ annotations, ...more });
 
-/** A copy of the rule with the version of its source, without changes by other clients. */
+/** A copy of the rule in the version of its source, which no other client has changed. */
 const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>
   object({ [OWNER]: rule, [PLACE_ANNOTATION]: 'team/db', [VERSION]: '7' }, { ownKeys: 'k', ...more });
 
@@ -99,7 +99,7 @@ const facts = (given: Partial<Facts>): Facts => ({
   ...given,
 });
 
-/** The plan as text: `update mirrors:a with data`. */
+/** The plan as text, for example `update mirrors:a with data`. */
 function textOf(decision: Plan): string {
   switch (decision.do) {
     case 'create':
@@ -145,49 +145,57 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
   'one rule': [
     ['absent', { entries: [A] }, 'create mirrors:a with data'],
     ['perhaps present', { entries: [A], presence: 'unknown' }, 'create mirrors:a with data'],
-    ['absent, like its source', { entries: [A], viewOf: () => MISSING }, 'wait NoSecret'],
-    ['absent, its source not read', { entries: [A], fingerprintOf: () => undefined }, 'need source'],
-    ['absent, with the deletion of its old copy not confirmed', { entries: [A], goingAway: true }, 'wait Pending'],
-    ['its copy, in the desired state', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
+    ['absent, and its source is missing', { entries: [A], viewOf: () => MISSING }, 'wait NoSecret'],
+    ['absent, and its source has not been read', { entries: [A], fingerprintOf: () => undefined }, 'need source'],
+    ['absent, and the deletion of its old copy is not confirmed', { entries: [A], goingAway: true }, 'wait Pending'],
+    ['its copy in the desired state', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
     [
-      'its copy, without the label that comes with any write',
+      'its copy without the label that any write adds',
       { entries: [LABELLED], observed: copyOf('mirrors:a') },
       'nothing',
     ],
-    ['its copy, overwritten by the server, and not read', { entries: [A], observed: overwritten }, 'need target'],
     [
-      'its copy, of an older version',
+      'its copy, which was overwritten after the write and not read since',
+      { entries: [A], observed: overwritten },
+      'need target',
+    ],
+    [
+      'its copy in an older version',
       { entries: [A], observed: copyOf('mirrors:a'), ...stale },
       'update mirrors:a with data',
     ],
     [
-      'its copy, changed by another client',
+      'its copy, which another client changed',
       { entries: [A], observed: copyOf('mirrors:a', { ownKeys: undefined }) },
       'need target',
     ],
-    ['its copy, keys removed', { entries: [A], observed: copyOf('mirrors:a', { ownKeys: '' }) }, 'need target'],
     [
-      'its copy, without its source',
+      'its copy, of which another client removed keys',
+      { entries: [A], observed: copyOf('mirrors:a', { ownKeys: '' }) },
+      'need target',
+    ],
+    [
+      'its copy, and the source is missing',
       { entries: [A], observed: copyOf('mirrors:a'), viewOf: () => MISSING },
       'wait NoSecret',
     ],
     [
-      'its copy, being deleted',
+      'its copy, which is being deleted',
       { entries: [A], observed: copyOf('mirrors:a', { deleting: true }) },
       'wait Terminating',
     ],
     [
-      'its copy, cannot be updated',
+      'its copy in an older version, which cannot be updated',
       { entries: [A], observed: copyOf('mirrors:a'), ...stale, cannotUpdate: true },
       'replace mirrors:a with data',
     ],
     [
-      'its copy, of another type than the source',
+      'its copy of another type than the source',
       { entries: [A], observed: copyOf('mirrors:a'), ...stale, type: 'kubernetes.io/tls' },
       'replace mirrors:a with data',
     ],
     [
-      'its copy without a place',
+      'its copy without an annotation for the place',
       {
         entries: [A],
         observed: object({ [OWNER]: 'mirrors:a', [VERSION]: '7' }, { ownKeys: 'k' }),
@@ -196,33 +204,41 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a',
     ],
     ['an object of a user', { entries: [A], observed: foreign }, 'conflict'],
-    ['an object of a user, cannot be updated', { entries: [A], observed: foreign, cannotUpdate: true }, 'conflict'],
-    ['a clone', { entries: [A], observed: object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' }) }, 'conflict'],
-    ['a source', { entries: [A], observed: foreign, usedBy: 'the rule' }, 'conflict'],
+    [
+      'an object of a user, which cannot be updated',
+      { entries: [A], observed: foreign, cannotUpdate: true },
+      'conflict',
+    ],
+    [
+      'a clone of a copy in another place',
+      { entries: [A], observed: object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' }) },
+      'conflict',
+    ],
+    ['a source of other copies', { entries: [A], observed: foreign, usedBy: 'the rule' }, 'conflict'],
     ['another rule’s copy', { entries: [A], observed: copyOf('mirrors:x') }, 'need owner'],
     [
-      'an orphan of another rule',
+      'an orphan of another rule, which has other content',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', ...stale },
       'update mirrors:a with data',
     ],
-    // The version on it is that of the source of the other rule.
+    // The version in the annotation of this copy is one of the source of the other rule.
     [
       'an orphan of another rule that no other client has changed',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' },
       'need target',
     ],
     [
-      'an orphan of another rule, of another type',
+      'an orphan of another rule, and of another type than the source',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', ...stale, type: 'kubernetes.io/tls' },
       'replace mirrors:a with data',
     ],
     [
-      'an orphan of another rule, without a source',
+      'an orphan of another rule, and the source of this rule is missing',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', viewOf: () => MISSING },
       'delete',
     ],
     [
-      'an orphan of another rule, with a source that is not known yet',
+      'an orphan of another rule, and the source of this rule is not known yet',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', viewOf: () => ({ state: 'unknown' }) },
       'wait Pending',
     ],
@@ -232,12 +248,12 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'delete',
     ],
     [
-      'another rule’s copy, with the policy to keep it',
+      'another rule’s copy, which the policy of that rule keeps',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'keep' },
       'conflict',
     ],
     [
-      'an orphan of another rule, and a source',
+      'an orphan of another rule, and a source of other copies',
       {
         entries: [A],
         observed: copyOf('mirrors:x', { ownKeys: undefined }),
@@ -248,7 +264,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a with data',
     ],
     [
-      'an orphan of another rule, a source, and cannot be updated',
+      'an orphan of another rule and a source of other copies, which cannot be updated',
       {
         entries: [A],
         observed: copyOf('mirrors:x'),
@@ -260,7 +276,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'conflict',
     ],
     [
-      'an orphan of another rule, a source, and of another type',
+      'an orphan of another rule and a source of other copies, of another type than the source of this rule',
       {
         entries: [A],
         observed: copyOf('mirrors:x'),
@@ -272,33 +288,45 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'conflict',
     ],
     [
-      'an orphan of another controller, and a source',
+      'an orphan of another controller, and a source of other copies',
       { entries: [A], observed: copyOf('push:x'), orphanAction: 'delete', usedBy: 'the rule' },
       'conflict',
     ],
     [
-      'a type that is never copied',
+      'absent, and its source has a type that is never copied',
       { entries: [A], fingerprintOf: () => ({ ...FINGERPRINT, type: 'bootstrap.kubernetes.io/token' }) },
       'fail RefusedType',
     ],
   ],
   'a rule that sets immutable': [
     ['absent', { entries: [FIXED] }, 'create mirrors:a with data'],
-    ['as desired', { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: true }, 'nothing'],
-    ['not known', { entries: [FIXED], observed: copyOf('mirrors:a'), ...current }, 'need target'],
     [
-      'not immutable yet',
+      'its copy, which is immutable as desired',
+      { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: true },
+      'nothing',
+    ],
+    [
+      'its copy, of which it is not known whether it is immutable',
+      { entries: [FIXED], observed: copyOf('mirrors:a'), ...current },
+      'need target',
+    ],
+    [
+      'its copy, which is not immutable yet',
       { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: false },
       'update mirrors:a',
     ],
-    ['other data', { entries: [FIXED], observed: copyOf('mirrors:a'), ...stale, immutable: true }, 'fail Immutable'],
     [
-      'another type',
+      'its immutable copy with other data',
+      { entries: [FIXED], observed: copyOf('mirrors:a'), ...stale, immutable: true },
+      'fail Immutable',
+    ],
+    [
+      'its immutable copy of another type',
       { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: true, type: 'other' },
       'fail Immutable',
     ],
     [
-      'another label, and read',
+      'its immutable copy with only other metadata',
       {
         entries: [FIXED],
         observed: object({ [OWNER]: 'mirrors:a', [VERSION]: '7' }),
@@ -310,34 +338,34 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a',
     ],
     [
-      'no longer immutable',
+      'its immutable copy, which must no longer be immutable',
       { entries: [LOOSE], observed: copyOf('mirrors:a'), ...current, immutable: true },
       'replace mirrors:a with data',
     ],
     [
-      'a custom resource with other data',
+      'its immutable copy with other data, and a custom resource',
       { entries: [FIXED], observed: copyOf('mirrors:a'), ...stale, immutable: true, isCustom: true },
       'update mirrors:a with data',
     ],
     [
-      'a custom resource, no longer immutable',
+      'its immutable copy, which must no longer be immutable, and a custom resource',
       { entries: [LOOSE], observed: copyOf('mirrors:a'), ...current, immutable: true, isCustom: true },
       'update mirrors:a',
     ],
   ],
-  'a type': [
+  'one rule, whatever the types': [
     [
-      'of a custom resource changes in place',
+      'a custom resource, and its copy of another type',
       { entries: [A], observed: copyOf('mirrors:a'), ...current, type: 'other', isCustom: true },
       'update mirrors:a with data',
     ],
     [
-      'of a custom resource may be any',
+      'absent, and a custom resource, of a type that is never copied as a Secret',
       { entries: [A], fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }), isCustom: true },
       'create mirrors:a with data',
     ],
     [
-      'is another one in the copy',
+      'absent, and the rule replaces the type of its source, which is never copied',
       {
         entries: [entry(asKey('mirrors:a'), 'own', { type: 'Opaque' })],
         fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }),
@@ -345,7 +373,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'create mirrors:a with data',
     ],
     [
-      'is another one in the copy, which is as desired',
+      'its copy in the desired state, and the rule replaces the type of its source, which is never copied',
       {
         entries: [entry(asKey('mirrors:a'), 'own', { type: 'Opaque' })],
         observed: copyOf('mirrors:a'),
@@ -355,20 +383,24 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'nothing',
     ],
     [
-      'of a filling rule’s source is refused',
+      'filled by the rule from a source of a type that is never copied',
       { entries: [PULL], observed: foreign, ...stale, fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }) },
       'fail RefusedType',
     ],
   ],
-  'owner references': [
+  'one rule and owner references': [
     [
-      'as desired',
+      'its copy with the desired owner references',
       { entries: [HAS_OWNER], observed: copyOf('mirrors:a', { owners: ownersText([OWNED]) }), ...current },
       'nothing',
     ],
-    ['missing', { entries: [HAS_OWNER], observed: copyOf('mirrors:a'), ...current }, 'update mirrors:a'],
     [
-      'of others',
+      'its copy without the desired owner references',
+      { entries: [HAS_OWNER], observed: copyOf('mirrors:a'), ...current },
+      'update mirrors:a',
+    ],
+    [
+      'its copy with the desired owner references and others',
       {
         entries: [HAS_OWNER],
         observed: copyOf('mirrors:a', { owners: ownersText([OWNED, { ...OWNED, uid: 'q' }]) }),
@@ -377,7 +409,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a',
     ],
     [
-      'of others, where the rule sets none',
+      'its copy with owner references, and the rule sets none',
       { entries: [A], observed: copyOf('mirrors:a', { owners: ownersText([OWNED]) }) },
       'nothing',
     ],
@@ -385,23 +417,27 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
   'several rules': [
     ['absent', { entries: [B, A] }, 'create mirrors:a with data'],
     [
-      'absent, the older without its source',
+      'absent, and the source of the older rule is missing',
       { entries: [A, B], ...without('mirrors:a') },
       'create mirrors:b with data',
     ],
-    ['absent, none with its source', { entries: [B, A], viewOf: () => MISSING }, 'wait NoSecret'],
-    ['the younger one’s copy', { entries: [A, B], observed: copyOf('mirrors:b') }, 'nothing'],
+    ['absent, and all sources are missing', { entries: [B, A], viewOf: () => MISSING }, 'wait NoSecret'],
+    ['the copy of the younger rule', { entries: [A, B], observed: copyOf('mirrors:b') }, 'nothing'],
     [
-      'the younger one’s copy, without its source',
+      'the copy of the younger rule, whose source is missing',
       { entries: [A, B], observed: copyOf('mirrors:b'), ...without('mirrors:b') },
       'wait NoSecret',
     ],
     [
-      'the older one’s copy, of an older version',
+      'the copy of the older rule, in an older version',
       { entries: [B, A], observed: copyOf('mirrors:a'), ...stale },
       'update mirrors:a with data',
     ],
-    ['the younger one’s copy, of another controller', { entries: [A, PUSH], observed: copyOf('push:b') }, 'nothing'],
+    [
+      'the copy of the younger rule, which belongs to another controller',
+      { entries: [A, PUSH], observed: copyOf('push:b') },
+      'nothing',
+    ],
     ['an object of a user', { entries: [A, B], observed: foreign }, 'conflict'],
   ],
   'a rule that is being deleted': [
@@ -409,62 +445,70 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ['perhaps present', { entries: [RELEASING], presence: 'unknown' }, 'need target'],
     ['its copy', { entries: [RELEASING], observed: copyOf('mirrors:a') }, 'delete'],
     [
-      'its copy, being deleted',
+      'its copy, which is being deleted',
       { entries: [RELEASING], observed: copyOf('mirrors:a', { deleting: true }) },
       'wait Terminating',
     ],
-    ['its copy, and a source', { entries: [RELEASING], observed: copyOf('mirrors:a'), usedBy: 'the rule' }, 'nothing'],
+    [
+      'its copy, and a source of other copies',
+      { entries: [RELEASING], observed: copyOf('mirrors:a'), usedBy: 'the rule' },
+      'nothing',
+    ],
     ['another rule’s copy', { entries: [RELEASING], observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'nothing'],
     ['an object of a user', { entries: [RELEASING], observed: foreign }, 'nothing'],
     [
-      'its copy, claimed by another rule',
+      'its copy, which another rule claims',
       { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale },
       'update mirrors:b with data',
     ],
     [
-      'its copy, claimed by another rule without a source',
+      'its copy, which another rule claims whose source is missing',
       { entries: [RELEASING, B], observed: copyOf('mirrors:a'), viewOf: () => MISSING },
       'delete',
     ],
     [
-      'its copy, after a failed takeover by another rule',
+      'its copy, of which the takeover by another rule failed',
       { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale, takeoverFailed: true },
       'delete',
     ],
     [
-      'its copy, claimed by another controller',
+      'its copy, which a rule of another controller claims',
       { entries: [RELEASING, PUSH], observed: copyOf('mirrors:a') },
       'replace push:b with data',
     ],
     [
-      'its copy, a source, and claimed by another controller',
+      'its copy and a source of other copies, which a rule of another controller claims',
       { entries: [RELEASING, PUSH], observed: copyOf('mirrors:a'), usedBy: 'the rule' },
       'conflict',
     ],
     [
-      'its copy, a source, cannot be updated, and claimed by another rule',
+      'its copy and a source of other copies, which another rule claims and which cannot be updated',
       { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale, cannotUpdate: true, usedBy: 'the rule' },
       'conflict',
     ],
-    ['the copy of another rule that claims it', { entries: [RELEASING, B], observed: copyOf('mirrors:b') }, 'nothing'],
+    [
+      'the copy of another rule, which still claims it',
+      { entries: [RELEASING, B], observed: copyOf('mirrors:b') },
+      'nothing',
+    ],
   ],
   'no rule': [
     ['absent', {}, 'nothing'],
-    ['a copy', { observed: copyOf('mirrors:x') }, 'need owner'],
-    ['a copy whose rule is gone', { observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'delete'],
-    ['a copy with the policy to keep it', { observed: copyOf('mirrors:x'), orphanAction: 'keep' }, 'nothing'],
+    ['a copy of an unknown rule', { observed: copyOf('mirrors:x') }, 'need owner'],
+    ['a copy whose rule no longer exists', { observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'delete'],
+    ['a copy that the policy of its rule keeps', { observed: copyOf('mirrors:x'), orphanAction: 'keep' }, 'nothing'],
     [
       'a copy that is being deleted',
       { observed: copyOf('mirrors:x', { deleting: true }), orphanAction: 'delete' },
       'nothing',
     ],
     [
-      'a copy that we are deleting',
+      'a copy that Keyferry is already deleting',
       { observed: copyOf('mirrors:x'), goingAway: true, orphanAction: 'delete' },
       'nothing',
     ],
     [
-      'a copy whose rule is gone, and a source',
+      'a copy whose rule no longer exists, and a source of other copies',
       { observed: copyOf('mirrors:x'), orphanAction: 'delete', usedBy: 'the rule' },
       'nothing',
     ],
@@ -474,28 +518,28 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ['absent', { entries: [PULL] }, 'nothing'],
     ['a user’s object', { entries: [PULL], observed: foreign, ...stale }, 'update push:z with data'],
     [
-      'a user’s object, cannot be updated',
+      'a user’s object, which cannot be updated',
       { entries: [PULL], observed: foreign, ...stale, cannotUpdate: true },
       'fail Immutable',
     ],
     [
-      'a user’s object, being deleted',
+      'a user’s object, which is being deleted',
       { entries: [PULL], observed: object({}, { deleting: true }), ...stale },
       'nothing',
     ],
     [
-      'a user’s object that a rule claims',
+      'a user’s object that another rule claims',
       { entries: [A, PULL], observed: foreign, ...stale },
       'update push:z with data',
     ],
-    ['the copy of another controller', { entries: [A, PULL], observed: copyOf('mirrors:a') }, 'nothing'],
+    ['the copy of a rule of another controller', { entries: [A, PULL], observed: copyOf('mirrors:a') }, 'nothing'],
   ],
 };
 
 for (const [rules, rows] of Object.entries(TABLE)) {
-  describe(`a target and ${rules}`, () => {
+  describe(`the plan for a target and ${rules}`, () => {
     for (const [title, given, expected] of rows) {
-      it(`${title}: ${expected}`, () => {
+      it(`with ${rules}, if the target is ${title}, the plan is: ${expected}`, () => {
         assert.equal(textOf(plan(facts(given))), expected);
       });
     }
@@ -507,30 +551,30 @@ describe('the plan for a target without metadata (an entry of Vault)', () => {
   const planFor = (given: Partial<Facts>): Plan =>
     plan(facts({ unmarked: { holder: undefined }, presence: 'unknown', entries: [A], ...given }));
 
-  it('is to read the content of the source first', () => {
+  it('for an entry in Vault, the plan first reads the content of the source', () => {
     assert.equal(textOf(planFor({ fingerprintOf: () => undefined })), 'need source');
   });
 
-  it('is to write what this process has not written, without reading the target', () => {
+  it('for an entry in Vault that this process has not written, the plan writes it without a read', () => {
     assert.equal(planFor({}).do, 'update');
     const other = { ...held, fingerprint: { ...FINGERPRINT, digest: 'other' } };
     assert.equal(planFor({ held: other }).do, 'update');
   });
 
-  it('is to look whether the target still has what this process wrote, and then nothing', () => {
+  it('for an entry in Vault that this process wrote, the plan reads its version, and writes it only if it changed', () => {
     assert.deepEqual(planFor({ held }), { do: 'need', fact: 'target' });
     assert.deepEqual(planFor({ held, presence: 'present' }), { do: 'nothing' });
     assert.equal(planFor({ presence: 'present' }).do, 'update');
   });
 
-  it('is to wait while the source does not exist or is empty', () => {
+  it('for an entry in Vault, the plan waits while the source does not exist or is empty', () => {
     const missing = planFor({ viewOf: () => MISSING });
     assert.ok(missing.do === 'wait' && missing.for === 'source');
     const empty = planFor({ fingerprintOf: () => ({ ...FINGERPRINT, keys: '' }) });
     assert.ok(empty.do === 'wait' && empty.for === 'content' && empty.reason === 'NoData');
   });
 
-  it('is for the rule that holds the target, else for the oldest', () => {
+  it('for an entry in Vault, the plan is that of the rule that holds the entry, or else of the oldest rule', () => {
     const entries = [A, B];
     const by = (holder: string | undefined): string | undefined => {
       const markedBy: RuleKey | undefined = holder === undefined ? undefined : asKey(holder);
@@ -540,25 +584,25 @@ describe('the plan for a target without metadata (an entry of Vault)', () => {
     assert.deepEqual([by(undefined), by('mirrors:b')], ['mirrors:a', 'mirrors:b']);
   });
 
-  it('is nothing without a claim, whoever held the target: it is never deleted', () => {
+  it('for an entry in Vault that no rule claims, the plan does nothing: entries are never deleted', () => {
     const markedBy: RuleKey = asKey('mirrors:gone');
     assert.equal(planFor({ entries: [], markedBy, unmarked: { holder: markedBy } }).do, 'nothing');
   });
 });
 
-describe('the message', () => {
-  it('for a clone has the annotation with the other place', () => {
+describe('the message of a plan', () => {
+  it('the message of the conflict with a clone names the annotation for the place', () => {
     const observed = object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' });
     const decision = plan(facts({ entries: [A], observed }));
     assert.match(decision.do === 'conflict' ? decision.message : '', /cloned from a copy .*keyferry\.dev\/target/);
   });
 
-  it('for a source has the rule that makes copies from it', () => {
+  it('the message of the conflict with a source names the rule that makes copies from it', () => {
     const decision = plan(facts({ entries: [A], observed: foreign, usedBy: 'SecretMirror x/y' }));
     assert.match(decision.do === 'conflict' ? decision.message : '', /is the source of SecretMirror x\/y/);
   });
 
-  it('for a copy that stays after its rule is deleted has the reason', () => {
+  it('the plan has a remark for the rule if its copy stays after the rule is deleted, because the copy is a source', () => {
     const kept = { entries: [RELEASING], observed: copyOf('mirrors:a'), usedBy: 'the rule' };
     const decision = plan(facts(kept));
     assert.equal(decision.do === 'nothing' && decision.remarks?.release, KEPT_AS_SOURCE);
@@ -566,7 +610,7 @@ describe('the message', () => {
     assert.equal(waiting.do === 'wait' && waiting.remarks?.release, KEPT_AS_SOURCE);
   });
 
-  it('for a filling of another controller’s copy is a conflict', () => {
+  it('a rule that may not fill the copy of another controller gets the remark Conflict', () => {
     const decision = plan(facts({ entries: [A, PULL], observed: copyOf('mirrors:a') }));
     assert.equal(decision.do === 'nothing' && decision.remarks?.fill?.reason, 'Conflict');
   });
@@ -588,7 +632,7 @@ const FINGERPRINTS: readonly (Fingerprint | undefined)[] = [
   undefined,
 ];
 
-/** Possible facts: one claim of a rule, marks that count or not, and any known or unknown facts. */
+/** Any possible facts: at most one claim of each rule, marks that count or not, and each fact known or unknown. */
 const shots = fc.record({
   claims: fc.uniqueArray(fc.record({ rule: fc.constantFrom(...RULES), mode: fc.constantFrom(...MODES) }), {
     selector: ({ rule }) => rule,
@@ -621,7 +665,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
     there === 'present' || there === 'deleting'
       ? object(annotations, { deleting: there === 'deleting', ownKeys })
       : undefined;
-  // As in `ownerByMark` (marks.test.ts).
+  // A mark counts under the same conditions as in `ownerByMark`.
   const marked = observed !== undefined && place !== 'other/db' && (counts || place === 'team/db');
   return {
     target: TARGET,
@@ -657,10 +701,13 @@ always('only objects with a mark that counts are deleted or replaced', ({ marked
   assert.ok(observed !== undefined && markedBy !== undefined);
 });
 
-always('objects without a mark that counts are only filled', ({ markedBy, observed }, decision) => {
-  if (decision.do !== 'update' || observed === undefined || markedBy !== undefined) return;
-  assert.equal(decision.claim.mode, 'fill');
-});
+always(
+  'an existing object without a mark that counts is updated only to fill it',
+  ({ markedBy, observed }, decision) => {
+    if (decision.do !== 'update' || observed === undefined || markedBy !== undefined) return;
+    assert.equal(decision.claim.mode, 'fill');
+  },
+);
 
 always('a copy is deleted only if its rule is being deleted, or was read and does not claim it', (given, decision) => {
   if (decision.do !== 'delete') return;
@@ -669,11 +716,14 @@ always('a copy is deleted only if its rule is being deleted, or was read and doe
   assert.ok(claims.some(({ claim }) => claim.mode === 'release') || given.orphanAction === 'delete');
 });
 
-always('a source is never deleted, and replaced only for its own rule', ({ usedBy, markedBy }, decision) => {
-  if (usedBy === undefined) return;
-  assert.notEqual(decision.do, 'delete');
-  if (decision.do === 'replace') assert.equal(decision.claim.owner.key, markedBy);
-});
+always(
+  'a source of other copies is never deleted, and is replaced only for the rule whose mark it has',
+  ({ usedBy, markedBy }, decision) => {
+    if (usedBy === undefined) return;
+    assert.notEqual(decision.do, 'delete');
+    if (decision.do === 'replace') assert.equal(decision.claim.owner.key, markedBy);
+  },
+);
 
 always('an object that is being deleted is not changed', ({ observed, goingAway }, decision) => {
   if (observed?.deleting !== true && !goingAway) return;
@@ -685,13 +735,16 @@ always('an existing object is not created, and an absent one is not changed', ({
   if (['update', 'replace', 'delete'].includes(decision.do)) assert.notEqual(observed, undefined);
 });
 
-always('a rule that has the target keeps it as long as it claims it', ({ entries, markedBy }, decision) => {
-  const holds = entries.some(({ claim }) => claim.mode === 'own' && claim.owner.key === markedBy);
-  if (!holds || !('claim' in decision) || decision.claim.mode !== 'own') return;
-  assert.equal(decision.claim.owner.key, markedBy);
-});
+always(
+  'the rule whose mark the target has keeps the target as long as it claims the target',
+  ({ entries, markedBy }, decision) => {
+    const holds = entries.some(({ claim }) => claim.mode === 'own' && claim.owner.key === markedBy);
+    if (!holds || !('claim' in decision) || decision.claim.mode !== 'own') return;
+    assert.equal(decision.claim.owner.key, markedBy);
+  },
+);
 
-always('a free target goes to the oldest rule that can make it', (given, decision) => {
+always('an absent target is created for the oldest claiming rule whose source is present', (given, decision) => {
   if (decision.do !== 'create') return;
   const able = given.entries.filter(({ claim }) => claim.mode === 'own' && given.viewOf(claim).state === 'present');
   const ranks = able.map(({ claim: { owner } }) => `${owner.rank} ${owner.key}`).sort();
@@ -710,13 +763,13 @@ always('a copy of another controller is not filled', ({ entries, markedBy }, dec
   if (claimed) assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
 });
 
-always('a copy has the marks of its owner and its place', (_given, decision) => {
+always('a written copy has the mark of its owner and the annotation for its place', (_given, decision) => {
   if (!('desired' in decision) || decision.claim.mode !== 'own') return;
   assert.equal(decision.desired.annotations[OWNER], decision.claim.owner.key);
   assert.equal(decision.desired.annotations[PLACE_ANNOTATION], 'team/db');
 });
 
-always('a filled object gets no mark', ({ entries }, decision) => {
+always('an object that is only filled gets no mark', ({ entries }, decision) => {
   if (!('desired' in decision) || decision.claim.mode !== 'fill') return;
   if (entries.some(({ claim }) => claim.mode === 'own')) return;
   assert.ok(!(OWNER in decision.desired.annotations) && !(PLACE_ANNOTATION in decision.desired.annotations));
@@ -727,7 +780,7 @@ always('no content of a type that is never copied is written', ({ fingerprintOf 
   assert.notEqual(fingerprintOf(decision.claim)?.type, 'kubernetes.io/service-account-token');
 });
 
-always('a failed takeover never blocks the deletion of another rule', (given, decision) => {
+always('a failed takeover never blocks the end of a copy whose rule is being deleted', (given, decision) => {
   const going = given.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === given.markedBy);
   if (!going || given.observed?.deleting !== false || given.goingAway || given.usedBy !== undefined) return;
   assert.ok(['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
@@ -736,7 +789,8 @@ always('a failed takeover never blocks the deletion of another rule', (given, de
 test('for any facts: the order of the claims does not matter', () => {
   fc.assert(
     fc.property(anyFacts, (given) => {
-      // Of several that fill one target it is the first: a target has one, because it fills itself.
+      // Of several fill claims, the first one in the list would win. A real target has at most one, because it asks for
+      // its own filling.
       fc.pre(given.entries.filter(({ claim }) => claim.mode === 'fill').length < 2);
       const turned = { ...given, entries: given.entries.toReversed() };
       assert.equal(winnerOf(turned), winnerOf(given));

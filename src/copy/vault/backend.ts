@@ -145,7 +145,7 @@ export class VaultBackend implements Backend {
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,
     });
-    // Credentials are Secrets.
+    // Credentials for Vault are in Secrets, so a changed Secret can be a changed credential.
     const retry = (key: ObjectKey): void => this.#credentialKnown(key);
     engine.onObjects({ objectChanged: retry, objectKnown: retry });
   }

@@ -49,14 +49,14 @@ describe('the key of an entry', () => {
     assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
   });
 
-  it('the key of an entry as a source differs by rule', () => {
+  it('the key of an entry as a source differs between rules', () => {
     assert.equal(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/one')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultPollKey(at()));
     assert.equal(serverOf(vaultSourceKey(at(), asKey('mirrors:a/one'))), 'https://vault.example:8200');
   });
 
-  it('the key of an entry of a poll is shared only by rules with the same identity and encoding', () => {
+  it('the key of a poll of an entry is the same only for rules with the same identity, encoding and TLS settings', () => {
     const caBundle = '';
     assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: parseServer({ addr: at().server.addr, caBundle }) })));
     const named = parseServer({ addr: at().server.addr, tlsServerName: 'vault' });
@@ -65,7 +65,7 @@ describe('the key of an entry', () => {
     }
   });
 
-  it('the key of an entry as a target is the same for all rules, because only one may write', () => {
+  it('the key of an entry as a target is the same for all rules, because only one rule may write it', () => {
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
       assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
     }
@@ -98,7 +98,7 @@ describe('the key of an entry', () => {
       'http://localhost:8200/x',
     );
     assert.equal(new Set(different.map(target)).size, different.length);
-    // Credentials and leases are for the address as it is written.
+    // The key of a poll differs, because credentials and leases belong to the address as the spec has it.
     const addr = 'http://localhost:8200';
     assert.notEqual(
       vaultPollKey(at({ server: parseServer({ addr }) })),
@@ -106,7 +106,7 @@ describe('the key of an entry', () => {
     );
   });
 
-  it('the key of an entry contains the server, for its queue lane', () => {
+  it('the server can be parsed from the key of an entry', () => {
     assert.equal(serverOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
       serverOf(vaultTargetKey(at({ server: parseServer({ addr: 'http://[fd00::1]:8200/behind/a/proxy' }) }))),
@@ -163,7 +163,7 @@ describe('VaultLocations', () => {
     assert.deepEqual([...locations.users(asKey('vault:k'))], []);
   });
 
-  it('VaultLocations requests a poll at once for a shorter period or another location, and only then', () => {
+  it('VaultLocations requests a poll at once only for a shorter period or another location', () => {
     const { locations, hurried } = make();
     locations.set(asKey('mirrors:a/one'), [use(180)]);
     locations.set(asKey('mirrors:a/one'), [use(180)]);
@@ -208,7 +208,7 @@ describe('VaultLocations', () => {
       return locations;
     };
 
-    it('the key of a target has the path in Vault when it is known, and its rules are evaluated once', () => {
+    it('the key of a target gets the path in Vault when this path is learned, and each of its rules is evaluated once', () => {
       const locations = named();
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), true);
@@ -219,7 +219,7 @@ describe('VaultLocations', () => {
       assert.equal(moved.length, 2);
     });
 
-    it('the key of a target has the path of the spec if Vault does not show the mount, or it is not a KV store', () => {
+    it('the key of a target has the path of the spec if Vault does not show the mount, or the mount is no KV store', () => {
       const locations = named();
       assert.equal(locations.learn(short, { ...kv2('secret/data/app'), known: false }), false);
       assert.equal(
@@ -244,7 +244,7 @@ describe('VaultLocations', () => {
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
     });
 
-    it('the key of a target has the path of the spec again after no rule used it', () => {
+    it('the key of a target has the path of the spec again after no rule used the target', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set(asKey('mirrors:a/one'), []);

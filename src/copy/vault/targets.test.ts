@@ -1,4 +1,4 @@
-/** When an entry in Vault is read, and when it is written. With constructed responses; the real Vault is in test/scenarios. */
+/** When an entry in Vault is read and when it is written. The responses are made up; scenario tests use a real Vault. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -26,13 +26,13 @@ const LOCATION: VaultLocation = {
 };
 const TARGET = vaultTargetKey(LOCATION);
 
-test('an entry is written again if it was recreated, though it has the same version number', async () => {
+test('an entry in Vault is written again if another client recreated it, even if it has the same version number', async () => {
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
   let isDown = false;
   let updates = 0;
   let now = Date.UTC(2026, 0, 1);
-  /** Of the time of an entry. OpenBao has none. */
+  /** The fraction of a second in the time of an entry. OpenBao has none. */
   let fraction = '.5';
   const entries = {
     resolve: async () =>
@@ -84,7 +84,7 @@ test('an entry is written again if it was recreated, though it has the same vers
   assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 2026-01-01T00:00:01.5Z']);
   await run();
   assert.deepEqual([updates, looks], [1, 1], 'its metadata show that it is unchanged');
-  // Deleted with all its versions, and created again by another client.
+  // As if another client deleted the entry with all its versions, and created it again.
   entry.createdTime = 'theirs';
   await run();
   assert.equal(updates, 2);
@@ -93,7 +93,7 @@ test('an entry is written again if it was recreated, though it has the same vers
   assert.equal(updates, 3);
   await run();
   assert.equal(updates, 3);
-  // In the second of a write another client may make an entry with the same version.
+  // Without fractions, another client can create an entry with the same version and time in the second of the write.
   fraction = '';
   entry.createdTime = 'theirs';
   await run();
@@ -117,7 +117,7 @@ test('an entry is written again if it was recreated, though it has the same vers
   assert.equal(updates, 8, 'the entry has the values in another encoding');
 });
 
-test('the rule that holds an entry keeps it; a free entry goes to the oldest rule that can make it', async () => {
+test('the rule that holds an entry in Vault keeps it, and a free entry goes to the oldest rule that has its source', async () => {
   const written: string[] = [];
   const entries = {
     resolve: async () =>

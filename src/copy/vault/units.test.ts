@@ -1,4 +1,4 @@
-/** The rules that share a poll, and the rule that gets its credentials. With constructed responses of Vault. */
+/** Which rules share a poll, and which rule gets its credentials. The responses of Vault are made up. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
@@ -26,30 +26,30 @@ function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
 describe('a source in Vault', () => {
   let clock: ManualClock;
   let kind: 'kv2' | 'other';
-  /** Whether Vault shows the mount. */
+  /** Whether Vault tells what the mount is. */
   let known: boolean;
-  /** Key of the values. */
+  /** The key of the only value in the entry. */
   let field: string;
   let value: string;
   let createdTime: string;
-  /** Id of the lease of a read. */
+  /** The id of the lease that comes with a read, by the number of the read. */
   let leaseId: (read: number) => string;
   let reads: number;
   let looks: number;
   let revoked: string[];
-  /** Look-ups of a lease. */
+  /** How many times a lease was looked up. */
   let lookUps: number;
-  /** Vault no longer has the lease when it is looked up. */
+  /** Whether Vault no longer has a lease that is looked up. */
   let gone: () => boolean;
   let leaseSeconds: number;
   let renewable: boolean;
-  /** The error of these calls. */
+  /** The error that a look-up of a lease gets. */
   let refusal: VaultError | undefined;
   let records: LeaseRecord[];
   let onRead: () => void;
   let errors: unknown[];
   let failedRules: readonly string[];
-  /** Releases of a session. */
+  /** How many times a connection was closed. */
   let closes: number;
   let locations: VaultLocations;
   let sources: VaultSources;
@@ -141,7 +141,7 @@ describe('a source in Vault', () => {
     return key;
   }
 
-  /** Runs all due timers and queues. */
+  /** Advances the clock by `ms`, and runs all timers and queues that are due before and after. */
   async function settle(ms = 0): Promise<void> {
     for (let turn = 0; turn < 20; turn++) await clock.advance(0);
     if (ms > 0) await clock.advance(ms);
@@ -153,7 +153,7 @@ describe('a source in Vault', () => {
     return view.state === 'present' ? view.version : undefined;
   };
 
-  it('a source in Vault in a KV store is read once for all rules, and polled once a period', async () => {
+  it('a source in a KV store of Vault is read once for all rules, and polled once in each period', async () => {
     const keys = [follow(ONE), follow(TWO)];
     assert.notEqual(keys[0], keys[1]);
     await settle();
@@ -163,12 +163,12 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('a source in Vault is read again while another entry can get its version, in a second of OpenBao', async () => {
+  it('a source in OpenBao is read again as long as an entry recreated in the same second could have its version', async () => {
     createdTime = new Date(clock.now()).toISOString().replace('.000', '');
     const key = follow(ONE);
     await settle();
     const [first, digest] = [leaseOf(key), sources.fingerprint(key)?.digest];
-    // Deleted with its metadata, and created again with the same number in the same second.
+    // As if the entry was deleted with its metadata, and created again with the same version in the same second.
     value = 'y';
     await settle(POLL_MS);
     const second = leaseOf(key);
@@ -230,7 +230,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('a source in Vault whose credential changes during a poll that fails is polled again at once', async () => {
+  it('a source in Vault is polled again at once if its credential changes during a poll that fails', async () => {
     const location = locationOf();
     onRead = () => {
       onRead = () => undefined;
@@ -242,7 +242,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, sources.view(key).state], [2, 'present']);
   });
 
-  it('a source in Vault in a KV store stays for the remaining rules, and is unfollowed with the last', async () => {
+  it('a source in a KV store of Vault is polled for the remaining rules, until the last rule unfollows it', async () => {
     const [one, two] = [follow(ONE), follow(TWO)];
     await settle();
     sources.unfollow(one);
@@ -254,7 +254,7 @@ describe('a source in Vault', () => {
     assert.equal(looks, 1);
   });
 
-  it('a source in Vault of dynamic credentials is one for each rule, and no credentials are requested before that is known', async () => {
+  it('each rule gets dynamic credentials of its own from Vault, without a request for credentials that nobody uses', async () => {
     kind = 'other';
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -263,7 +263,7 @@ describe('a source in Vault', () => {
     assert.equal([...leases.of(ONE)].length, 1);
   });
 
-  it('a source in Vault with an unknown mount gives the first credentials to one of the rules', async () => {
+  it('if Vault does not show the mount, one of the rules gets the first credentials, and no credentials are revoked', async () => {
     [kind, known] = ['other', false];
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -271,7 +271,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, revoked], [2, []]);
   });
 
-  it('a source in Vault with a recorded lease is one for each rule, also if the mount is unknown', async () => {
+  it('if a rule has a recorded lease, each rule gets its own credentials, even if Vault does not show the mount', async () => {
     [kind, known] = ['other', false];
     records = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
     const keys = [follow(ONE), follow(TWO)];
@@ -280,7 +280,7 @@ describe('a source in Vault', () => {
     assert.equal(reads, 2);
   });
 
-  it('a source in Vault outside of a KV store is not read as base64', async () => {
+  it('a source in Vault with base64 encoding fails without a read if it is not in a KV store', async () => {
     kind = 'other';
     const key = follow(ONE, locationOf('base64'));
     await settle(10 * POLL_MS);
@@ -290,7 +290,7 @@ describe('a source in Vault', () => {
   });
 
   for (const isMountKnown of [true, false]) {
-    it(`a source in Vault with unusable credentials revokes them, and waits longer each time (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+    it(`credentials from Vault that cannot be used are revoked, and each next request waits longer (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
       [kind, known, field] = ['other', isMountKnown, 'no/key'];
       const key = follow(ONE);
       await settle();
@@ -309,7 +309,7 @@ describe('a source in Vault', () => {
       assert.equal(revoked.length, 3);
     });
 
-    it(`a source in Vault that is unfollowed during a read revokes its new credentials (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+    it(`new credentials from Vault are revoked if their source is unfollowed during the read (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
       [kind, known] = ['other', isMountKnown];
       const key = follow(ONE);
       onRead = () => {
@@ -326,7 +326,7 @@ describe('a source in Vault', () => {
     ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
     ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
   ] as const) {
-    it(`a source in Vault does not hold ${what} of an unusual size`, async () => {
+    it(`a source in Vault fails and revokes its lease if it gets ${what} of an unusual size`, async () => {
       kind = 'other';
       enlarge();
       const key = follow(ONE);
@@ -339,7 +339,7 @@ describe('a source in Vault', () => {
     });
   }
 
-  it('a source in Vault that is unfollowed keeps its lease for its rule, as dropped', async () => {
+  it('the lease of a source in Vault that is unfollowed is kept for its rule as dropped, and is not revoked', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -351,7 +351,7 @@ describe('a source in Vault', () => {
     assert.deepEqual(revoked, []);
   });
 
-  it('a source in Vault whose lease has 4 s left is tried again within 1 s', async () => {
+  it('a source in Vault whose lease has 4 s left is polled again 1 s after a failed poll', async () => {
     kind = 'other';
     leaseSeconds = 5;
     follow(ONE);
@@ -365,7 +365,7 @@ describe('a source in Vault', () => {
     assert.equal(lookUps, 2);
   });
 
-  it('a source in Vault whose lease Vault cannot check is polled again soon, but honours a requested wait', async () => {
+  it('a source in Vault is polled again soon if its lease cannot be looked up, but not before the end of a wait that Vault requested', async () => {
     kind = 'other';
     follow(ONE);
     await settle();
@@ -381,7 +381,7 @@ describe('a source in Vault', () => {
     assert.equal(lookUps, 3);
   });
 
-  /** Runs for this time, second by second. @returns the credentials that were requested in it */
+  /** Runs for `seconds`, second by second. @returns how many credentials were requested meanwhile */
   async function requestsIn(seconds: number): Promise<number> {
     const before = reads;
     for (let second = 0; second < seconds; second++) {
@@ -391,7 +391,7 @@ describe('a source in Vault', () => {
     return reads - before;
   }
 
-  it('a source in Vault whose lease has ended once, early, gets new credentials at once', async () => {
+  it('a source in Vault whose lease ended early for the first time gets new credentials at once', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -401,7 +401,7 @@ describe('a source in Vault', () => {
     assert.equal(await requestsIn(100), 0);
   });
 
-  it('a source in Vault whose leases are gone at each look gets new ones at growing intervals, says so, and soon recovers', async () => {
+  it('a source in Vault whose leases end early again and again gets new ones at growing intervals, reports this, and soon recovers', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -414,14 +414,14 @@ describe('a source in Vault', () => {
     [gone, renewable] = [() => false, true];
     await requestsIn(62);
     assert.deepEqual([sources.trouble(key), await requestsIn(600)], [undefined, 0]);
-    // The next early end is the first one again.
+    // After the recovery, an early end counts as the first one again.
     const before = reads;
     gone = () => reads === before;
     await settle(POLL_MS);
     assert.equal(reads, before + 1);
   });
 
-  it('a source in Vault is not delayed by short leases that end in time', async () => {
+  it('a source in Vault with short leases that end on time gets the next lease without a delay', async () => {
     [kind, leaseSeconds, renewable] = ['other', 3, false];
     let issued = clock.now();
     onRead = () => (issued = clock.now());

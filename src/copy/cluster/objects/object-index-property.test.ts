@@ -40,7 +40,7 @@ class World {
   readonly clock = new ManualClock();
   /** By name of an object: its version according to the changes that the index reported. */
   readonly reported = new Map<string, string>();
-  /** The same without the changes that were reported as ours. */
+  /** By name of an object: its version according to the changes that were reported as not own. */
   readonly foreign = new Map<string, string>();
   readonly #ours = new Set<string>();
   readonly #watches: readonly Watch[];
@@ -148,7 +148,7 @@ class World {
     return Object.fromEntries(kept.map(({ name, resourceVersion }) => [name, resourceVersion]));
   }
 
-  /** The objects that a user has changed last, and that the index has. */
+  /** The objects in the index whose last change is one of a user, with their versions. */
   get changedByUsers(): [string, string][] {
     return Object.entries(this.visible).filter(([, version]) => !this.#ours.has(version));
   }

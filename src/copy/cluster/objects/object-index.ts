@@ -88,8 +88,8 @@ export class ObjectIndex {
   /**
    * Must be called before a request whose response will be stored. If a watch reports a deletion before the response
    * arrives, the response does not undo it.
-   * @param own see `OnObjectChange`. A change that a watch reports before the response counts as own too. If the response
-   * shows that this was another change, that change is reported again
+   * @param own see `OnObjectChange`. A change that a watch reports before the response counts as own too. If the
+   * response shows that this was another change, that change is reported again
    */
   beginRequest(target: ObjectKey, own = false): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
@@ -205,7 +205,7 @@ export class ObjectIndex {
     }
   }
 
-  /** A watch reports a version. @returns whether it may be the result of a write that is under way */
+  /** Notes a version that a watch reports for all writes under way. @returns whether one of them can have made it */
   #isAwaited(path: string, before: Slot | undefined, version: string): boolean {
     const awaiting = [...(this.#running.get(path) ?? [])].filter(({ own }) => own);
     for (const request of awaiting) request.reported = { before, ...request.reported, version };
@@ -303,9 +303,12 @@ interface Namespace extends KeptIn {
 
 interface Running {
   readonly own: boolean;
-  /** The last version that a watch has reported meanwhile, as own, and the object before the first one. `undefined` if it is that of the response. */
+  /**
+   * The last version that a watch reported as own during the request, and the object before the first such report.
+   * `undefined` if there was none, or if the response has this version.
+   */
   reported: { readonly before: Slot | undefined; readonly version: string } | undefined;
-  /** The version in which a watch reported that the object was deleted or no longer matches, if any. */
+  /** If a watch reported during the request that the object was deleted or no longer matches: in which version. */
   deleted: string | undefined;
 }
 

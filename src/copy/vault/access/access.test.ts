@@ -69,7 +69,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf names whose fault it is by the status and the credentials, and never by a text', () => {
+  it('troubleOf decides by the status and the credentials whose fault an error is, never by a text', () => {
     const text = fc.oneof(
       fc.constantFrom('no permission to', 'permission denied', '$VAULT_TOKEN', 'sealed', 'invalid secret id'),
       fc.string(),
@@ -89,7 +89,8 @@ describe('troubleOf', () => {
         assert.equal(faultOf(status, words, isLogin, auth), faultOf(status, 'x', isLogin, auth));
       }),
     );
-    // A Vault that answers `Upgrading …`, or `invalid secret id` with 500 to a login: versions ≤ 1.13 do.
+    // Vault up to version 1.13 answers a login with status 500 and `invalid secret id`. Any version can answer
+    // `Upgrading …`.
     const upgrading = 'Upgrading from non-versioned to versioned data';
     assert.equal(faultOf(400, upgrading, false, LOCATION.auth), 'user');
     const cases = [
@@ -109,7 +110,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf blames the operator for its own token and for a server without an answer, and the author for the address and path', () => {
+  it('troubleOf blames the operator for its own token and for a server that does not answer, and the author of the rule for address and path', () => {
     const faultOf = (kind: VaultErrorKind, auth: VaultLocation['auth'] = LOCATION.auth): Fault =>
       troubleOf(failure(kind), { ...LOCATION, auth }, 'reading from').fault;
     for (const kind of ['invalidPath', 'invalidServer', 'tooLarge'] as const) assert.equal(faultOf(kind), 'user', kind);
@@ -134,7 +135,7 @@ describe('troubleOf', () => {
   });
 });
 
-it('a skipped call is not reported; a wait that Vault requested is', () => {
+it('a call that Keyferry skipped is not reported, but a wait that Vault requested is reported', () => {
   assert.ok(isSkippedCall(failure('circuitOpen')));
   assert.ok(isSkippedCall(failure('throttled')));
   assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));
@@ -142,7 +143,7 @@ it('a skipped call is not reported; a wait that Vault requested is', () => {
   assert.ok(!isSkippedCall(new Error('circuitOpen')));
 });
 
-it('transient errors are retried within seconds, others with the growing wait of the queue', () => {
+it('transient errors of Vault are retried within seconds, and other errors after the growing wait of the queue', () => {
   for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
     const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
     assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
@@ -152,7 +153,7 @@ it('transient errors are retried within seconds, others with the growing wait of
   }
 });
 
-it('a wait that Vault requested is passed on', () => {
+it('a wait that Vault requested becomes the wait of the queue', () => {
   assert.equal(vaultRetryAfterMs(failure('throttled', { retryAfterMs: 1500 })), 1500);
   assert.equal(vaultRetryAfterMs(failure('sealed')), undefined);
   assert.equal(vaultRetryAfterMs(new Error('x')), undefined);
@@ -162,7 +163,7 @@ const { signal } = new AbortController();
 const USER: LoginKey = asKey('generator:a/x SecretStore/s');
 const tokenIn = (name: string): VaultAuthRef => ({ method: 'token', token: { namespace: 'a', name, key: 'token' } });
 
-/** An access, and what it does in its order. */
+/** An access to Vault, and the list of what it does, in order. */
 function scene(versionOf: () => string | undefined = () => undefined): { access: VaultAccess; done: string[] } {
   const done: string[] = [];
   const nameOf = (auth: VaultAuthRef): string => (auth.method === 'token' ? auth.token.name : auth.method);
@@ -209,7 +210,7 @@ describe('the connection of a user', () => {
     });
   }
 
-  it('the connection of a user that is closed while it opens holds no session', async () => {
+  it('the connection of a user that is closed while it opens releases its session', async () => {
     const { access, done } = scene();
     const opening = access.open(USER, { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') }, signal);
     access.close(USER);
@@ -217,7 +218,7 @@ describe('the connection of a user', () => {
     assert.deepEqual(done, ['follow t', 'unfollow t', 'acquire http://one', 'release http://one']);
   });
 
-  it('the connection of a user for a single use follows no credential, and is closed after a failure', async () => {
+  it('a connection for a single use follows no credential, and releases its session after a failure', async () => {
     const { access, done } = scene();
     const login = { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') };
     await assert.rejects(

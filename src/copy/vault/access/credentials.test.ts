@@ -1,4 +1,4 @@
-/** The time for which credentials are followed, on a real API server. */
+/** How long credentials are followed, and which tokens are refused, with a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -53,7 +53,7 @@ after(async () => {
 
 const tokenOf = (identity: VaultIdentity): string => (identity.method === 'token' ? identity.token.utf8() : '');
 
-test('a Secret is still followed when another of its keys is used', async () => {
+test('a Secret stays followed when its user takes the credential from another key of it', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const credentials = new VaultCredentials(store);
@@ -76,7 +76,7 @@ test('a Secret is still followed when another of its keys is used', async () => 
   }
 });
 
-test('an unavailable API server is not a refusal', async () => {
+test('a login fails with a transient error if the API server that makes its token is unavailable', async () => {
   const away: KubeApi = {
     cluster: api.cluster,
     stream: (request) => api.stream(request),
@@ -97,7 +97,7 @@ test('an unavailable API server is not a refusal', async () => {
   }
 });
 
-test('a ServiceAccount that does not exist is reported as missing', async () => {
+test('a login with a ServiceAccount that does not exist reports a missing credential', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
@@ -113,7 +113,7 @@ test('a ServiceAccount that does not exist is reported as missing', async () => 
   }
 });
 
-test('a token that the API server accepts is not sent to an untrusted server', async () => {
+test('a token that the API server would accept is never sent to a server that is not trusted with it', async () => {
   await plane.api.create({
     apiVersion: 'v1',
     kind: 'ServiceAccount',

@@ -9,29 +9,29 @@ const HOUR = 3_600_000;
 const lease: LeaseTimes = { issuedAt: 0, expiresAt: HOUR, fullSeconds: 3_600, renewable: true };
 
 describe('leasePlan', () => {
-  it('leasePlan renews at two thirds, a little earlier by jitter', () => {
+  it('leasePlan renews a lease after two thirds of its time, or a little earlier with jitter', () => {
     assert.deepEqual(leasePlan(lease, 0, 0), { action: 'wait', at: (HOUR * 2) / 3, next: 'renew' });
     assert.deepEqual(leasePlan(lease, (HOUR * 2) / 3, 0), { action: 'renew', at: (HOUR * 2) / 3, next: 'renew' });
     const { at } = leasePlan(lease, 0, 0.999);
     assert.ok(at < (HOUR * 2) / 3 && at > HOUR * 0.63, String(at));
   });
 
-  it('leasePlan replaces credentials whose renewal was cut shortly before their end', () => {
+  it('leasePlan replaces credentials shortly before their end, if Vault shortened the last renewal', () => {
     const cut = { ...lease, expiresAt: HOUR / 2 };
     assert.deepEqual(leasePlan(cut, 1_000, 0), { action: 'wait', at: HOUR / 2 - 360_000, next: 'replace' });
     assert.equal(leasePlan(cut, HOUR / 2 - 360_000, 0).action, 'replace');
   });
 
-  it('leasePlan ignores a second lost to rounding', () => {
+  it('leasePlan does not treat a lease as shortened that is one second shorter by rounding', () => {
     assert.equal(leasePlan({ ...lease, fullSeconds: 5, expiresAt: 4_000 }, 0, 0).next, 'renew');
   });
 
-  it('leasePlan replaces leases that cannot be renewed or have ended', () => {
+  it('leasePlan replaces a lease that cannot be renewed, or has ended', () => {
     assert.equal(leasePlan({ ...lease, renewable: false }, 0, 0).next, 'replace');
     assert.equal(leasePlan(lease, HOUR + 1, 0).action, 'replace');
   });
 
-  it('leasePlan replaces the lease before its token ends', () => {
+  it('leasePlan replaces a lease before its token ends', () => {
     const tokenDeadline = HOUR / 4;
     assert.deepEqual(leasePlan({ ...lease, tokenDeadline }, 0, 0), {
       action: 'wait',
@@ -42,13 +42,13 @@ describe('leasePlan', () => {
     assert.equal(leasePlan({ ...lease, tokenDeadline: 10 * HOUR }, 0, 0).next, 'renew');
   });
 
-  it('leasePlan keeps a margin of at most 15 minutes, and a third of a short lease', () => {
+  it('leasePlan replaces a long lease 15 minutes before its end, and a short one after two thirds of its time', () => {
     const month = { ...lease, expiresAt: 720 * HOUR, fullSeconds: 720 * 3_600, renewable: false };
     assert.equal(leasePlan(month, 0, 0).at, 720 * HOUR - 900_000);
     assert.equal(leasePlan({ ...lease, expiresAt: 6_000, fullSeconds: 6, renewable: false }, 0, 0).at, 4_000);
   });
 
-  it('leasePlan always acts before the end, at the time it names', () => {
+  it('leasePlan always names a time before the end of lease and token, and acts at that time', () => {
     const times = fc.record({
       life: fc.integer({ min: 1_000, max: 10 * HOUR }),
       full: fc.integer({ min: 1, max: 36_000 }),

@@ -1,4 +1,4 @@
-/** When a lease is renewed, restored and released, with any change of the wall clock. */
+/** When a lease is renewed, restored and released, even if the wall clock is set to another time. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -22,7 +22,7 @@ const { signal } = new AbortController();
 const content = (text: string): Content =>
   Content.ofFields(SECRET, { data: { password: SecretBytes.fromUtf8(text).base64() } }, 'Opaque', '1');
 
-/** Leases of an hour, the paths of the requests to Vault, and the number of holds on its session. */
+/** Leases of an hour, the paths of their requests to Vault, and the number of holds on the session (`holds`). */
 class Scene {
   readonly clock = new ManualClock();
   readonly requests: string[] = [];
@@ -30,7 +30,7 @@ class Scene {
   readonly notRevoked: string[] = [];
   holds = 0;
   records: LeaseRecord[] = [];
-  /** Of the copies. */
+  /** The content that the copies have. */
   copied: Content | undefined;
   #lost: ((id: string) => void)[] = [];
   readonly doubts: string[] = [];
@@ -92,7 +92,7 @@ class Scene {
 
 describe('a lease of an hour', () => {
   for (const jumpMs of [0, -10 * HOUR_MS, 10 * HOUR_MS]) {
-    it(`a lease of an hour is renewed after 40 minutes, and not before, with a clock that was set by ${jumpMs / HOUR_MS} h`, async () => {
+    it(`a lease of an hour is renewed after 40 minutes, even if the wall clock is set by ${jumpMs / HOUR_MS} h`, async () => {
       const scene = new Scene();
       const lease = scene.granted();
       scene.clock.jump(jumpMs);
@@ -105,7 +105,7 @@ describe('a lease of an hour', () => {
     });
   }
 
-  it('a lease of an hour starts when it was requested, however long the response took', async () => {
+  it('the time of a lease counts from the request, however long the response takes', async () => {
     const clock = new ManualClock();
     const caller = {
       addr: 'https://v',
@@ -130,7 +130,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
-  it('a lease of an hour is overdue in the metrics from when it should have been renewed until it is; one that was replaced only grows old', async () => {
+  it('the metrics show a lease as overdue until it is renewed, and a replaced lease as old', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     const ages = (): string[] => scene.leases.figures().map(({ state, age }) => `${state} ${age}`);
@@ -147,7 +147,7 @@ describe('a lease of an hour', () => {
     assert.deepEqual(ages(), []);
   });
 
-  it('a lease of an hour ends an hour after its renewal was requested, not after the answer to it came', async () => {
+  it('the time of a renewed lease counts from the request of the renewal, not from the response', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS * 0.7);
@@ -161,7 +161,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt, requests + HOUR_MS);
   });
 
-  it('a lease of an hour is checked when its token is lost, and only for its own source', () => {
+  it('a lease is checked when its own token is lost, if its source still uses it', () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.loseToken('other');
@@ -176,7 +176,7 @@ describe('a lease of an hour', () => {
 
 describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`a lease that is no longer renewed is released early when its rule has many old leases (${how})`, () => {
+    it(`a lease that was ${how} is released early if its rule has many newer leases of this kind`, () => {
       const scene = new Scene();
       const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
       scene.leases[how](scene.granted('other', OTHER));
@@ -191,7 +191,7 @@ describe('a lease that is no longer renewed', () => {
     });
   }
 
-  it('a lease that is no longer renewed does not keep its credentials when it is replaced', () => {
+  it('a replaced lease does not keep its credentials in memory', () => {
     const scene = new Scene();
     const lease = scene.granted();
     assert.equal(lease.content.names.size, 1);
@@ -200,9 +200,9 @@ describe('a lease that is no longer renewed', () => {
   });
 
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`a lease that is no longer renewed because it was ${how} is held until it expires; until then it is not revoked, and its token is held`, async () => {
+    it(`a lease that was ${how} is held with its token until it expires, and is not revoked`, async () => {
       const scene = new Scene();
-      // Its token was replaced: the session would revoke it as soon as no lease depends on it.
+      // The session has replaced the token of this lease, and would revoke the token as soon as no lease depends on it.
       const lease = scene.granted();
       scene.deadline = scene.clock.now() + HOUR_MS;
       scene.leases[how](lease);
@@ -216,14 +216,14 @@ describe('a lease that is no longer renewed', () => {
     });
   }
 
-  it('a lease that is no longer renewed ends at once when it is revoked, and leaves no timer', () => {
+  it('a dropped lease is released at once when it is revoked, and leaves no timer', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.ended('l');
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
-  it('a lease that is no longer renewed is checked at once when it is revoked after its rule restored it', async () => {
+  it('a lease that its rule restored during the revocation is checked at once', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.leases.ended('l');
@@ -232,21 +232,21 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
-  it('a lease that is no longer renewed keeps its token also when its rule is deleted', () => {
+  it('a dropped lease is no longer held when its rule is deleted, and its token is not revoked', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.release(USER.rule);
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
-  it('a lease that is no longer renewed is not released with its rule while a poll still uses it', () => {
+  it('a live lease is not released with its rule while a poll still uses it', () => {
     const scene = new Scene();
     scene.granted();
     scene.leases.release(USER.rule);
     assert.deepEqual([scene.leases.find('l')?.state, scene.holds], ['live', 1]);
   });
 
-  it('a lease that is no longer renewed is restored for its rule, with its content in the present type', async () => {
+  it('a dropped lease is restored for its rule, with its content in the type that the rule wants now', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS / 4);
@@ -259,13 +259,13 @@ describe('a lease that is no longer renewed', () => {
     );
     assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
     assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);
-    // Another client may have revoked it since.
+    // Another client may have revoked the lease meanwhile, so the next maintenance looks it up.
     assert.ok(again);
     await scene.leases.maintain(again, 10 * HOUR_MS, signal);
     assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
-  it('a lease that is no longer renewed is not restored for another rule, nor during its revocation', async () => {
+  it('a lease is restored neither for another rule nor during its revocation', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.copied = content('l');
@@ -289,7 +289,7 @@ describe('a lease from before a restart', () => {
     assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
   });
 
-  it('a lease from before a restart ends with its token, unless that has expired by its record', async () => {
+  it('a lease from before a restart ends with its token, unless the token has expired according to the record', async () => {
     for (const leftMs of [HOUR_MS / 2, -1]) {
       const scene = new Scene();
       const tokenExpiresAt = scene.clock.now() + leftMs;
@@ -300,7 +300,7 @@ describe('a lease from before a restart', () => {
     }
   });
 
-  it('a lease from before a restart is not restored without a copy, or if Vault does not have it', async () => {
+  it('a lease from before a restart is not restored if no copy has its content, or if Vault does not have it', async () => {
     const scene = new Scene();
     scene.record('l');
     assert.equal(await scene.restore(), undefined);
@@ -310,7 +310,7 @@ describe('a lease from before a restart', () => {
     assert.equal(scene.holds, 0);
   });
 
-  it('a lease from before a restart belongs to one rule, also if two restore it at the same time', async () => {
+  it('a lease from before a restart belongs to one rule, even if two rules restore it at the same time', async () => {
     const scene = new Scene();
     scene.record('l');
     scene.copied = content('before');
@@ -321,7 +321,7 @@ describe('a lease from before a restart', () => {
   });
 });
 
-it('unusable credentials are revoked, and a failed revocation is reported', async () => {
+it('credentials that cannot be used are revoked, and a failed revocation is reported', async () => {
   const scene = new Scene();
   await scene.leases.discard(USER, scene.connection, 'l');
   assert.deepEqual([scene.requests, scene.notRevoked], [['sys/leases/revoke'], []]);

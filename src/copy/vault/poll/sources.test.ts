@@ -1,4 +1,4 @@
-/** An entry that is no longer followed leaves nothing behind, also during a poll. On a real API server, without Vault. */
+/** An entry that is unfollowed during a poll leaves nothing behind. With a real API server, without Vault. */
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 
@@ -22,7 +22,7 @@ import { parseServer } from '../../../vault/client/server.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/mirror');
 const LOCATION: VaultLocation = {
-  // No server listens there.
+  // No server listens at this address.
   server: parseServer({ addr: 'http://127.0.0.1:1' }),
   auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
   path: 'secret/data/app',
@@ -44,7 +44,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('a poll whose source is unfollowed meanwhile keeps no session and reports no error', async () => {
+test('a poll whose source is unfollowed meanwhile closes its session and reports no error', async () => {
   let onRead = (): void => undefined;
   const watched: KubeApi = {
     cluster: api.cluster,
