@@ -131,7 +131,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(notes.join('\n'), /403 Forbidden/);
     });
 
-    it('plan without the right to list namespaces fails and names --namespaces; without that for SyncSecrets it leaves them out', async () => {
+    it('plan without the right to list namespaces fails and names --namespaces; without the right to list SyncSecrets it leaves them out', async () => {
       const manifest = stringify(rule('web', 'session', { namespaces: ['web'] }));
       const plan = async (input: string, ...args: readonly string[]): Promise<ProgramResult> =>
         await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);
@@ -194,7 +194,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
     });
 
-    it('plan speaks of its own flag and not of what Keyferry serves: the flag may stand for the rights of the caller', async () => {
+    it('plan with --namespaces explains missing copies with this flag, and not with the namespaces that Keyferry serves', async () => {
       const labelled = { namespaceSelector: { matchLabels: { team: 'a' } } };
       const { problems, notes } = await planned(
         [rule('web', 'named', { namespaces: ['billing'] }), rule('web', 'labelled', labelled)],

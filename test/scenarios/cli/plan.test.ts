@@ -55,7 +55,7 @@ describe('keyferry plan', () => {
       },
     });
 
-  it('plan shows each mirror that does not get its target, also one that exists already', async () => {
+  it('plan reports a conflict for a target that two mirrors want, also if one of them already exists in the cluster', async () => {
     const two = [mirror('left', 'one', ['to-a']), mirror('right', 'one', ['to-.+'])];
     assert.deepEqual(await rows(two), [
       [

@@ -91,7 +91,7 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
     for (const text of [VALUE, Buffer.from(VALUE).toString('base64')]) assert.ok(!log.includes(text), text);
   });
 
-  it("a query of docs/audit.md shows the author of a push annotation, as the page's policy records it", async () => {
+  it('a query of docs/audit.md shows the author of a push annotation, which the admission policy of docs/audit.md records', async () => {
     const heading = 'Who annotated a Secret';
     const manifests = AUDIT.filter((block) => block.language === 'yaml' && block.heading === heading);
     await plane.api.apply(manifests.map(({ text }) => text).join('\n---\n'));

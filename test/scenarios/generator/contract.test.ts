@@ -165,7 +165,7 @@ describe('where values are made', () => {
     await created('kv1', SUCCESS);
   });
 
-  it('values by a ClusterSecretStore are made only for ExternalSecrets in namespaces that its conditions admit', async () => {
+  it('values for a ClusterSecretStore are made only for ExternalSecrets in namespaces that its conditions admit', async () => {
     await scene.api.createNamespaces(['admitted', 'other']);
     const auth = { tokenSecretRef: { name: 'vault-token', namespace: HOME, key: 'vault-token' } };
     const spec = { conditions: [{ namespaces: ['admitted'] }] };
@@ -216,7 +216,7 @@ describe('a Vault that does not answer', () => {
 });
 
 describe('another start', () => {
-  it('a restarted generator changes no finished ExternalSecret, also if ESO still fails, and makes the values that came meanwhile', async () => {
+  it('a restarted generator changes no finished ExternalSecret, also if ESO still fails, and makes values for those created while it was stopped', async () => {
     await scene.externalSecret('stuck', [{ key: 'app/stuck', property: 'password' }], {
       spec: { target: { name: 'stuck', ...FAILING } },
     });

@@ -83,7 +83,7 @@ describe('an entry', () => {
     assert.equal((await scene.entry('secret/data/app/nested')).metadata.version, 1);
   });
 
-  it('an item with a sourceRef gets its value in the store that this names', async () => {
+  it('an item of an ExternalSecret with a sourceRef gets its value in the Vault mount of the store in sourceRef', async () => {
     await scene.vault.request('POST', 'sys/mounts/second', { type: 'kv', options: { version: '2' } });
     await scene.store('second', { path: 'second' });
     const sourceRef = { storeRef: { name: 'second', kind: 'SecretStore' } };

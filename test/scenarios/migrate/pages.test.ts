@@ -132,7 +132,7 @@ describe('from mirrors', () => {
     'mirrors.kts.studio/source-type': 'secret',
   };
 
-  it('the page on mirrors leads to Keyferry with all mirrors and copies kept, and removes the original without its CRD', async () => {
+  it('the commands of docs/migrate-from-mirrors.md keep all mirrors and copies, and remove the original without its CRD', async () => {
     const crd: Json = parse(readFileSync(path.join(ROOT, 'test/scenarios/mirrors/helm-crd.yaml'), 'utf8'));
     // Labels and annotations are left out: Helm writes its own.
     crd.metadata = { name: crd.metadata.name };
@@ -192,7 +192,7 @@ describe('from mirrors', () => {
 });
 
 describe('from k8s-replicator', () => {
-  it('the page on k8s-replicator leads to Keyferry with all sources and copies kept, and repairs copies that were edited', async () => {
+  it('the commands of docs/migrate-from-k8s-replicator.md keep all sources and copies, and Keyferry then repairs edited copies', async () => {
     await install('k8s-replicator', 'kube-system', [
       deployment('k8s-replicator', 'olliai/k8s-replicator:1.3.0', 'k8s-replicator'),
     ]);
@@ -224,7 +224,7 @@ describe('from k8s-replicator', () => {
 describe('from KubeLB', () => {
   const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/tenant-primary/syncsecrets';
 
-  it('the page on KubeLB leads to Keyferry with all copies and Secrets kept, and back to KubeLB with its finalizers', async () => {
+  it('the commands of docs/migrate-from-kubelb.md keep all copies and Secrets, and lead back to KubeLB with its finalizers', async () => {
     await plane.api.createNamespaces(['tenant-primary']);
     // The page on mirrors installed Keyferry's CRDs, and also this one. Here the cluster must have KubeLB's.
     const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
@@ -309,7 +309,7 @@ describe('from the Bash controller', () => {
 });
 
 for (const page of ['reflector', 'kubernetes-replicator', 'config-syncer'] as const) {
-  it(`the commands of the page on ${page} run without an error`, async () => {
+  it(`the commands of docs/migrate-from-${page}.md run without an error`, async () => {
     const namespace = page === 'config-syncer' ? 'kubeops' : 'kube-system';
     const image = page === 'reflector' ? 'emberstack/kubernetes-reflector:9' : `example.com/${page}:1`;
     await install(page, namespace, [deployment(page, image, page)]);

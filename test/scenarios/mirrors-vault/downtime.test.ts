@@ -106,7 +106,7 @@ describe('while Keyferry or Vault is down', () => {
     for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
   });
 
-  it('without Keyferry, namespaces with annotated Secrets can be deleted; those with mirrors once it is back, also without Vault', async () => {
+  it('without Keyferry, namespaces with annotated Secrets can be deleted; namespaces with mirrors once Keyferry runs again, also without Vault', async () => {
     const { mirrors, vault } = scene;
     await tenant('left');
     await mirrors.namespaces('pulls');

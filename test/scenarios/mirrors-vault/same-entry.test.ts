@@ -89,7 +89,7 @@ describe('mirrors that lead back to an entry', () => {
     ['with the same path', 'secret/data/back'],
     ['with another path', 'secret/return'],
   ] as const) {
-    it(`mirrors out of an entry and back into it ${title} write nothing and report Cycle, and one alone works`, async () => {
+    it(`two mirrors, from an entry and back into an entry ${title}, write nothing and report Cycle; one of them alone works`, async () => {
       const { mirrors } = scene;
       const name = back.slice(back.lastIndexOf('/') + 1);
       const path = `secret/data/${name}`;

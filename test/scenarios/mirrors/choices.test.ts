@@ -35,7 +35,7 @@ async function hasMetadata(namespace: string, name: string, wanted: (metadata: J
 }
 
 describe('the name of the copies', () => {
-  it('a mirror may name its copies otherwise than their source, so that two mirrors of one Secret give a namespace two copies', async () => {
+  it('two mirrors of one Secret that give their copies different names make two copies in one namespace', async () => {
     await scene.secret(HOME, 'named', { a: '1' });
     await scene.mirror('named', ['team-a']);
     await scene.mirror('renamed', ['team-a', 'default'], { source: { name: 'named' }, destination: { name: 'other' } });
@@ -61,7 +61,7 @@ describe('the name of the copies', () => {
     await staysTrue(async () => (await scene.find('team-a', 'kept-1')) !== undefined, 1500, 'the copy of the old name');
   });
 
-  it('the copy beside the source becomes the source when a mirror names it as such, and outlives the mirror', async () => {
+  it('a copy in the namespace of its mirror that the mirror then names as its source stays when the mirror is deleted', async () => {
     await scene.secret(HOME, 'old', { a: '1' });
     await scene.mirror('renewed', [HOME, 'team-a'], { source: { name: 'old' }, destination: { name: 'new' } });
     const { metadata } = await scene.copied(HOME, 'new', { a: '1' });
@@ -164,7 +164,7 @@ describe('the keys of the copies', () => {
 });
 
 describe('labels and annotations of the copies', () => {
-  it('copies have the labels and annotations of their mirror and of their source, and lose the former when the mirror drops them', async () => {
+  it('copies have the labels and annotations of their mirror and of their source, and lose those that the mirror drops', async () => {
     await scene.secret(
       HOME,
       'labelled',

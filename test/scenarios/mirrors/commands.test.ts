@@ -64,7 +64,7 @@ it("`keyferry mirrors` accepts the original's flags and environment variables, a
   assert.ok(operator.running);
 });
 
-it("--mirrors-regex=search matches any part of a namespace's name; a start without it deletes the copies made so", async () => {
+it("--mirrors-regex=search matches any part of a namespace's name; a start without it deletes copies where only a part matches", async () => {
   const operator = await start({ args: ['--mirrors-regex=search'] });
   await scene.namespaces('search-x', 'old-search-x');
   await scene.secret(HOME, 'search', { a: '1' });

@@ -62,7 +62,7 @@ const isSame = (a: Json, b: Json): boolean => {
   }
 };
 
-it('an operator gives up the ownership of defaults that an earlier version wrote and kept', async () => {
+it('an operator gives up the ownership of default values that an earlier version wrote into a mirror', async () => {
   await apply('earlier', {});
   const defaults = { source: { type: 'secret', name: 'earlier' }, deletePolicy: 'delete', pollPeriodSeconds: 180 };
   await scene.api.call('PATCH', mirrorPath('earlier'), {

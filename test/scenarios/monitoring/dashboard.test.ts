@@ -136,7 +136,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it("Prometheus evaluates all alerts without an error, and they tell an author's mistakes from the operator's", async () => {
+  it('Prometheus evaluates all alerts without an error, and mistakes of authors and of the operator cause different alerts', async () => {
     const healthy = Object.fromEntries(readAlerts().map(({ alert }) => [alert, 'ok']));
     assert.deepEqual(await prometheus.ruleHealth(), healthy);
     const found = async (name: string): ReturnType<Prometheus['query']> =>

@@ -155,7 +155,7 @@ async function succeeds(attempt: () => Promise<unknown>, message: string): Promi
 }
 
 describe('the policy for the rights of the requester', () => {
-  it("the requester policy refuses a SecretMirror into a namespace without the author's right there, and names both", async () => {
+  it('the requester policy refuses a SecretMirror into a namespace where its author lacks the right, and names both', async () => {
     await assert.rejects(
       author.create(mirror('far', ['team-a', 'team-b'])),
       /namespaces\[1\]: author needs the verb copy-into on the resource namespaces of the API group keyferry\.dev, with the resource name team-b/,
@@ -171,7 +171,7 @@ describe('the policy for the rights of the requester', () => {
     await copied('project-a-x', 'shared');
   });
 
-  it('the requester policy asks for no right while source and destination stay the same, and for a new destination it does', async () => {
+  it('the requester policy checks no right while the source and destination of a mirror stay the same, and checks a new destination', async () => {
     await author.patch(`${MIRRORS}/allowed`, { metadata: { labels: { a: 'b' } }, spec: { pollPeriodSeconds: 60 } });
     const namespaces = ['team-b', 'project-a-.+', 'kube-system'];
     await assert.rejects(author.patch(`${MIRRORS}/allowed`, { spec: { destination: { namespaces } } }), /kube-system/);

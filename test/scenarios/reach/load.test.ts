@@ -81,7 +81,7 @@ describe('under load', () => {
     assert.equal((await scene.status('bystander')).mirrorStatus, 'Active');
   });
 
-  it('a label that changes on 1,500 namespaces and selects none costs no request, and the next label is noticed', async () => {
+  it('a label that changes on 1,500 namespaces to a value that no mirror selects causes no request, and the next label is noticed', async () => {
     await scene.api.createMany(CROWD.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
     const [operator] = scene.operators;
     const requests = async (): Promise<number> =>

@@ -38,7 +38,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.close();
   });
 
-  it('a mirror copies into no excluded and no unwilling namespace, and is not ready if it names one', async () => {
+  it('a mirror copies into no excluded namespace and into none without consent, and is not ready if it names one', async () => {
     await scene.mirror('named', ['open', 'closed', 'excluded', 'secluded-.*'], { source: { name: 'db' } });
     await scene.copied('open', 'db', VALUES);
     const { conditions, mirrorStatus } = await scene.ready('named', 'NotAccepted');
@@ -58,7 +58,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.gone(mirrorPathOf('named'), secretPath('open', 'db'));
   });
 
-  it('a namespace takes copies from the namespaces in its consent; those that a pattern finds and refuse are only counted', async () => {
+  it('a namespace takes copies from the namespaces in its consent; a mirror only counts the refusals of namespaces that a pattern matches', async () => {
     await scene.mirror('db', ['open', 'closed', 'secluded.*'], {}, 'team-a');
     await scene.copied('closed', 'db', VALUES);
     const { conditions } = await scene.ready('db', 'Synced', /1 namespace does not accept copies/, 'team-a');
@@ -87,7 +87,7 @@ describe('the reach of SecretMirrors', () => {
     assert.deepEqual((await scene.find('kept', 'kept')).data, scene.data(VALUES), 'it stays, and is not written');
   });
 
-  it('a copy retained at a withdrawn consent or a narrowed list stays when the policy changes, and follows the mirror if reached again', async () => {
+  it('a copy that deletePolicy retain left behind stays when the policy changes, and follows the mirror again when its namespace is selected', async () => {
     const destination = { namespaces: ['open'], name: 'shortened' };
     await scene.mirror('shortened', [], { source: { name: 'kept' }, deletePolicy: 'retain', destination }, 'team-b');
     await scene.copied('open', 'shortened', { password: 'y' });

@@ -35,7 +35,7 @@ describe('the reach of annotations', () => {
     await scene.close();
   });
 
-  it('a push writes into no excluded and no unwilling namespace, and its event names both with the reason', async () => {
+  it('a push writes into no excluded namespace and into none without consent, and its event names both with the reason', async () => {
     await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'open,closed,locked,labelled' });
     await users.holds('open/pushed', { a: '1' });
     await users.holds('labelled/pushed', { a: '1' });

@@ -62,7 +62,7 @@ describe('replicate-from and replicate-to', () => {
 
   const database = { host: 'mydb.com', database: 'mydb', password: 'qwerty' };
 
-  it('the manifests for a database copy its credentials into an existing Secret and into a new one', async () => {
+  it("the database manifests of k8s-replicator's page copy credentials into an existing Secret and into a new one", async () => {
     await apply('local-database-credentials');
     await apply('source-database-credentials');
     await apply('database-credentials');
@@ -72,7 +72,7 @@ describe('replicate-from and replicate-to', () => {
     assert.deepEqual(texts(await secrets.find('team-a/source-database-credentials')), {});
   });
 
-  it('the manifests with replicate-once keep a password, and those with a pattern copy a certificate to every matching namespace', async () => {
+  it("the manifests of k8s-replicator's page keep a password with replicate-once, and copy a certificate to each namespace that matches a pattern", async () => {
     await apply('admin-password-source');
     const { data } = await secrets.becomes(
       'team-a/admin-password',
@@ -94,7 +94,7 @@ describe('replicate-from and replicate-to', () => {
     assert.equal(await secrets.find('jxx/tls-example-com'), undefined);
   });
 
-  it("the copy follows the upgrades of the page's chart: random password, new version, fixed password, other source, and back", async () => {
+  it("a copy follows the upgrades of the chart in k8s-replicator's page: random password, new version, fixed password, other source, and back", async () => {
     const random = (letter: string): string => letter.repeat(64);
     await apply('app-random');
     const { metadata } = await shows(APP, { login: 'admin', password: random('R') });

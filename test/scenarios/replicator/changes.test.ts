@@ -27,7 +27,7 @@ for (const kind of KINDS) {
     });
 
     for (const length of [1, 2, 3, 5]) {
-      it(`a cycle of ${length + 1} pulls comes to rest, the object that closed it keeps its data, and all follow it when it opens`, async () => {
+      it(`a cycle of ${length + 1} pulls ends without writes and keeps the data of the object that closed it; when it opens, all pull that data`, async () => {
         const names = Array.from({ length: length + 1 }, (_, index) => `team-a/cycle-${length}-${index}`);
         const [head = '', ...links] = names;
         const tail = links.at(-1) ?? '';

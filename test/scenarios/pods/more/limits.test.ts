@@ -42,7 +42,7 @@ describe('limits of the chart', { skip }, () => {
   const endings = (pods: readonly Json[]): string[] =>
     pods.map(({ status }) => status.containerStatuses?.[0].lastState.terminated?.reason ?? '');
 
-  step('the old Pods go on while the new ones are killed for their memory', async () => {
+  step('the old Pods keep working while the Pods of an upgrade are killed for too little memory', async () => {
     const old = uidsOf(await podsOf(cluster));
     await install(cluster, {
       ...SYSTEMS,
