@@ -5,7 +5,7 @@ import type { ScalarTag, Tags } from 'yaml';
 const DECIMAL = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/;
 const OTHER_BASE = /^([-+]?)(0[xbo][\da-f]+)$/i;
 
-/** Numbers that are not integers of the library. */
+/** Numbers that the library's tag for integers does not match. */
 const NUMBER: ScalarTag = {
   default: true,
   tag: 'tag:yaml.org,2002:float',

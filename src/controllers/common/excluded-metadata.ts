@@ -61,8 +61,8 @@ const OBEYED_KEYS: ReadonlySet<string> = new Set(
 const OBEYED_PREFIXES = ['kubernetes.io/cluster-service', 'kubernetes.io/legacy-token-', 'olm.'];
 
 /**
- * The annotations of k8s-replicator without their prefix, which may be another one in each cluster. A copy with such an
- * annotation would be replicated again, or look like a copy of the replicator.
+ * The annotations of k8s-replicator without their prefix, which another process may have changed by a flag. A copy with
+ * one of them would be replicated again, or look like a copy of the replicator.
  */
 export const REPLICATION_NAMES = {
   /** On a target: `<namespace>/<name>` or `<name>` of its source. */

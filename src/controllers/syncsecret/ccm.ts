@@ -143,7 +143,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     return propagated !== undefined || (origin !== 'another' && !this.#isManagers(namespace));
   }
 
-  /** A manager in this cluster may serve the object from now on. While the object is being deleted, its mark stays. */
+  /** Without the mark, a manager in this cluster may serve the object. So a deleted object keeps it to the end. */
   protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
     return metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [];
   }

@@ -173,8 +173,8 @@ export class SyncSecretReader implements RuleReader {
 }
 
 /**
- * Whether the manager of this cluster makes a Secret of it. A SyncSecret without the marks of a copy, which no
- * controller has seen, may also be one of a tenant cluster.
+ * Whether the manager of this cluster makes a Secret of it. If the SyncSecret has no marks of a copy, and no controller
+ * has seen it, it may also belong to a tenant cluster.
  */
 function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): boolean {
   if (origin === 'another') return true;

@@ -1,13 +1,13 @@
 /**
  * The consent of a namespace. Its annotation `keyferry.dev/accept-from` lists patterns: rules of the namespaces that
- * match may copy into it. Tenants cannot edit a Namespace, so a consent comes from an administrator.
+ * match may copy into it. Tenants cannot edit a Namespace, so no tenant can give a consent.
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EventInput } from '../../../kube/event-correlator.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 
-/** What the annotation says. If one pattern has a mistake, the consent accepts no namespace at all. */
+/** The parsed annotation. If one pattern has a mistake, the consent accepts no namespace at all. */
 export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
 
 /** Memory for parsed consents, bytes. */

@@ -1,4 +1,4 @@
-/** Decides what an ExternalSecret needs, and keeps the part for that. It keeps nothing without a need. */
+/** Decides what an ExternalSecret needs of the generator. Only objects that need something are kept, in part. */
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './settings.ts';

@@ -5,7 +5,7 @@
  * leases are done:
  *
  *   waiting for copies ──all deleted, or marked retained──▶ revoking leases ──done, or time limit──▶ finalizer removed
- *     └──time limit: the remaining copies become orphans───▶
+ *     └──time limit──▶ the same; the remaining copies become orphans
  */
 import { isInvalid } from '../../../kube/errors.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';

@@ -161,8 +161,8 @@ export function namespaceList(text: string, patterns: PatternCache): NamespaceLi
 }
 
 /**
- * The text of a finding about an annotation that selects namespaces by labels, which a SecretMirror can, and Keyferry's
- * annotations cannot.
+ * The text of a finding about an annotation that selects namespaces by labels: a SecretMirror can do that, an
+ * annotation of Keyferry cannot.
  * @param name of the annotation. @param selectors a namespace must match all of them
  */
 export function selectorText(name: string, ...selectors: readonly string[]): string {

@@ -4,8 +4,8 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import { type AnnotationNames, type Annotations, readBool, type Refusal } from './annotations.ts';
 
 /**
- * The patch of `replicated-from-version`. A different version alone causes no write while the data is equal, because a
- * loop of `replicate-from` would never end. If the annotation is missing, or another client set it, the target is
+ * The patch of `replicated-from-version`. A different version alone causes no write while the data is equal: otherwise
+ * a loop of `replicate-from` would never end. If the annotation is missing, or another client set it, the target is
  * written.
  */
 export function versionPatch(

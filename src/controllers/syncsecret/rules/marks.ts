@@ -1,5 +1,5 @@
 /**
- * The marks on SyncSecrets and Secrets. They name the object that this one was made from, and its maker.
+ * The marks on SyncSecrets and Secrets. A mark names the object from which its object was made.
  *
  *   Secret ──synchronizer──▶ SyncSecret ──CCM──▶ copy in the management cluster ──manager──▶ Secret
  *          SECRET_ANNOTATION            ORIGIN_ANNOTATION                         OWNER_ANNOTATION

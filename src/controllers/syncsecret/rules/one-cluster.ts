@@ -8,7 +8,7 @@
  *   in `tenant-*`, if the uids are equal      leaves it alone               serves it in its namespaces
  *   in `tenant-*`, if a uid cannot be read    keeps an existing copy,       serves it in its namespaces
  *                                             makes and changes none
- *   any other                                 copies it                     serves it, if not `PROPAGATED_ANNOTATION`
+ *   any other                                 copies it                     serves it without `PROPAGATED_ANNOTATION`
  *
  * - A forged `PROPAGATED_ANNOTATION` or mark harms only the object that has it. The CCM releases a SyncSecret that has
  *   the annotation but is not to be copied: it deletes the copy and removes the annotation.

@@ -62,8 +62,8 @@ export function secretVersion({ metadata: { uid, finalizers }, immutable, isOffe
 }
 
 /**
- * Whether KubeLB made this SyncSecret of a Secret, and Keyferry has not marked it: its origin labels name itself. The
- * Secret may have lost its label while no program ran, and then it still has KubeLB's finalizer.
+ * Whether KubeLB, and not Keyferry, made this SyncSecret of a Secret: its origin labels name itself, and it has no
+ * mark. The Secret may have lost its label while no program ran, and then it still has KubeLB's finalizer.
  */
 export function isOfKubeLb({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[SECRET_ANNOTATION] === undefined && originOf(metadata) === 'itself';
