@@ -63,7 +63,7 @@ export interface KubeRequest {
   readonly compressed?: boolean;
   /** Largest answer, uncompressed, in bytes. Default 64 MiB. */
   readonly maxBytes?: number | undefined;
-  /** Limit of the call with its wait for a connection, ms; of a stream only until its head. Default 30,000. */
+  /** Limit of the call and of its wait for a connection, ms. In a stream it ends with the head. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called right before the request is sent. If it throws, nothing is sent and the call fails with that error. */

@@ -38,7 +38,7 @@ export interface BookChange {
   readonly unusedSources: readonly ResourceKey[];
 }
 
-/** Identifies a claim of a rule: its target, behind the mode if that is not `own` (no target key has a blank). */
+/** Identifies a claim of a rule: the target, after the mode if the mode is not `own`. No target key has a blank. */
 type ClaimId = string;
 
 export class ClaimBook {
@@ -155,7 +155,7 @@ export class ClaimBook {
     return false;
   }
 
-  /** Targets of claims on `source`. */
+  /** Targets of the claims with the source `source`. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
     for (const { target, claim } of this.#entriesFrom(source)) if (claim.source === source) yield target;
   }
@@ -226,7 +226,7 @@ export class ClaimBook {
   }
 }
 
-/** The sources of the claims: of each, its key, and its key as a target. */
+/** The keys of the sources of the claims, and the keys that these sources have as targets. */
 function placesOf(entries: readonly Entry[]): ReadonlySet<ResourceKey> {
   const places = new Set<ResourceKey>();
   for (const { claim } of entries) {

@@ -82,7 +82,7 @@ export class Claims {
     return this.#versions.get(rule);
   }
 
-  /** The refusal of the rule, and the targets out of its reach, by its last evaluation. */
+  /** The refusal of the rule, and the targets out of its reach, according to its last evaluation. */
   findingsOf(rule: RuleKey): Findings {
     return this.#findings.get(rule) ?? {};
   }
@@ -92,7 +92,7 @@ export class Claims {
     return this.#versions.keys();
   }
 
-  /** Records the marks on an object. @returns the rules whose marks counted before, and count now */
+  /** Records the marks on an object. @returns the rule whose mark counted before, and the rule whose mark counts now */
   objectChanged(
     key: ResourceKey,
     before: Observed | undefined,
@@ -102,7 +102,7 @@ export class Claims {
     const is = after && placedOwner(this.#ruleSets.values(), after, key);
     if (was === is) return { was, is };
     if (was !== undefined) this.#owned.delete(was, key);
-    // The strings of a claim are used if it has equal ones, so that memory holds each key once.
+    // If a claim has an equal key, the string of the claim is used, so that memory holds each key once.
     const entry = this.book.firstOn(key);
     const owner = entry?.claim.owner.key;
     if (is !== undefined) this.#owned.add(owner === is ? owner : is, entry?.target ?? key);

@@ -176,7 +176,7 @@ function failed(message: string): CycleView {
   return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
 }
 
-/** The claims from the target of a claim back to its source, with the claim; `undefined`: none, or all only `fill`. */
+/** The claims from the target of a claim back to its source, and the claim. `undefined`: none, or only `fill` claims. */
 function cycleOf(
   { target, claim }: Claimed,
   all: readonly Edge[],
@@ -185,13 +185,13 @@ function cycleOf(
   const back = reached(target, all, (edge) => [edge.target, edge.from]);
   const places = [...ahead].filter((place) => back.has(place));
   const within = new Set(places);
-  // In the order of the copies.
+  // The claims are in the order in which content is copied.
   const edges = places.flatMap((place) => all.filter((edge) => edge.from === place && within.has(edge.target)));
   const isPart = edges.some((edge) => edge.claim === claim && edge.target === target);
   return isPart && edges.some((edge) => edge.claim.mode !== 'fill') ? { edges, places: places.length } : undefined;
 }
 
-/** The places that the edges lead to from `start`, which is included. */
+/** The places that the edges lead to from `start`, including `start`. */
 function reached(
   start: ResourceKey,
   edges: readonly Edge[],

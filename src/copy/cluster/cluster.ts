@@ -32,7 +32,7 @@ import { TargetReconciler } from './write/target-reconciler.ts';
 
 export interface ClusterOptions {
   readonly api: KubeApi;
-  /** This process runs in the cluster. */
+  /** Whether this process runs in the cluster. */
   readonly isHome: boolean;
   readonly engine: Engine;
   /** The kinds that can be copied. */
@@ -283,7 +283,7 @@ export class Cluster implements Backend {
     this.#isListed = true;
   }
 
-  /** `synced` has settled once. */
+  /** Whether `synced` has settled once. */
   get isListed(): boolean {
     return this.#isListed;
   }

@@ -77,7 +77,7 @@ export interface SourceProvider {
   view(source: ResourceKey | undefined): SourceView;
   /** The fingerprint of the source's content at the version of its view, if the content has been read. */
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** The content at the version of the view or newer; then view and fingerprint are as new. `undefined`: it is gone. */
+  /** The content at the version of the view, or a newer one, which the view then has too. `undefined`: it is gone. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
   /** Called when the only copy of the source has its content: the values are not needed any more. */
   copied?(source: ResourceKey): void;

@@ -31,7 +31,7 @@ export interface OwnWork {
   start(): void;
   /** Ends the work within `drainMs`. */
   drain(drainMs: number): Promise<void>;
-  /** Whether the rules are ready. Rules that are ready may be missing. */
+  /** Whether the rules are ready. Rules that are ready may be left out. */
   readiness(): Iterable<RuleReadiness>;
   readonly queues: readonly NamedQueue[];
 }
@@ -77,6 +77,6 @@ export interface RuleProgress extends Findings {
   readonly writes: number;
   /** Version of the rule that its claims were made from, if it was evaluated. The rule may have changed since. */
   readonly evaluated: string | undefined;
-  /** `prepare` or `evaluate` fails repeatedly, or with an error that is not transient. */
+  /** Set if `prepare` or `evaluate` fails repeatedly, or with an error that is not transient. */
   readonly failure?: Cause | undefined;
 }

@@ -53,7 +53,7 @@ const STATUS_PENDING_DELAY_MS = 2000;
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
  * A copy that no rule claims any more is decided after this time, ms. The next event may bring another rule that claims
- * the copy and takes it over: rules that swap their names, in one `kubectl apply`.
+ * the copy and takes it over, for example if one `kubectl apply` swaps the names of two rules.
  */
 const UNCLAIMED_DELAY_MS = 500;
 /** A decision takes time for each claim on its target. With more claims, changes are decided together, with a delay. */

@@ -56,7 +56,7 @@ export class RuleLoop {
   readonly #heavyKeys = new Set<RuleKey>();
   /** The failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
-  /** All rules that existed at the start were evaluated. */
+  /** Whether all rules that existed at the start were evaluated. */
   #isEvaluated = false;
 
   constructor(options: RuleLoopOptions) {

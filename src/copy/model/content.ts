@@ -100,7 +100,7 @@ export class Content {
       const names = Object.keys(values).sort();
       if (names.length === 0 && index > 0) continue;
       keys.push(...names);
-      // A null prototype, so that a key named `__proto__` is a key.
+      // A null prototype, so that a key named `__proto__` is stored like any other.
       const sorted: Record<string, string> = Object.create(null) as Record<string, string>;
       for (const key of names) sorted[key] = values[key] ?? '';
       pieces.push({ field: name, json: SecretBytes.fromUtf8(JSON.stringify(sorted)) });
@@ -164,7 +164,7 @@ function merged(
   base64: Readonly<Record<string, string>>,
   overlay: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  // A null prototype, so that a key named `__proto__` is a key.
+  // A null prototype, so that a key named `__proto__` is stored like any other.
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [key, value] of Object.entries(base64)) values[key] = Buffer.from(value, 'base64').toString('base64');
   for (const [key, text] of Object.entries(overlay)) values[key] = Buffer.from(text).toString('base64');

@@ -1,4 +1,4 @@
-/** When an entry in Vault is read and when it is written. The responses are made up; scenario tests use a real Vault. */
+/** When an entry in Vault is read and when it is written. The responses are made up: scenarios use a real Vault. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 

@@ -80,7 +80,7 @@ export class VaultTargets implements TargetWriter {
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
-    // The last two are only used for objects that carry marks.
+    // `hasNamespace` and `orphanActionOf` only matter for objects that carry marks.
     this.#facts = { ...options, hasNamespace: () => true, orphanActionOf: () => Promise.resolve('keep') };
   }
 

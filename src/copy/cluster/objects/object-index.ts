@@ -137,7 +137,8 @@ export class ObjectIndex {
           return true;
         }
         this.#withdraw(bit, namespace, name);
-        // Its key is kept: the end of this list also decides about objects of other feeds and of running requests.
+        // The key is kept if another feed or a running request has the object, because the end of this list affects
+        // both.
         return this.get(namespace, name) !== undefined || this.#running.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
@@ -205,7 +206,7 @@ export class ObjectIndex {
     }
   }
 
-  /** Notes a version that a watch reports for all writes under way. @returns whether one of them can have made it */
+  /** Notes the version that a watch reports. @returns whether an own write under way can have made it */
   #isAwaited(path: string, before: Slot | undefined, version: string): boolean {
     const awaiting = [...(this.#running.get(path) ?? [])].filter(({ own }) => own);
     for (const request of awaiting) request.reported = { before, ...request.reported, version };
@@ -322,7 +323,7 @@ export interface ObjectFeed {
     /** As `WatchSink.upsert`. @param content of the object, if the watch brings whole objects */
     upsert(object: KubeObject, initial: boolean, content?: KeptContent): boolean;
   };
-  /** Called when a list of only some objects is complete. It has these `keys`. */
+  /** Called when a list of only some objects is complete. @param keys those of the listed objects */
   listed(keys: ReadonlySet<string>, resourceVersion: string): void;
   /**
    * This feed no longer confirms the object.

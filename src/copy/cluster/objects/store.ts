@@ -40,7 +40,7 @@ type WholeObject = KubeObject & { readonly [field: string]: unknown };
 
 /** The contents that one user of a watch of whole objects needs. */
 export interface ContentUse {
-  /** Whether the values of an object are needed next, for copies. Otherwise only its fingerprint is kept. */
+  /** Whether copies of an object will need its values next. Otherwise only its fingerprint is kept. */
   readonly isSource: (object: KubeObject) => boolean;
   /** The part of an object's status that `KeptContent` has. Default: none. At most one user of a watch sets it. */
   readonly statusOf?: (object: KubeObject) => object;
@@ -93,7 +93,8 @@ export class KubeStore implements SourceProvider {
       api.cluster,
       kind.kind,
       (key, before, after, initial, own) => {
-        // Done here as well as in `unfollow`, which nobody calls for an object that is not followed.
+        // The fingerprint is dropped here and in `unfollow`, because nobody calls `unfollow` for an object that is not
+        // followed.
         if (before !== undefined && after === undefined) this.#forget(key, before);
         options.onChange(key, before, after, initial, own);
       },
@@ -134,7 +135,7 @@ export class KubeStore implements SourceProvider {
       : { state: 'failed', ...operatorCause('Forbidden', refusal, 'the operator has no permission to read it') };
   }
 
-  /** The content of an object as its last event showed it, if the object is as observed. */
+  /** The content of an object, as an event showed it; `undefined` if `observed` is another version of the object. */
   heldIn(key: ObjectKey, observed: Observed): StoredContent | undefined {
     const version = contentVersion(observed);
     const stored = this.#stored(key, version);
@@ -196,7 +197,7 @@ export class KubeStore implements SourceProvider {
     return known && keptVersion(known) === version ? contentOf(known) : undefined;
   }
 
-  /** Keeps the values in the response to a write of a source, if the last event had the same: a copy needs them. */
+  /** Keeps the values in the response to a write of a source for its copy, if the last event had equal values. */
   hold(object: KubeObject): void {
     const { namespace = '', name } = object.metadata;
     const key = this.key(namespace, name);
@@ -250,7 +251,7 @@ export class KubeStore implements SourceProvider {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
-      // `unfollow` may have dropped the fingerprint since, and left the content.
+      // `unfollow` may have dropped the fingerprint meanwhile, but not the cached content.
       this.#remember(key, cached);
       return cached;
     }
@@ -304,7 +305,8 @@ export class KubeStore implements SourceProvider {
 
   #remember(key: ObjectKey, content: Content): void {
     const { version, fingerprint } = content;
-    // If the object was deleted during the read, nobody would drop its fingerprint. Or the index has this content.
+    // Not if the object was deleted during the read: nobody would drop the fingerprint. Nor if the index has this
+    // content.
     if (this.index.find(key) === undefined || this.#stored(key, version) !== undefined) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }

@@ -37,7 +37,7 @@ after(async () => {
 const create = async (n: number): Promise<unknown> =>
   await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
 
-/** The API behind it. While `expires` is set, its watches get status 410, and its lists wait for `release`. */
+/** An API in front of another one. While `expires` is set, watches get status 410, and lists wait for `release`. */
 class HeldLists implements KubeApi {
   readonly cluster = 'local';
   expires = false;

@@ -151,7 +151,8 @@ export class ObjectWatches {
 
   get health(): readonly WatchHealth[] {
     const singles = Array.from(this.#singles, ([key, { health }]): WatchHealth => {
-      // Any author can name an object that Keyferry may not read. Only such rules need it, and they report this.
+      // Any author can name an object that Keyferry may not read. Only rules that name it need it, and they report the
+      // refusal.
       if (health.connected || !this.#refusals.has(key)) return health;
       return { ...health, advice: `${health.name}: no permission to watch it`, isExcused: true };
     });
@@ -171,7 +172,7 @@ export class ObjectWatches {
     await Promise.all([...this.#running, this.#lookUps.stop()]);
   }
 
-  /** Opens them in a later turn: `follow` may be called for too many objects for single-object watches. */
+  /** Opens the single-object watches in a later turn: until then `follow` may have been called for too many objects. */
   #openSinglesSoon(): void {
     if (this.#isOpening) return;
     this.#isOpening = true;

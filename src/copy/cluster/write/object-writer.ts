@@ -34,7 +34,7 @@ import { withoutDetails, redactApiError } from '../objects/redact-api-error.ts';
 const QUERY = { fieldManager: FIELD_MANAGER };
 
 export interface CreateOptions {
-  /** A dry run. */
+  /** Whether the request is a dry run. */
   readonly dryRun?: boolean;
   readonly immutable?: boolean;
   /** Requests a full response: the stored object with its data. */
@@ -235,7 +235,7 @@ function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiec
   return [pieceOf(first.field, filled), ...rest, pieceOf(overlay, empty)];
 }
 
-/** The part of a JSON patch that sets the field of texts, or adds and removes it: removing nothing is refused. */
+/** The part of a JSON patch that sets or removes the field of texts. A removal adds it first, so that it exists. */
 function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer {
   const path = `/${overlay}`;
   const json = pieces.find(({ field }) => field === overlay)?.json.bytes();

@@ -90,7 +90,7 @@ export class TargetActions {
     this.#replacements = new Replacements(store, this.#writer, onWrite);
   }
 
-  /** @throws the API's answer, where a retry makes sense */
+  /** @throws the error of the API, if a retry makes sense */
   async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
     const { facts, plan, run } = action;
     const { target, signal } = run;

@@ -32,7 +32,7 @@ export class TargetReconciler {
     this.#actions = new TargetActions(options, this.#memory);
   }
 
-  /** One run of the target loop. @throws the API's answer, where a retry makes sense */
+  /** One run of the target loop. @throws the error of the API, if a retry makes sense */
   async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { reachability } = this.#options;
     if (reachability?.admits(target) === false) return undefined;
@@ -89,7 +89,7 @@ export class TargetReconciler {
     this.#tidyMemory(target);
   }
 
-  /** Whether a watch has brought another content of the target than was written. The memory drops an equal one. */
+  /** Whether a watch has brought another content of the target than the written one. The memory drops an equal one. */
   hasOtherContent(target: ObjectKey): boolean {
     const { store } = this.#options;
     const held = this.#memory.heldOf(target);

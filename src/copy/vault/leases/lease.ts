@@ -41,9 +41,9 @@ export interface Lease extends LeaseUser {
   /** Set for a replaced or dropped lease: fires when the lease expires. */
   end?: Timer;
   checkedAt: number;
-  /** Vault no longer has the lease. */
+  /** Whether Vault no longer has the lease. */
   isGone: boolean;
-  /** A policy forbids to look the lease up. */
+  /** Whether a policy forbids to look the lease up. */
   isLookupForbidden: boolean;
 }
 

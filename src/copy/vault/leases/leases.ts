@@ -42,7 +42,7 @@ export interface LeaseRecord {
 export interface VaultLeasesOptions extends UpkeepOptions {
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The recorded leases of a source's rule with the origin of the source. */
+  /** The recorded leases of the rule of a source, as far as they have the origin of this source. */
   readonly leaseRecordsOf: (key: EntryKey) => Iterable<LeaseRecord>;
   /** The credentials in a copy, if no other client wrote to it. */
   readonly readCopy: (
@@ -165,7 +165,7 @@ export class VaultLeases {
     return false;
   }
 
-  /** A lease that has not ended. */
+  /** The lease with an id, if it has not ended. */
   find(leaseId: string): Lease | undefined {
     return this.#known.get(leaseId);
   }

@@ -59,7 +59,7 @@ const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 const POLLS_AT_ONCE = 8;
 /** Limits of the wait after a failed poll of a source with a lease, ms. */
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
-/** Poll period of a source that no rule uses, ms. This is so between the evaluation of a rule and its claims. */
+/** Poll period of a source without a rule, ms: its rule is evaluated, but the claims are not in the book yet. */
 const UNUSED_POLL_MS = 60_000;
 
 export class VaultSources implements SourceProvider {
@@ -97,7 +97,7 @@ export class VaultSources implements SourceProvider {
     return this.#contents.bytes;
   }
 
-  /** Figures of the polls by server; there is a lane for each credential. */
+  /** Figures of the polls of each server, which has a lane for each credential and mount. */
   get queues(): readonly QueueFigures[] {
     const servers = Map.groupBy(this.#polls.all, ({ name }) => name.split(' ', 2).join(' '));
     return Array.from(servers, ([name, lanes]) => {

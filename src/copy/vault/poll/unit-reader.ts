@@ -250,18 +250,18 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   entryVersion: string | undefined;
   trouble: VaultTrouble | undefined;
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
-  /** A target needs content that is not in the cache. */
+  /** Whether a target needs content that is not in the cache. */
   needsContent = false;
   lease: Lease | undefined;
   /** `undefined`: no lease ended early. */
   earlyEnds: EarlyEnds | undefined;
-  /** A lease from before a restart was searched. */
+  /** Whether a lease from before a restart was searched. */
   isRestoreTried = false;
-  /** The credential changed during a poll. */
+  /** Whether the credential changed during a poll. */
   credentialChanged = false;
   /** Number of unusable credentials in a row. */
   unusableInARow = 0;
-  /** No rule uses the unit, or other units have replaced it. */
+  /** Whether no rule uses the unit, or other units have replaced it. */
   isClosed = false;
 
   constructor(key: EntryKey, location: VaultLocation, rule: R) {
