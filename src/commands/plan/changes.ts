@@ -157,8 +157,7 @@ function mapIn(object: Fields, field: string): Fields {
 }
 
 /**
- * Content, type and `immutable` of an object after a manifest is applied; of an unread object only those of the
- * manifest.
+ * Content, type and `immutable` of an object after a manifest is applied; for an unread object only the manifest's.
  * @throws ManifestError, with the field
  */
 function appliedContent(kind: Kind, there: Fields, last: Fields, manifest: Manifest): Fields {

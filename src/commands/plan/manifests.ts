@@ -1,7 +1,6 @@
 /**
  * Reads manifests from files and folders as `kubectl apply -f` does: YAML or JSON, several documents in a file, lists.
- * A manifest is accepted if the API server accepts its form. Errors name file, document and field, and never a value of
- * a Secret.
+ * A manifest is accepted if the API server accepts its form. Errors name file, document and field, never a value.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';

@@ -19,8 +19,7 @@ export class AwaitedWatches {
 }
 
 /**
- * Watches the metadata of the copies with this value of the copy label. A change of a copy means the same for all
- * controllers: see `Engine.objectChanged`.
+ * Watches the metadata of the copies with this value of the copy label. `Engine.objectChanged` takes the changes.
  * @param isOptional whether the process is ready, and no rule waits, where the permission for the watch is missing
  */
 export function watchCopies(

@@ -2,8 +2,7 @@
  * The types of the SecretMirror API, `mirrors.kts.studio/v1alpha2`. `scripts/crd/` generates the schema of the CRD, and
  * a test there compares it with these types.
  *
- * A field is optional if the API server accepts an object without it. An object that was stored under an older CRD may
- * violate the schema.
+ * A field is optional if the API server accepts an object without it. An object of an older CRD may violate the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { Condition } from '../common/rules/rule-statuses.ts';

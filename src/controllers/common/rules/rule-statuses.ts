@@ -1,7 +1,6 @@
 /**
  * The conditions and the status of rules. `RuleStatuses` writes a status only where it changes, and records its events
- * once. If another client changes a status, Keyferry writes its own again: first at once, then at growing intervals, in
- * case the other does the same.
+ * once. A status that another client changes is written again: first at once, then ever later, in case both do so.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';

@@ -3,8 +3,7 @@
  *
  * After a restart, only the status and the copies show a lease. So its record has the `vault` block from the time of
  * the grant, which the revocation needs. The record of a replaced lease stays until the lease is revoked
- * (`MirrorLeases`) or has expired. A lease needs no record if its successor has the same origin, because then it
- * expires soon.
+ * (`MirrorLeases`) or has expired. A lease needs no record if its successor has the same origin, as it expires soon.
  */
 import { isDeepStrictEqual } from 'node:util';
 

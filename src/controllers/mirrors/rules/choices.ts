@@ -1,7 +1,7 @@
 /**
  * The choices of a SecretMirror about its copies: name, keys, type, labels and annotations. A mistake stops all writes
- * of the mirror, because copies without the choice would have too much. Every field is checked here: objects may be
- * older than the schema.
+ * of the mirror, because copies without the choice would have too much. Every field is checked: objects may be older
+ * than the schema.
  */
 import { createHash } from 'node:crypto';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
@@ -47,8 +47,7 @@ export const NOTHING_CHOSEN: Choices = {
 const MAX_KEYS = 100;
 /**
  * Longest compiled size of all patterns of both lists, instructions. The CRD admits 200 patterns, which have 4,000 if
- * they are simple. At this limit, a key of 316 characters takes a few ms to match, and a source can have thousands of
- * keys.
+ * they are simple. At this limit, a key of 316 characters takes a few ms to match, and a source can have thousands.
  */
 const MAX_PATTERN_SIZE = 5000;
 const MAX_NAMED = 5;

@@ -54,8 +54,7 @@ const SPEC = 'f:spec';
 
 /**
  * The managed fields of a mirror without Keyferry's ownership of spec fields. In server-side apply the writer of a
- * field owns it, and a user who applies another value later gets a conflict. So Keyferry gives up the defaults right
- * after it wrote them.
+ * field owns it, and a user who applies another value later gets a conflict. So Keyferry gives up the defaults at once.
  * @returns `undefined` if there is nothing to give up, or if the list would be empty, which the API server ignores
  */
 export function withoutOurSpec(

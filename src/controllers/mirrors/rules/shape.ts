@@ -162,8 +162,7 @@ export class MirrorShape implements Shape {
 
 /**
  * The desired state of copies that a deleted mirror retains: unchanged, and marked with `keyferry.dev/retain`. A copy
- * without room for that loses the owner's mark instead: otherwise a user could fill its annotations to block the
- * deletion.
+ * without room for that loses the owner's mark instead: a user must not block the deletion by annotations.
  */
 export class RetainShape implements Shape {
   readonly id: string;

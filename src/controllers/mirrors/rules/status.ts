@@ -1,8 +1,7 @@
 /**
  * The status and events of a SecretMirror, computed from the outcomes of its claims. Pure.
  *
- * The condition `Ready` is exact. `mirrorStatus` is that of the original: Active even if a target belongs to another
- * owner.
+ * The condition `Ready` is exact. `mirrorStatus` is that of the original: Active even if a target has another owner.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';

@@ -1,7 +1,6 @@
 /**
  * Turns the annotations of other copiers (reflector, kubernetes-replicator, config-syncer) into those of the
- * replicator, which then goes on with their copies. One file for each copier reads its annotations; this file has the
- * rest. Pure.
+ * replicator, which then goes on with their copies. One file for each copier reads its annotations. Pure.
  *
  * No annotation of the other program is removed: Keyferry ignores them, and a user may go back. An annotation of
  * Keyferry that a user wrote counts: it answers what Keyferry could not read.

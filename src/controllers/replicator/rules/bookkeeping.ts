@@ -5,8 +5,7 @@ import { type AnnotationNames, type Annotations, readBool, type Refusal } from '
 
 /**
  * The patch of `replicated-from-version`. A different version alone causes no write while the data is equal: otherwise
- * a loop of `replicate-from` would never end. If the annotation is missing, or another client set it, the target is
- * written.
+ * a loop of `replicate-from` would never end. If the annotation is missing or another client's, the target is written.
  */
 export function versionPatch(
   names: AnnotationNames,

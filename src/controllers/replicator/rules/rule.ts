@@ -201,8 +201,7 @@ interface MutableSelection extends NamespaceSelection {
 }
 
 /**
- * The targets in existing namespaces, `<namespace>/<name>`, without the source; or the refusal of more than
- * `MAX_TARGETS`.
+ * The targets in existing namespaces, `<namespace>/<name>`, without the source; or the refusal of too many.
  * @param leftOut gets the namespaces that the rule must not copy into
  */
 export function* targetsIn(
