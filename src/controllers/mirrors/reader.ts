@@ -2,9 +2,8 @@
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
-import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { Condition } from '../common/rules/rule-statuses.ts';

@@ -5,7 +5,7 @@
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
-import { KeyLists } from '../../copy/model/observed.ts';
+import { KeyLists } from '../../copy/model/key-lists.ts';
 import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { METADATA_ONLY, type KubeApi, type KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';

@@ -4,7 +4,8 @@
  * SyncSecret has its Secret here.
  */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
-import { KeyLists, observe, type Observed } from '../../copy/model/observed.ts';
+import { KeyLists } from '../../copy/model/key-lists.ts';
+import { observe, type Observed } from '../../copy/model/observed.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';

@@ -5,7 +5,7 @@
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay } from '../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
-import { KeyLists } from '../../copy/model/observed.ts';
+import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { ContentUse } from '../../copy/cluster/objects/store.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';

@@ -1,16 +1,22 @@
 /**
  * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine
  * keeps them up to date from watches; a short command fills them once from lists.
+ *
+ * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs.
+ * So every copy also carries its place, and a mark counts only there:
+ * - The place names the object itself: the mark counts.
+ * - The place names another object: the mark does not count.
+ * - There is no place: an original made the copy, or a user set the mark by hand. The mark counts only if the rule that
+ *   it names claims the target.
  */
 import { type Claim, type Claimed, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
-import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
-import type { Observed } from '../model/observed.ts';
+import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
 import type { OrphanAction } from '../plan/facts.ts';
-import { ownerByMark, placedOwner } from '../plan/marks.ts';
 import { nobodyCause } from '../model/cause.ts';
 
 /** Tells how up to date the claims of a rule are. */
@@ -98,8 +104,8 @@ export class Claims {
     before: Observed | undefined,
     after: Observed | undefined,
   ): { readonly was: RuleKey | undefined; readonly is: RuleKey | undefined } {
-    const was = before && placedOwner(this.#ruleSets.values(), before, key);
-    const is = after && placedOwner(this.#ruleSets.values(), after, key);
+    const was = before && this.#placedOwner(before, key);
+    const is = after && this.#placedOwner(after, key);
     if (was === is) return { was, is };
     if (was !== undefined) this.#owned.delete(was, key);
     // If a claim has an equal key, the string of the claim is used, so that memory holds each key once.
@@ -119,9 +125,39 @@ export class Claims {
     return this.#owned.keys();
   }
 
-  /** The rule, of any controller, whose mark on the object counts. */
+  /** The rule whose mark counts regardless of claims, because the mark was written for this place. */
+  #placedOwner(observed: Observed, target: ResourceKey): RuleKey | undefined {
+    if (!(PLACE_ANNOTATION in observed.annotations)) return undefined;
+    if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
+    for (const rules of this.#ruleSets.values()) {
+      const named = rules.ownerOf(observed, target);
+      if (named !== undefined) return named;
+    }
+    return undefined;
+  }
+
+  /** The rule whose mark on the object counts. If several marks count, it is the rule that claims the target. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    return ownerByMark(this.#ruleSets.values(), this.book, observed, target);
+    if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
+    const placed = PLACE_ANNOTATION in observed.annotations;
+    let owner: RuleKey | undefined;
+    for (const rules of this.#ruleSets.values()) {
+      const named = rules.ownerOf(observed, target);
+      if (named === undefined) continue;
+      if (this.book.claims(named, target) && (placed || this.#mayAdopt(named, observed, target))) return named;
+      if (placed) owner ??= named;
+    }
+    return owner;
+  }
+
+  /**
+   * Whether the mark of a rule counts although the object has no place. For a source of other copies the mark alone is
+   * not enough, because a user may have set it by hand: a copy made by the original also has the version of its source.
+   */
+  #mayAdopt(rule: RuleKey, observed: Observed, target: ResourceKey): boolean {
+    const claims = this.book.on(target).filter(({ claim }) => claim.owner.key === rule && claim.mode !== 'fill');
+    if (this.book.userOf(target) === undefined) return claims.length > 0;
+    return claims.some(({ claim: { mode, shape } }) => mode === 'own' && shape.heldVersion(observed) !== undefined);
   }
 
   /**

@@ -67,7 +67,7 @@ export interface RuleSet {
   warmUp?(rule: RuleKey): Steps<void>;
   /**
    * The rule that this controller's marks on an object name. `undefined` for a kind or cluster in which the controller
-   * creates nothing. `copy/plan/marks.ts` checks the place of the marks, but not the cluster.
+   * creates nothing. `Claims` checks the place of the marks, but not the cluster.
    */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
   /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists, and is not refused. */

@@ -10,10 +10,11 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
 import { type Claim, claimAll, type DesiredState, type Shape, type SourceView } from '../model/claim.ts';
-import { ClaimBook } from '../book/claim-book.ts';
+import type { ClaimBook } from '../book/claim-book.ts';
+import { Claims } from '../book/claims.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
-import { ownerByMark } from './marks.ts';
+import type { RuleSet } from '../model/rule-set.ts';
 import type { Facts, Held, OrphanAction } from './facts.ts';
 import type { Contest } from './facts.ts';
 import type { Fingerprint } from '../model/content.ts';
@@ -29,7 +30,19 @@ const OWNER = 'owner';
 const VERSION = 'version';
 const RETAIN = 'retain';
 const LABEL = 'team';
-const CONTROLLER = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => asKey(annotations[OWNER]) };
+const unused = (): never => assert.fail('not used');
+const CONTROLLER: RuleSet = {
+  name: 'test',
+  evaluate: unused,
+  ownerOf: ({ annotations }: Observed): RuleKey | undefined => asKey(annotations[OWNER]),
+  orphanPolicy: unused,
+};
+
+function newClaims(): Claims {
+  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  claims.add(CONTROLLER);
+  return claims;
+}
 
 interface Rule {
   readonly targets: readonly number[];
@@ -82,10 +95,14 @@ class World {
     { view: Extract<SourceView, { state: 'present' }>; fingerprint: Fingerprint }
   >();
   readonly things = new Map<ResourceKey, Thing>();
-  book = new ClaimBook();
+  claims = newClaims();
   held = new Map<ResourceKey, Held>();
   writes = 0;
   #counter = 0;
+
+  get book(): ClaimBook {
+    return this.claims.book;
+  }
 
   next(): number {
     return (this.#counter += 1);
@@ -93,7 +110,7 @@ class World {
 
   /** Loses what the process remembers, and evaluates all rules again, as after a kill and a start. */
   restart(): void {
-    this.book = new ClaimBook();
+    this.claims = newClaims();
     this.held = new Map();
     for (const rule of this.rules.keys()) this.evaluate(rule);
   }
@@ -191,7 +208,7 @@ class World {
     const thing = this.things.get(target);
     return {
       entries: this.book.on(target),
-      markedBy: thing && ownerByMark([CONTROLLER], this.book, observedOf(thing), target),
+      markedBy: thing && this.claims.ownerOf(observedOf(thing), target),
       viewOf: (claim) =>
         this.sources.get(claim.source ?? NONE)?.view ?? { state: 'missing', ...userCause('NoSecret', '') },
       now: 0,
@@ -393,10 +410,10 @@ test('after any history each target is as a restarted process wants it, and obje
         world.settle();
         assert.equal(world.settle(), 0, 'settling twice writes again');
         checkTruth(world, foreign);
-        const { book, held } = world;
+        const { claims, held } = world;
         world.restart();
         assert.equal(world.settle(), 0, 'a fresh start has something to do');
-        world.book = book;
+        world.claims = claims;
         world.held = held;
       }
     }),

@@ -19,7 +19,7 @@ export type OrphanAction = 'delete' | 'keep';
 /** The facts that decide which of several claims on a target wins. */
 export interface Contest {
   readonly entries: readonly Entry[];
-  /** The rule whose mark on the target counts (@see ownerByMark), or the holder of an unmarked target. */
+  /** The rule whose mark on the target counts (@see Claims.ownerOf), or the holder of an unmarked target. */
   readonly markedBy: RuleKey | undefined;
   readonly viewOf: (claim: Claim) => SourceView;
   /** Wall clock, ms. */

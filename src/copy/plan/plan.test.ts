@@ -665,7 +665,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
     there === 'present' || there === 'deleting'
       ? object(annotations, { deleting: there === 'deleting', ownKeys })
       : undefined;
-  // A mark counts under the same conditions as in `ownerByMark`.
+  // A mark counts under the same conditions as in `Claims.ownerOf`.
   const marked = observed !== undefined && place !== 'other/db' && (counts || place === 'team/db');
   return {
     target: TARGET,

@@ -9,10 +9,9 @@
 import { nobodyCause, userCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
-import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
+import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf, conflictWithRule, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
-import { isMarkedElsewhere } from './marks.ts';
 import { planUnmarked, planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };

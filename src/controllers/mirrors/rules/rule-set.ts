@@ -12,8 +12,7 @@ import {
 } from '../../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
-import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import { isMarkedElsewhere, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';

@@ -14,8 +14,7 @@ import {
   type Waiting,
 } from '../../../copy/model/claim.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
-import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import { isMarkedElsewhere, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
 import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
 import { type Annotations, type Place, readBool, sourcePath } from './annotations.ts';

@@ -1,7 +1,6 @@
 /** Reads the rule in the annotations of an object. Pure. */
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import { PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
-import { isMarkedElsewhere } from '../../../copy/plan/marks.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import type { ObjectMeta } from '../../../kube/api.ts';
-import { KeyLists } from '../../../copy/model/observed.ts';
+import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
 import { ccmDuty, managerDuty, servedNamespaces, zoneOf } from './one-cluster.ts';

@@ -1,7 +1,7 @@
 /** The part of a SyncSecret that Keyferry keeps: metadata, type and status, but no values. */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { flatText, clipped } from '../../../runtime/text/texts.ts';
-import type { KeyLists } from '../../../copy/model/observed.ts';
+import type { KeyLists } from '../../../copy/model/key-lists.ts';
 import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
 

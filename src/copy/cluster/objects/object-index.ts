@@ -14,10 +14,10 @@ import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { OnObjectChange } from '../../engine/backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../model/keys.ts';
+import { KeyLists } from '../../model/key-lists.ts';
 import {
   type KeptContent,
   type KeptIn,
-  KeyLists,
   observe,
   type Observed,
   type ObserveOptions,

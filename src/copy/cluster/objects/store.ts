@@ -13,8 +13,8 @@ import { operatorCause } from '../../model/cause.ts';
 import { type SourceView, sourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from '../watch/object-watches.ts';
+import { KeyLists } from '../../model/key-lists.ts';
 import {
-  KeyLists,
   contentVersion,
   type KeptContent,
   type Observed,

@@ -5,8 +5,8 @@ import { describe, it } from 'node:test';
 import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claimed, ClaimMode } from '../model/claim.ts';
-import { ClaimBook } from '../book/claim-book.ts';
-import { ownerByMark, placedOwner } from './marks.ts';
+import type { RuleSet } from '../model/rule-set.ts';
+import { Claims } from './claims.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
@@ -14,11 +14,18 @@ import type { RuleKey, ResourceKey } from '../model/keys.ts';
 const TARGET: ResourceKey = asKey('c:Secret/team/db');
 const VERSION = 'version';
 
+const unused = (): never => assert.fail('not used');
+
 /** Two controllers. Each one reads the annotation that has the name of the controller as the mark. */
-const CONTROLLERS = ['mirrors', 'push'].map((name) => ({
-  ownerOf: ({ annotations }: Observed) =>
-    annotations[name] === undefined ? undefined : asKey<RuleKey>(`${name}:${annotations[name]}`),
-}));
+const CONTROLLERS = ['mirrors', 'push'].map((name): RuleSet => {
+  return {
+    name,
+    evaluate: unused,
+    ownerOf: ({ annotations }: Observed) =>
+      annotations[name] === undefined ? undefined : asKey<RuleKey>(`${name}:${annotations[name]}`),
+    orphanPolicy: unused,
+  };
+});
 
 const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: ResourceKey): Claimed => ({
   target,
@@ -34,9 +41,10 @@ const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: Resource
   },
 });
 
-const book = (...claims: readonly Claimed[]): ClaimBook => {
-  const made = new ClaimBook();
-  for (const one of claims) made.replace(one.claim.owner.key, [one], []);
+const claimsOf = (...claimed: readonly Claimed[]): Claims => {
+  const made = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  for (const controller of CONTROLLERS) made.add(controller);
+  for (const one of claimed) made.book.replace(one.claim.owner.key, [one], []);
   return made;
 };
 
@@ -45,110 +53,109 @@ const ELSEWHERE = { [PLACE_ANNOTATION]: 'other/db' };
 const USER = claim(asKey('mirrors:user'), 'own', asKey('c:Secret/next/db'), TARGET);
 
 describe('a mark', () => {
-  const rows: readonly (readonly [string, Readonly<Record<string, string>>, ClaimBook, string | undefined])[] = [
-    ['that names its own place counts without a claim', { mirrors: 'a', ...HERE }, book(), 'mirrors:a'],
+  const rows: readonly (readonly [string, Readonly<Record<string, string>>, Claims, string | undefined])[] = [
+    ['that names its own place counts without a claim', { mirrors: 'a', ...HERE }, claimsOf(), 'mirrors:a'],
     [
       'that names its own place counts on an object that is a source',
       { mirrors: 'a', ...HERE },
-      book(USER),
+      claimsOf(USER),
       'mirrors:a',
     ],
-    ['that names another place does not count', { mirrors: 'a', ...ELSEWHERE }, book(), undefined],
+    ['that names another place does not count', { mirrors: 'a', ...ELSEWHERE }, claimsOf(), undefined],
     [
       'that names another place does not count, even if its rule claims the target',
       { mirrors: 'a', ...ELSEWHERE },
-      book(claim(asKey('mirrors:a'), 'own')),
+      claimsOf(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
       'that names an empty place does not count',
       { mirrors: 'a', [PLACE_ANNOTATION]: '' },
-      book(claim(asKey('mirrors:a'), 'own')),
+      claimsOf(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
       'that names no place counts if its rule claims the target',
       { mirrors: 'a' },
-      book(claim(asKey('mirrors:a'), 'own')),
+      claimsOf(claim(asKey('mirrors:a'), 'own')),
       'mirrors:a',
     ],
     [
       'that names no place counts if its rule releases the target',
       { mirrors: 'a' },
-      book(claim(asKey('mirrors:a'), 'release')),
+      claimsOf(claim(asKey('mirrors:a'), 'release')),
       'mirrors:a',
     ],
     [
       'that names no place does not count if its rule only fills the target',
       { push: 'a' },
-      book(claim(asKey('push:a'), 'fill')),
+      claimsOf(claim(asKey('push:a'), 'fill')),
       undefined,
     ],
     [
       'that names no place does not count if only another rule claims the target',
       { mirrors: 'a' },
-      book(claim(asKey('mirrors:b'), 'own')),
+      claimsOf(claim(asKey('mirrors:b'), 'own')),
       undefined,
     ],
-    ['that names no place does not count without a claim', { mirrors: 'a' }, book(), undefined],
+    ['that names no place does not count without a claim', { mirrors: 'a' }, claimsOf(), undefined],
     [
       'that names no place does not count on an object that is a source',
       { mirrors: 'a' },
-      book(claim(asKey('mirrors:a'), 'own'), USER),
+      claimsOf(claim(asKey('mirrors:a'), 'own'), USER),
       undefined,
     ],
     [
       'that names no place counts on an object that is a source, if the object has the version of its own source',
       { mirrors: 'a', [VERSION]: '1' },
-      book(claim(asKey('mirrors:a'), 'own'), USER),
+      claimsOf(claim(asKey('mirrors:a'), 'own'), USER),
       'mirrors:a',
     ],
     [
       'that names no place does not count on an object that is a source and that its rule releases',
       { mirrors: 'a', [VERSION]: '1' },
-      book(claim(asKey('mirrors:a'), 'release'), USER),
+      claimsOf(claim(asKey('mirrors:a'), 'release'), USER),
       undefined,
     ],
     [
       'of the controller that claims the target counts more than a mark of another controller',
       { mirrors: 'x', push: 'a', ...HERE },
-      book(claim(asKey('push:a'), 'own')),
+      claimsOf(claim(asKey('push:a'), 'own')),
       'push:a',
     ],
-    ['that does not exist gives the object no owner', HERE, book(claim(asKey('mirrors:a'), 'own')), undefined],
+    ['that does not exist gives the object no owner', HERE, claimsOf(claim(asKey('mirrors:a'), 'own')), undefined],
   ];
   for (const [title, annotations, claims, expected] of rows) {
     it(`a mark ${title}`, () => {
-      assert.equal(ownerByMark(CONTROLLERS, claims, observedObject({ annotations }), TARGET), expected);
+      assert.equal(claims.ownerOf(observedObject({ annotations }), TARGET), expected);
     });
   }
 
   it('a mark counts without a look at the claims only if it names its own place', () => {
-    assert.equal(placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a', ...HERE } }), TARGET), 'push:a');
-    assert.equal(
-      placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a', ...ELSEWHERE } }), TARGET),
-      undefined,
-    );
-    assert.equal(placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a' } }), TARGET), undefined);
+    const ownerOn = (annotations: Readonly<Record<string, string>>): RuleKey | undefined =>
+      claimsOf().objectChanged(TARGET, undefined, observedObject({ annotations })).is;
+    assert.equal(ownerOn({ push: 'a', ...HERE }), 'push:a');
+    assert.equal(ownerOn({ push: 'a', ...ELSEWHERE }), undefined);
+    assert.equal(ownerOn({ push: 'a' }), undefined);
   });
 });
 
 describe('a source of copies', () => {
   it('a source is used by a rule that makes copies of it, even if the rule has no target yet', () => {
-    assert.equal(book(USER).userOf(TARGET), 'mirrors:user');
-    const waiting = book();
+    assert.equal(claimsOf(USER).book.userOf(TARGET), 'mirrors:user');
+    const waiting = claimsOf().book;
     waiting.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.equal(waiting.userOf(TARGET), 'mirrors:waiting');
   });
 
   it('a source is not used by a rule that only fills objects from it', () => {
-    const filling = book();
+    const filling = claimsOf().book;
     filling.replace(asKey('push:a'), [claim(asKey('push:a'), 'fill', asKey('c:Secret/next/db'), TARGET)], [TARGET]);
     assert.equal(filling.userOf(TARGET), undefined);
   });
 
   it('a source is reported as unused when the last rule that uses it ends, and not before', () => {
-    const claims = book(USER);
+    const claims = claimsOf(USER).book;
     claims.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.deepEqual(claims.replace(asKey('mirrors:user'), [], []).unusedSources, []);
     assert.deepEqual(claims.replace(asKey('mirrors:waiting'), [], []).unusedSources, [TARGET]);
