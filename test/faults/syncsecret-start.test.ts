@@ -77,7 +77,7 @@ async function homelessTenant(): Promise<Tenant> {
   return { name: 'late', namespace: 'tenant-late', user: 'admin', token: managementPlane.adminToken, kubeconfig };
 }
 
-describe('without something in the management cluster at the start', () => {
+describe('a CCM that starts while something is missing in the management cluster', () => {
   for (const [what, { phase, reason, take, give }] of Object.entries(LACKS)) {
     it(`a CCM that starts while the management cluster lacks its ${what} is ready and reports that, and copies soon after it is added`, async () => {
       const tenant = what === 'namespace' ? await homelessTenant() : await scene.tenant();

@@ -204,7 +204,7 @@ async function live(index: number, arm: (program: Program, step: Step) => () => 
 
 for (const moment of MOMENTS) {
   const when = moment === 'before' ? 'before it is sent' : 'after it was carried out';
-  describe(`at a write, ${when},`, () => {
+  describe(`a SyncSecret at a fault of a write, ${when}`, () => {
     for (const index of CASES) {
       it(`a SyncSecret is created, changed and deleted although the connection of a write breaks ${when} (case ${index + 1})`, async () => {
         await Promise.all([run('ccm'), run('manager')]);

@@ -173,7 +173,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     });
   }
 
-  describe('on an existing cluster', () => {
+  describe('npm run demo on an existing cluster', () => {
     let plane: ControlPlane;
     before(async () => {
       plane = await startControlPlane();

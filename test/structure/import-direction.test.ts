@@ -92,7 +92,7 @@ describe('imports point one way', () => {
   });
 });
 
-describe('keys', () => {
+describe('types of keys', () => {
   it('only copy/model/keys.ts casts a text to the type of a key', () => {
     const casts = readSources(ROOT).filter(({ file, text }) => {
       const isCast = /\bas (?:unknown as )?(?:Rule|Object|Entry|Resource|Login)Key\b/.test(text);

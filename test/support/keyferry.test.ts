@@ -43,7 +43,7 @@ describe('Keyferry as a process', () => {
   });
 });
 
-describe('metrics', () => {
+describe('metrics of Keyferry', () => {
   it('parseMetrics reads each sample with its labels, and refuses a line that is no sample', () => {
     assert.deepEqual(parseMetrics('# HELP a b\na 1\nb{x="y",z="\\"q\\\\"} +Inf\n'), [
       { name: 'a', labels: {}, value: 1 },

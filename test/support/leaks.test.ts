@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 
 import { activeResources, assertNoLeaks, failOnLeaks } from './leaks.ts';
 
-describe('a leak', () => {
+describe('assertNoLeaks', () => {
   it('assertNoLeaks finds a server that listens', async () => {
     const baseline = activeResources();
     const server = createServer().listen(0, '127.0.0.1');

@@ -105,7 +105,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
   });
   after(() => plane.stop());
 
-  describe('with the rights of one namespace', () => {
+  describe('commands of a user with rights in one namespace', () => {
     it('explain calls a copy unknown, and no orphan, if the caller may not read its rule', async () => {
       const { verdict, summary, owner, next } = await explained(
         asTenant('explain', 'secret', 'web/registry', '-o', 'json'),
@@ -167,7 +167,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     assert.deepEqual([migrated.code, /syncsecrets: 403/.test(migrated.stderr)], [1, true], migrated.stderr);
   });
 
-  describe('where only some namespaces are read', () => {
+  describe('commands that read only some namespaces', () => {
     it('explain says that the flag leaves a namespace out, and that no other namespace of the flag matches', async () => {
       for (const [object, summary] of [
         [
@@ -228,7 +228,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     });
   });
 
-  describe('with limits', () => {
+  describe('commands with limits for rules', () => {
     before(async () => {
       const { api } = plane;
       await api.createMany(['lim-a', 'lim-b', 'lim-c'].map((name) => namespace(name)));

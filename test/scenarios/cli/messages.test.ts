@@ -74,7 +74,7 @@ const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array
   ['a list as metadata', 'apiVersion: v1\nkind: Secret\nmetadata: [1]\n', /metadata\.name/],
 ];
 
-describe('keyferry plan of a manifest with', { concurrency: 2 }, () => {
+describe('keyferry plan of a manifest with a mistake', { concurrency: 2 }, () => {
   for (const [title, content, message] of MANIFESTS) {
     it(`keyferry plan of a manifest with ${title} prints one line that names the mistake, and no value`, async () => {
       const manifest = await file(`${title}.yaml`, content);
@@ -109,7 +109,7 @@ const KUBECONFIGS: readonly (readonly [title: string, content: string, message: 
   ['a server that refuses the connection', kubeconfig({}), /cannot use the cluster at http:\/\/127\.0\.0\.1:1/],
 ];
 
-describe('keyferry status with a kubeconfig with', { concurrency: 2 }, () => {
+describe('keyferry status with a kubeconfig with a mistake', { concurrency: 2 }, () => {
   for (const [title, content, message] of KUBECONFIGS) {
     it(`keyferry status with a kubeconfig with ${title} prints one line that names the mistake, and no value`, async () => {
       const place = await file(`${title}.config`, content);

@@ -22,7 +22,7 @@ interface Report {
   readonly ignored: number;
 }
 
-describe('keyferry plan of the replicator', () => {
+describe('keyferry plan of annotated objects', () => {
   let scene: ReplicatorScene;
   before(async () => {
     scene = await ReplicatorScene.open({ controllerManager: false });

@@ -11,7 +11,7 @@ import { type ProgramResult, RunningProgram, runProgram } from './program.ts';
 
 const SERVED = 'served';
 
-describe('keyferry status, of the operator', () => {
+describe('what keyferry status says about the operator', () => {
   let plane: ControlPlane;
   before(async () => {
     plane = await startControlPlane({ controllerManager: false, users: [{ name: SERVED }] });

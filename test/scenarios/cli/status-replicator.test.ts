@@ -28,7 +28,7 @@ interface Report {
   readonly orphans: readonly { readonly name: string; readonly owner: string; readonly reason: string }[];
 }
 
-describe('keyferry status of the replicator', () => {
+describe('keyferry status of annotated objects', () => {
   let scene: ReplicatorScene;
   let users: KindScene;
   before(async () => {

@@ -233,7 +233,7 @@ describe('keyferry status', () => {
     }
   });
 
-  describe('--watch', () => {
+  describe('keyferry status --watch', () => {
     const LATE = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/late';
 
     it('status --watch prints changes as they come, also after its connection was lost, and ends at SIGINT', async () => {

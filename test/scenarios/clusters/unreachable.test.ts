@@ -18,7 +18,7 @@ function isReady(): boolean {
   return scene.manager.readiness().every(({ ok }) => ok);
 }
 
-describe('another cluster', () => {
+describe('a second cluster', () => {
   it('a second cluster that refuses connections delays neither the start nor the copies in the home cluster', async () => {
     await scene.proxy.refuse();
     await scene.createSource('first', 'one');

@@ -115,7 +115,7 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
   });
 });
 
-describe('encryption at rest, with the configuration of the page', () => {
+describe('encryption at rest with the configuration of docs/audit.md', () => {
   it('the EncryptionConfiguration of docs/audit.md covers Secrets and SyncSecrets', () => {
     const files = globSync('**/*', { cwd: plane.folder, withFileTypes: true })
       .filter((entry) => entry.isFile() && /\.(wal|db)$|^db$/.test(entry.name))

@@ -99,7 +99,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
   });
 });
 
-describe('a foreign object in the way that is deleted slowly', () => {
+describe("a user's Secret in the place of a copy whose deletion a finalizer delays", () => {
   for (const late of [false, true]) {
     it(`a user's Secret whose deletion a finalizer delays makes room for the copy in the end${late ? ', also when the deletion began before the operator started' : ''}`, async () => {
       const name = `slow-${late}`;

@@ -139,7 +139,7 @@ describe('a ring of SecretMirrors', () => {
   });
 });
 
-describe('chains and diamonds', () => {
+describe('mirrors in a chain, and two ways of mirrors to one target', () => {
   it('mirrors in a chain, and two mirrors that reach one target on two ways, are no cycle', async () => {
     await scene.namespaces('top', 'left', 'right', 'bottom');
     await scene.secret('top', NAME, { a: '1' });

@@ -113,7 +113,7 @@ describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
   );
 });
 
-describe('a push', { concurrency: 8 }, () => {
+describe('annotations that push, in every order of events', { concurrency: 8 }, () => {
   each(
     'a push writes its copy, also over one restored from a backup',
     orders(['namespace', 'source', 'target']),
@@ -137,7 +137,7 @@ describe('a push', { concurrency: 8 }, () => {
   );
 });
 
-describe('a pull', { concurrency: 8 }, () => {
+describe('annotations that pull, in every order of events', { concurrency: 8 }, () => {
   each(
     'a pull fills its object',
     orders(['namespace', 'source', 'target', 'permission']),

@@ -22,7 +22,7 @@ const TYPES: readonly (readonly [string, Json])[] = [
 ];
 const SETTLE_MS = 1000;
 
-describe('tokens', () => {
+describe('Secrets that are tokens', () => {
   let scene: VaultScene;
   before(async () => {
     scene = await VaultScene.open();

@@ -152,7 +152,7 @@ describe('the condition Created', () => {
   });
 });
 
-describe('where values are made', () => {
+describe('mounts and stores for which values are made', () => {
   it('values are made in KV 1, and the other properties of the entry stay', async () => {
     await scene.vault.request('POST', 'sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
     await scene.store('kv1', { path: 'kv1', version: 'v1' });
@@ -215,7 +215,7 @@ describe('a Vault that does not answer', () => {
   });
 });
 
-describe('another start', () => {
+describe('a restarted generator', () => {
   it('a restarted generator changes no finished ExternalSecret, also if ESO still fails, and makes values for those created while it was stopped', async () => {
     await scene.externalSecret('stuck', [{ key: 'app/stuck', property: 'password' }], {
       spec: { target: { name: 'stuck', ...FAILING } },

@@ -43,7 +43,7 @@ describe('the value that ESO puts into the Secret', () => {
   }
 });
 
-describe('an entry', () => {
+describe('entries that the generator writes', () => {
   it('a value in a mount that requires check-and-set is made, and a second one is added to its entry', async () => {
     await scene.vault.request('POST', 'sys/mounts/strict', { type: 'kv', options: { version: '2' } });
     await scene.vault.request('POST', 'strict/config', { cas_required: true });
@@ -98,7 +98,7 @@ describe('an entry', () => {
   });
 });
 
-describe('bad input', () => {
+describe('ExternalSecrets with bad input', () => {
   const long = 'x'.repeat(2000);
   const rows: readonly (readonly [string, readonly Item[], RegExp, Json?])[] = [
     ['no-store', [{ key: 'app/a', property: 'a' }], /^SecretStore nowhere: does not exist/, { store: 'nowhere' }],

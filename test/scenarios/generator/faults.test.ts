@@ -63,7 +63,7 @@ async function touched(name: string, reason: 'Success' | 'Exists'): Promise<void
   assert.deepEqual(entries, { [`secret/data/app/${name}`]: `1 ${metadata.created_time}` });
 }
 
-describe('a crash', () => {
+describe('a generator that is killed', () => {
   for (const [point, arm, reason] of [
     ['before the write reaches Vault', () => vaultProxy.rule({ match: WRITE, fault: { kind: 'stall' } }), 'Success'],
     ['after the write', () => vaultProxy.rule({ match: WRITE, fault: { kind: 'lose-answer' } }), 'Exists'],
@@ -91,7 +91,7 @@ describe('a crash', () => {
   }
 });
 
-describe('a running operator', () => {
+describe('a running generator', () => {
   before(
     async () => void (await scene.start({ kubeconfig, command: 'run', args: ['--controllers=mirrors,generator'] })),
   );

@@ -57,7 +57,7 @@ async function fails(name: string, reason: string, options: Json = {}, key = `ap
   return message;
 }
 
-describe('an author cannot make Keyferry', () => {
+describe('hostile authors of ExternalSecrets', () => {
   it("the server of an author's store gets no token of another namespace or of the process", async () => {
     const tokenSecretRef = { name: 'vault-token', namespace: OTHER, key: 'vault-token' };
     await scene.store('steal', { server: addr(), auth: { tokenSecretRef } });

@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => resources.disposeAsync());
 
-describe('reflector', () => {
+describe('migrate from reflector', () => {
   const PREFIX = 'reflector.v1.k8s.emberstack.com/';
   const source = (more: Map = {}) => ({ [`${PREFIX}reflection-allowed`]: 'true', ...more });
   const auto = (namespaces: string) =>
@@ -148,7 +148,7 @@ describe('reflector', () => {
   });
 });
 
-describe('a user with few rights', () => {
+describe('migrate by a user with few rights', () => {
   it('migrate by a user with few rights notes what it could not read; --apply writes nothing without the right to list Deployments', async () => {
     const rbac = 'rbac.authorization.k8s.io';
     const account = { name: 'reader', namespace: 'other' };
@@ -195,7 +195,7 @@ describe('a user with few rights', () => {
   });
 });
 
-describe('kubernetes-replicator', () => {
+describe('migrate from kubernetes-replicator', () => {
   const PREFIX = 'replicator.v1.mittwald.de/';
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
 
@@ -243,7 +243,7 @@ describe('kubernetes-replicator', () => {
   });
 });
 
-describe('config-syncer', () => {
+describe('migrate from config-syncer', () => {
   it("migrate --apply takes over config-syncer's copies in all namespaces, and the operator updates them", async () => {
     const SYNC = 'kubed.appscode.com/sync';
     const origin = { 'kubed.appscode.com/origin.name': 'omni', 'kubed.appscode.com/origin.namespace': 'home' };

@@ -50,7 +50,7 @@ async function failed(): Promise<string> {
   return (await runProgram(['status', '--failed', `--kubeconfig=${plane.kubeconfigPath}`])).stdout;
 }
 
-describe('k8s-replicator', () => {
+describe('copies that k8s-replicator left over', () => {
   it('migrate, status and explain report in the same words the copies whose source was deleted while k8s-replicator was stopped', async () => {
     await scene.secret('team-a/gone', { a: '1' }, copyOf('home/gone'));
     await scene.secret('home/narrowed', { a: '1' }, to('team-a'));

@@ -52,7 +52,7 @@ async function adoptsAfter(
   });
 }
 
-describe('config-syncer', () => {
+describe("migrate with config-syncer's copies", () => {
   const PREFIX = 'kubed.appscode.com/';
   const from = (place: string, cluster = 'unicorn'): Map => {
     const [namespace = '', name = ''] = place.split('/');
@@ -121,7 +121,7 @@ describe('config-syncer', () => {
   });
 });
 
-describe('reflector', () => {
+describe("migrate with reflector's copies", () => {
   const PREFIX = 'reflector.v1.k8s.emberstack.com/';
   const reflects = (place: string): Map => ({ [`${PREFIX}reflects`]: place, [`${PREFIX}auto-reflects`]: 'True' });
 
@@ -149,7 +149,7 @@ describe('reflector', () => {
   });
 });
 
-describe('kubernetes-replicator', () => {
+describe("migrate with kubernetes-replicator's copies", () => {
   const PREFIX = 'replicator.v1.mittwald.de/';
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
   const PROGRAM = 'kubernetes-replicator';

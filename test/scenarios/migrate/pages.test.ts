@@ -112,7 +112,7 @@ async function holds(place: string, text: string): Promise<Json> {
   );
 }
 
-describe('from mirrors', () => {
+describe('docs/migrate-from-mirrors.md', () => {
   const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/home/secretmirrors';
   const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
   const mirror = (name: string, namespaces: readonly string[]) => ({
@@ -191,7 +191,7 @@ describe('from mirrors', () => {
   });
 });
 
-describe('from k8s-replicator', () => {
+describe('docs/migrate-from-k8s-replicator.md', () => {
   it('the commands of docs/migrate-from-k8s-replicator.md keep all sources and copies, and Keyferry then repairs edited copies', async () => {
     await install('k8s-replicator', 'kube-system', [
       deployment('k8s-replicator', 'olliai/k8s-replicator:1.3.0', 'k8s-replicator'),
@@ -221,7 +221,7 @@ describe('from k8s-replicator', () => {
   });
 });
 
-describe('from KubeLB', () => {
+describe('docs/migrate-from-kubelb.md', () => {
   const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/tenant-primary/syncsecrets';
 
   it('the commands of docs/migrate-from-kubelb.md keep all copies and Secrets, and lead back to KubeLB with its finalizers', async () => {
@@ -282,7 +282,7 @@ describe('from KubeLB', () => {
   });
 });
 
-describe('from the Bash controller', () => {
+describe('docs/migrate-from-bash-controller.md', () => {
   it("the Deployment of the Bash controller can run Keyferry's image with its ServiceAccount and variables unchanged", async () => {
     await plane.api.createNamespaces(['dev-1']);
     const labels = { name: 'controller' };

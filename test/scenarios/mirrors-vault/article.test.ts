@@ -7,7 +7,7 @@ import { within } from '../../support/yardstick.ts';
 import { OWNED_BY, PARENT_VERSION, SOURCE_TYPE, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { documentedPolicy, policy, VaultScene } from './support.ts';
 
-describe('the scenarios of the article', () => {
+describe("the scenarios of the original's article", () => {
   let scene: VaultScene;
   before(async () => {
     scene = await VaultScene.open();

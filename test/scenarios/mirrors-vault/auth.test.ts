@@ -11,7 +11,7 @@ import { policy, VaultScene } from './support.ts';
 
 const READ = policy({ 'secret/data/app': ['read'] });
 
-describe('logins to vault', () => {
+describe('logins to Vault', () => {
   let scene: VaultScene;
   before(async () => {
     scene = await VaultScene.open();

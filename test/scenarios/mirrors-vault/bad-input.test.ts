@@ -38,7 +38,7 @@ const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'climbing-path': [{ ...AT, path: 'secret/../sys/seal', auth: TOKEN }, /\.path: .*\.\./],
 };
 
-describe('a vault block', () => {
+describe('mirrors with bad input in Vault or in their vault block', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   let proxy: FaultProxy;

@@ -17,7 +17,7 @@ import { policy, VaultScene } from './support.ts';
 const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const MIRRORS = 10;
 
-describe('a Vault', () => {
+describe('faults of a Vault', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   /** The proxy between Keyferry and Vault, which makes the faults. */

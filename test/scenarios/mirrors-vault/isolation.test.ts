@@ -15,7 +15,7 @@ import { policy, VaultScene } from './support.ts';
 const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const MANY = 10;
 
-describe('one mirror', () => {
+describe('mirrors that must not delay other mirrors', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   let proxy: FaultProxy;

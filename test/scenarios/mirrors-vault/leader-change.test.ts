@@ -30,7 +30,7 @@ const ELECTION = [
 ];
 const isLeading = async (keyferry: Keyferry): Promise<boolean> => (await keyferry.metric('keyferry_leader')) === 1;
 
-describe('another leader', { skip }, () => {
+describe('a change of the leader', { skip }, () => {
   let scene: VaultScene;
   before(async () => {
     ({ scene } = await VaultScene.openWithDatabase('mongodb'));
@@ -73,7 +73,7 @@ describe('another leader', { skip }, () => {
   });
 });
 
-describe('a stop', () => {
+describe('a stop while Vault hangs', () => {
   let scene: VaultScene;
   let proxy: FaultProxy;
   let cluster: FaultProxy;

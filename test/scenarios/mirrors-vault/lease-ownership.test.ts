@@ -31,7 +31,7 @@ interface Login {
   readonly leaseId: string;
 }
 
-describe('a lease', { skip }, () => {
+describe('leases of mirrors', { skip }, () => {
   let scene: VaultScene;
   let database: PostgresServer;
   let operator: Keyferry;

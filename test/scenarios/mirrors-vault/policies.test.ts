@@ -26,7 +26,7 @@ interface AuditLine {
   readonly error?: string;
 }
 
-describe('the documented policy', () => {
+describe('the policies in docs/vault.md', () => {
   let scene: VaultScene;
   let second: VaultServer;
   let operator: Keyferry;

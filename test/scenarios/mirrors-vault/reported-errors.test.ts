@@ -15,7 +15,7 @@ import { VaultScene } from './support.ts';
 
 const ALL = 'path "*" { capabilities = ["create", "read", "update", "delete", "list"] }';
 
-describe('a mirror with Vault', () => {
+describe('errors that a mirror with Vault reports', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {

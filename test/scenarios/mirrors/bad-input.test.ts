@@ -121,7 +121,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   });
 });
 
-describe('the largest and smallest specs', { concurrency: 4 }, () => {
+describe('the smallest and largest Secrets', { concurrency: 4 }, () => {
   it('a Secret without data is copied, and so is the data that it gets later', async () => {
     await scene.namespaces('no-data');
     await scene.secret(HOME, 'no-data', {}, { data: undefined });

@@ -124,7 +124,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
   });
 });
 
-describe('a source', { concurrency: 4 }, () => {
+describe('a source with the marks of a copy', { concurrency: 4 }, () => {
   it('a source that a user restores from a copy is still the source, not a copy', async () => {
     const copy = await settled('restored');
     await scene.api.delete(secretPath(HOME, 'restored'));
@@ -235,7 +235,7 @@ describe('a copy from which another mirror makes copies, while Keyferry is down'
   });
 });
 
-describe('a copy without its place', { concurrency: 4 }, () => {
+describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }, () => {
   const original = (name: string, mirror: string, more: Json = {}): Promise<Json> =>
     scene.secret(
       `${name}-a`,

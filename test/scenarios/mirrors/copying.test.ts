@@ -38,7 +38,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-describe('the article’s first scenario', () => {
+describe("the first scenario of the original's article", () => {
   it('the mirror of the article’s first scenario waits for the source, then copies to every new namespace', async () => {
     const { api } = scene;
     await api.apply(manifest('secret-to-namespaces'));

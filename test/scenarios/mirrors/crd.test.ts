@@ -57,7 +57,7 @@ const inForce = (definition: 'strict' | 'permissive'): Promise<boolean> =>
     message: `the ${definition} CRD to be in force`,
   });
 
-describe('a permissive CRD that is replaced in place', () => {
+describe('a permissive SecretMirror CRD replaced by the strict one in place', () => {
   /** Objects that the permissive CRD accepts and the strict one refuses, by name. */
   const invalid: Record<string, AnySpec> = {
     'no-spec': undefined,
@@ -120,7 +120,7 @@ describe('a permissive CRD that is replaced in place', () => {
   }
 });
 
-describe('the CRD', () => {
+describe('the SecretMirror CRD', () => {
   it('the CRD can be created on a cluster that never had it', async () => {
     await api.delete(DEFINITION);
     await waitFor(async () => (await api.find(DEFINITION)) === undefined, { message: 'the CRD to go' });

@@ -96,7 +96,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
   });
 });
 
-describe('a mirror that is deleted while the server refuses', () => {
+describe('a mirror that is deleted while the server refuses a write to its copy', () => {
   it('a deleted mirror is gone after the timeout while the server refuses to delete its copy, and the copy once the server permits it', async () => {
     await copied('refused');
     {
@@ -146,7 +146,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
   });
 });
 
-describe('a mirror with a foreign finalizer', () => {
+describe('a mirror with the finalizer of another program', () => {
   it('a deleted mirror with the finalizer of another program keeps that finalizer when its copies are gone', async () => {
     await copied('shared');
     await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: [THEIRS, FINALIZER] } });

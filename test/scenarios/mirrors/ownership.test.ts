@@ -46,7 +46,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
 /** Status writes of a mirror are one second apart, so all effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
-describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
+describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
   const marked = (mark: string): Json => ({ metadata: { annotations: { [OWNED_BY]: mark } } });
   /** `%` is replaced by the mirror's name. */
   const marks: Readonly<Record<string, Json>> = {
@@ -193,7 +193,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
   });
 });
 
-describe('two mirrors', { concurrency: 4 }, () => {
+describe('two mirrors with one target', { concurrency: 4 }, () => {
   it('two mirrors with one target: the older one copies, and the other takes over when it is deleted', async () => {
     await scene.namespaces('twice', 'twice-other');
     await scene.secret(HOME, 'twice', { from: 'older' });
@@ -325,7 +325,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
   });
 });
 
-describe('patterns', { concurrency: 4 }, () => {
+describe('patterns of a mirror', { concurrency: 4 }, () => {
   it('overlapping patterns make one copy per namespace, and one that matches the home namespace leaves the source unchanged', async () => {
     await scene.namespaces('over-a');
     const source = await scene.secret(HOME, 'over', { a: '1' });

@@ -103,7 +103,7 @@ it('the CRD refuses every reference to another namespace that it can check', asy
   }
 });
 
-describe('a reference on a permissive CRD', () => {
+describe('a reference to another namespace, without validation by the CRD', () => {
   before(async () => {
     await permitEverything(scene.api);
     await scene.operator();

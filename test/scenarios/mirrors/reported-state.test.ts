@@ -79,7 +79,7 @@ describe('a pattern that its author wrote as a glob or a list', () => {
   });
 });
 
-describe('a status that somebody else has written', () => {
+describe('the status of a mirror that another client writes', () => {
   const statusPath = `${mirrorPath('forged')}/status`;
   const version = async (): Promise<string> => (await scene.api.get(mirrorPath('forged'))).metadata.resourceVersion;
 

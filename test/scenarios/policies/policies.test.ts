@@ -154,7 +154,7 @@ async function succeeds(attempt: () => Promise<unknown>, message: string): Promi
   await waitFor(async () => !(await isRefused(attempt)), { message });
 }
 
-describe('the policy for the rights of the requester', () => {
+describe('the requester policy', () => {
   it('the requester policy refuses a SecretMirror into a namespace where its author lacks the right, and names both', async () => {
     await assert.rejects(
       author.create(mirror('far', ['team-a', 'team-b'])),
@@ -212,7 +212,7 @@ describe('the policy for the rights of the requester', () => {
   });
 });
 
-describe('the fence', () => {
+describe('the fence policy', () => {
   it('the fence policy stops a stolen token of Keyferry from writing objects that are no copies', async () => {
     await secret('team-b', 'of-a-user');
     await assert.rejects(secret('team-b', 'planted', {}, thief), /only with the label keyferry\.dev\/copy/);
@@ -263,7 +263,7 @@ describe('the fence', () => {
   });
 });
 
-describe('the policy that protects copies', () => {
+describe('the policy protect-copies', () => {
   it('the policy protect-copies lets only Keyferry and the named groups change or delete a copy', async () => {
     const copy = pathOf('team-b', 'shared');
     await copied('team-b', 'shared');

@@ -159,7 +159,7 @@ describe('token Secrets', () => {
   });
 });
 
-describe('the bytes of a ConfigMap', () => {
+describe('binaryData of a ConfigMap', () => {
   it('binaryData of a pulled ConfigMap is removed when its source loses it, and when the permission is removed', async () => {
     const maps = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };

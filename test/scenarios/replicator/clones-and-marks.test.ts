@@ -20,7 +20,7 @@ before(async () => {
 after(() => scene.close());
 
 for (const kind of KINDS) {
-  describe(`a ${kind.kind}`, { concurrency: 4 }, () => {
+  describe(`clones and marks of a ${kind.kind}`, { concurrency: 4 }, () => {
     /** Does what `kubectl get -o yaml | kubectl apply` does: writes the object again in another place. */
     const clone = async ({ metadata, data }: Json, place: string, more: Json = {}): Promise<Json> => {
       const [namespace, name] = place.split('/');

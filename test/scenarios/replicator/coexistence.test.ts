@@ -128,7 +128,7 @@ describe('the replicator and the original on one cluster', () => {
   });
 });
 
-describe('limits and errors', () => {
+describe('limits and errors of the replicator and the original', () => {
   let operator: Keyferry;
   before(async () => {
     operator = await scene.operator();
@@ -209,7 +209,7 @@ describe('limits and errors', () => {
   }
 });
 
-describe('a flag', () => {
+describe('flags of the replicator and the original', () => {
   it('with --ignore-unknown, objects with unknown annotations are pushed', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());

@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-describe('a storm of namespaces', () => {
+describe('many new namespaces at once', () => {
   it(`${NAMESPACES} new namespaces that ${SOURCES} sources match get each copy with one write, and no other write is made`, async (t) => {
     for (let index = 0; index < SOURCES; index += 1) {
       // Half of the sources have the same pattern, the others one each.

@@ -44,7 +44,7 @@ before(async () => {
 after(() => scene.close());
 
 for (const kind of KINDS) {
-  describe(`a ${kind.kind} of the same name`, { concurrency: 8 }, () => {
+  describe(`a user's ${kind.kind} in the place of a copy`, { concurrency: 8 }, () => {
     for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
       it(`a user's ${kind.kind} in the place of a copy, ${title}, stays unchanged, whatever happens to the source`, async () => {
         const users = scene.of(kind);

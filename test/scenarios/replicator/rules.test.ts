@@ -364,7 +364,7 @@ describe('Secrets with a type', () => {
   });
 });
 
-describe('limits and errors', () => {
+describe('limits and errors of the replicator', () => {
   it('a ConfigMap of 1 MiB is pushed with its binaryData', async () => {
     const users = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.alloc(700_000, 7).toString('base64') };

@@ -43,7 +43,7 @@ async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
   await scene.phase(other, 'Synced');
 }
 
-describe('values and keys', () => {
+describe('values and keys of a SyncSecret', () => {
   it('a SyncSecret without values makes an empty Secret', async () => {
     const tenant = await running();
     for (const [name, data] of Object.entries({ none: undefined, null: null, empty: {} })) {

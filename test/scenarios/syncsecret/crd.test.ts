@@ -100,7 +100,7 @@ const objects: readonly Json[] = [
   syncSecret('n'.repeat(253), { stringData: { a: '1' } }),
 ];
 
-describe('the CRD of KubeLB that is replaced in place', () => {
+describe("KubeLB's CRD replaced by Keyferry's CRD in place", () => {
   before(async () => {
     await install(theirs);
     for (const object of objects) await api.create(object);
@@ -109,7 +109,7 @@ describe('the CRD of KubeLB that is replaced in place', () => {
   });
 
   for (const [owner, definition] of Object.entries({ 'of Keyferry': ours, 'of KubeLB again': theirs })) {
-    describe(`by the CRD ${owner}`, () => {
+    describe(`KubeLB's CRD replaced by the CRD ${owner}`, () => {
       let stored: Map<string, Json>;
       before(async () => {
         stored = new Map((await api.list(SYNC_SECRETS)).map((item) => [item.metadata.name, item]));
@@ -154,7 +154,7 @@ describe('the CRD of KubeLB that is replaced in place', () => {
   });
 });
 
-describe('the CRD', () => {
+describe('the SyncSecret CRD', () => {
   before(() => install(ours));
 
   it('the API server establishes the SyncSecret CRD without a complaint about its schema', async () => {

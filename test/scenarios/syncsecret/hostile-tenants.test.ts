@@ -173,7 +173,7 @@ async function refusesSecrets(namespace: string, status: number, path: string): 
   await waitFor(async () => (await attempt()) === status, { message: `${path} to be in force` });
 }
 
-describe('labels and annotations', () => {
+describe('labels and annotations of a hostile tenant', () => {
   for (const [title, args, labels, annotations] of [
     ['reach no Secret, and nothing reaches another namespace', [], [], []],
     [
@@ -280,7 +280,7 @@ describe('labels and annotations', () => {
   });
 });
 
-describe('types', () => {
+describe('types of the SyncSecrets of a hostile tenant', () => {
   it("a tenant's SyncSecret with the type of a token makes no token: an Opaque Secret, or none for a bootstrap token", async () => {
     await startAll();
     const metadata = { annotations: { 'kubernetes.io/service-account.name': 'default' } };
@@ -307,7 +307,7 @@ describe('types', () => {
   });
 });
 
-describe('marks, owners and names', () => {
+describe('marks, owners and names in the SyncSecrets of a hostile tenant', () => {
   it("a tenant's SyncSecrets with marks, owners and names of others harm no object of others, also when they are deleted", async () => {
     await startAll();
     const { objects, chain } = await victims();
@@ -390,7 +390,7 @@ describe('marks, owners and names', () => {
   });
 });
 
-describe('what a tenant reads', () => {
+describe('the status and events that a hostile tenant can read', () => {
   it('the status and events that a tenant reads name no quota, webhook, policy or user of the management cluster', async () => {
     await startAll();
     const { namespace } = tenant;

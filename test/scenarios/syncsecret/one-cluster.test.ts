@@ -351,7 +351,7 @@ async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: 
   });
 }
 
-describe('a manager', () => {
+describe('a manager in one cluster with a CCM', () => {
   const secretIn = async (object: Json): Promise<Json> =>
     await api.find(secretPath(object.metadata.namespace, uidOf(object)));
 
@@ -415,7 +415,7 @@ describe('a manager', () => {
   });
 });
 
-describe('a CCM in one cluster', () => {
+describe('a CCM in one cluster with a manager', () => {
   it('a CCM keeps keyferry.dev/propagated on a deleted SyncSecret that another finalizer keeps, so that no manager serves it', async () => {
     await start({ ccm: ccmAndManager.ccm, ...anyManager });
     const object = await syncSecret(APP, 'held');

@@ -175,7 +175,7 @@ for (const [hop, edits] of Object.entries(hops)) {
   });
 }
 
-describe('a deletion that a foreign finalizer holds', () => {
+describe('a copy or Secret whose deletion a finalizer delays', () => {
   const hold = { metadata: { finalizers: [FOREIGN] } };
 
   it('a deleted Secret that a finalizer keeps is made again when the finalizer is removed, and the status names the wait', async () => {

@@ -67,7 +67,7 @@ async function ownerIn(namespace: string): Promise<Json> {
   return { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: metadata.uid };
 }
 
-describe('a settled state', () => {
+describe('settled SyncSecrets', () => {
   it('settled SyncSecrets cause no writes and no reads of objects, also with changes that do not concern them, and at a restart', async () => {
     const { managementApi, tenantApi } = scene;
     const { tenant, ccm, manager } = await scene.running();
@@ -122,7 +122,7 @@ describe('a settled state', () => {
   });
 });
 
-describe('two CCMs of different names in one cluster', () => {
+describe('two CCMs with different tenant names in one cluster', () => {
   it('two CCMs with different tenant names in one cluster both copy, without writing against each other for ever', async () => {
     const [one, two] = [await scene.tenant(), await scene.tenant()];
     const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);

@@ -199,7 +199,7 @@ describe('the status in the tenant’s cluster', () => {
   });
 });
 
-describe('a status that somebody else has written', () => {
+describe('the status of a SyncSecret that another client writes', () => {
   /** Statuses that another client writes. */
   const FORGERIES: readonly Json[] = [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null];
 
@@ -233,7 +233,7 @@ describe('a status that somebody else has written', () => {
   });
 });
 
-describe('events', () => {
+describe('events about SyncSecrets', () => {
   const warnings = async (api: TestApi, { metadata }: Json): Promise<Json[]> => {
     const fieldSelector = `involvedObject.kind=SyncSecret,involvedObject.name=${metadata.name},type=Warning`;
     const found = await api.list(`/api/v1/namespaces/${metadata.namespace}/events`, { fieldSelector });
@@ -292,7 +292,7 @@ describe('events', () => {
   });
 });
 
-describe('the metrics', () => {
+describe('metrics of SyncSecrets', () => {
   /** The reconciliations of a program by its metrics, each as `<namespace> <result> <count>`. */
   async function counts(program: Keyferry, role: string): Promise<string[]> {
     const samples = parseMetrics(await program.metrics());

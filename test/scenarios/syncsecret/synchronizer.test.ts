@@ -346,7 +346,7 @@ describe('the finalizer of KubeLB', () => {
   });
 });
 
-describe('a SyncSecret that belongs to somebody', () => {
+describe('a SyncSecret of a user with the name of a labelled Secret', () => {
   it("a user's SyncSecret with the name of a labelled Secret stays, with a Conflict; when it is deleted, the Secret gets its own", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' }, { metadata: { labels: { app: 'mine' } } });
@@ -387,7 +387,7 @@ describe('a SyncSecret that belongs to somebody', () => {
   });
 });
 
-describe('a SyncSecret that somebody changes', () => {
+describe('a SyncSecret that another client changes', () => {
   const edits: Readonly<Record<string, object>> = {
     'a value': { data: { a: edited } },
     'a new key': { data: { c: edited } },

@@ -275,7 +275,7 @@ describe('KV 1', () => {
   });
 });
 
-describe('paths', () => {
+describe('paths of entries', () => {
   it('a path without a mount, or with an invalid form, is an error and not a missing entry', async () => {
     const root = entriesFor(vault.rootToken);
     await assert.rejects(root.read('nothing/here'), kind('invalidPath'));
@@ -322,7 +322,7 @@ describe('paths', () => {
   });
 });
 
-describe('errors', () => {
+describe('errors of Vault', () => {
   it("an error has Vault's message, and no value and no token in it", async () => {
     const token = (await vault.write('auth/token/create', { policies: ['default'] })).auth.client_token;
     const limitedUser = entriesFor(token);

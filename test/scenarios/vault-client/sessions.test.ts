@@ -99,7 +99,7 @@ after(async () => {
   await vault.stop();
 });
 
-describe('one login', () => {
+describe('the number of logins', () => {
   it('one login serves all users of a credential and a thousand requests, and its token is revoked at a stop', async () => {
     const role = await newRole();
     const users = Array.from({ length: 20 }, () => open(appRole(role)));
@@ -426,7 +426,7 @@ describe('a session that is stopped while it logs in', () => {
   });
 });
 
-describe('a credential', () => {
+describe('secrecy of credentials', () => {
   it('a session and its events, printed, show no credential and no token', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
@@ -440,7 +440,7 @@ describe('a credential', () => {
   });
 });
 
-describe('a location', () => {
+describe('sessions of a Vault location', () => {
   const { signal } = new AbortController();
   const login: VaultLogin = { server: parseServer({ addr: 'http://v' }), auth: { method: 'environment' } };
   const accessWith = (identity: () => VaultIdentity): VaultAccess => {

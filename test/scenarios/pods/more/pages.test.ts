@@ -52,7 +52,7 @@ const PRINTED: readonly (readonly [RegExp, RegExp])[] = [
   [/ describe /, /^Events:/m],
 ];
 
-describe('the pages, with Pods', { skip: skip || (!isInstalled('curl') && 'curl is not installed') }, () => {
+describe('docs with Pods', { skip: skip || (!isInstalled('curl') && 'curl is not installed') }, () => {
   const step = story();
   let cluster: RealCluster;
   let env: NodeJS.ProcessEnv;
