@@ -26,7 +26,7 @@ export class AnswerReader {
   status = 0;
   readonly headers: AnswerHeaders = {};
   isDone = false;
-  /** At least one byte of the answer has arrived. */
+  /** Whether at least one byte of the answer has arrived. */
   hasBegun = false;
   /** Whether the connection can be reused. */
   isKept = true;

@@ -32,7 +32,7 @@ export interface ApiStatus {
  * word such as `data`, and the causes must stay the same without it.
  */
 export interface Detected {
-  /** The object is immutable, or the changed field is; its new content may be valid. */
+  /** Whether the object or the changed field is immutable. The new content may be valid all the same. */
   readonly immutable: boolean;
   readonly namespaceTerminating: boolean;
   readonly namespaceMissing: boolean;
@@ -123,7 +123,7 @@ function detect(status: number, { message, causes }: ApiStatus): Detected {
   const refusal = refusalIn(status, message);
   return {
     immutable: causes.some((cause) => IMMUTABLE_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
-    // Not of a webhook, which chooses its causes freely.
+    // The cause of a webhook does not count, because a webhook chooses its causes freely.
     namespaceTerminating: refusal?.by !== 'admission' && causes.some(({ reason }) => reason === 'NamespaceTerminating'),
     namespaceMissing: status === 404 && /^namespaces "[^"]*" not found/.test(message),
     refusal,
@@ -132,7 +132,7 @@ function detect(status: number, { message, causes }: ApiStatus): Detected {
 
 /** No answer: the connection was refused, not trusted, timed out or broke off. A write may have been carried out. */
 export class ConnectionError extends HttpError {
-  /** The code is Node's (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for our own time limit. */
+  /** The code is Node's (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for the time limit of the call. */
   override readonly name: string = 'ConnectionError';
 }
 
@@ -172,7 +172,7 @@ export function apiErrorOf(
   const wait = parseRetryAfter(retryAfter, now) ?? parsed?.retryAfterMs;
   return new ApiError(call, status, {
     reason: parsed === undefined || parsed.reason === '' ? reasonOfStatus(status) : parsed.reason,
-    // A body that is not a Status is not quoted: it may hold our own request.
+    // A body that is not a Status is not quoted, because it may quote the request.
     message: parsed?.message ?? (status === 404 ? 'the API is not served' : 'the response is not a Status object'),
     causes: parsed?.causes ?? [],
     isStatus: parsed !== undefined,

@@ -40,9 +40,9 @@ export interface EventRecord extends EventInput {
   /** Wall clock, ms. */
   readonly firstAt: number;
   lastAt: number;
-  /** The Event is on the server, so the next write is a PATCH. */
+  /** Whether the Event is on the server: then the next write is a PATCH. */
   isCreated: boolean;
-  /** Tries to write the present count. */
+  /** Number of tries to write the present count. */
   tries: number;
 }
 

@@ -42,7 +42,7 @@ export class StatusServer {
 
   /**
    * Opens a listener. Returns its address, with the real port in place of 0.
-   * @throws ListenError if the address is taken, not ours, or not allowed.
+   * @throws ListenError if the address is taken, is not one of this machine, or is not allowed.
    */
   async listen(options: ListenOptions): Promise<{ readonly host: string; readonly port: number }> {
     const server = createServer(

@@ -20,7 +20,7 @@ export type VaultErrorKind =
   | 'authFailed'
   /** The token is expired, revoked or unknown. */
   | 'tokenInvalid'
-  /** Another client wrote the entry between our read and our write. */
+  /** Another client wrote the entry between the read and the write of Keyferry. */
   | 'casMismatch'
   /** The lease does not exist or cannot be renewed. */
   | 'leaseGone'
@@ -28,7 +28,7 @@ export type VaultErrorKind =
   /** This server is a standby that does not forward requests (472, 473). */
   | 'standby'
   | 'throttled'
-  /** 412: the replica does not have our last write yet. */
+  /** 412: the replica does not have the last write of Keyferry yet. */
   | 'stale'
   | 'unavailable'
   | 'serverError'
@@ -68,7 +68,7 @@ export interface VaultErrorDetails {
   /** Vault's messages, scrubbed. */
   readonly errors?: readonly string[] | undefined;
   readonly retryAfterMs?: number | undefined;
-  /** The error is Vault's answer to a login. */
+  /** Whether the error is Vault's answer to a login. */
   readonly isLogin?: boolean | undefined;
   readonly cause?: unknown;
 }

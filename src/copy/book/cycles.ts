@@ -176,7 +176,7 @@ function failed(message: string): CycleView {
   return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
 }
 
-/** The claims from the target of a claim back to its source, and the claim. `undefined`: none, or only `fill` claims. */
+/** The claims from the target of a claim back to its source, and the claim. `undefined`: none, or only `fill` ones. */
 function cycleOf(
   { target, claim }: Claimed,
   all: readonly Edge[],

@@ -33,7 +33,7 @@ export class ServedNamespaces {
   readonly #clock: Clock;
   #timer: Timer | undefined;
 
-  /** @param by a command reads only these, perhaps for lack of rights. It need not be so that the operator serves only these */
+  /** @param by `command`: the limit is one of the command that runs, so messages do not speak of the operator */
   constructor(names: readonly string[], selector?: string, clock: Clock = systemClock, by?: 'command') {
     this.#names = new Set(names);
     this.selector = selector;

@@ -101,12 +101,12 @@ export class WatchGroup {
     await Promise.all(Array.from(this.#members.values(), ({ listed }) => listed));
   }
 
-  /** Every first list has been complete. */
+  /** Whether every first list has been complete. */
   get isSynced(): boolean {
     return [...this.#members.values()].every(({ watcher }) => watcher.health.synced);
   }
 
-  /** The first list of the watch that covers a namespace has been complete. */
+  /** Whether the first list of the watch that covers a namespace has been complete. */
   isSyncedIn(namespace: string): boolean {
     return this.#covering(namespace)?.health.synced === true;
   }

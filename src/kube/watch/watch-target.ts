@@ -32,7 +32,7 @@ export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   readonly name: string;
   /** Whether a list was complete at least once. */
   readonly synced: boolean;
-  /** A stream is open, and the list before it is complete: the sink is up to date. */
+  /** Whether a stream is open, and the list before it is complete: then the sink is up to date. */
   readonly connected: boolean;
   /** Ms since the last byte, or since the connection was lost; the bytes of a list under way do not count. */
   readonly silentMs: number;
@@ -42,6 +42,6 @@ export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   readonly cause?: Error | undefined;
   /** How the user can fix its failure. */
   readonly advice?: string | undefined;
-  /** The process is ready without this watch: its API is not installed, or its failure is reported by its rules. */
+  /** Whether the process is ready without this watch: the API is not installed, or the rules report the failure. */
   readonly isExcused?: boolean;
 }

@@ -36,7 +36,8 @@ export interface WatchSink {
   /** `object` was deleted, or no longer matches the selector. It has its last content. */
   remove(object: KubeObject): void;
   /**
-   * A list is complete: an object whose key (`namespace/name` or `name`) is not in `keys` did not exist at this version.
+   * A list is complete: an object whose key (`namespace/name` or `name`) is not in `keys` did not exist at this
+   * version.
    * @param namespace only objects of this namespace were listed
    */
   prune(keys: ReadonlySet<string>, resourceVersion: string, namespace?: string): void;
@@ -76,7 +77,7 @@ export class Watcher {
   readonly #clock: Clock;
   readonly #backoff: Backoff;
   readonly #refusals: Backoff;
-  /** The last try had no answer. */
+  /** Whether the last try had no answer. */
   #wasUnanswered = false;
   readonly #stop = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
@@ -88,7 +89,7 @@ export class Watcher {
    * and none without a watch cache.
    */
   #sendsBookmarks = true;
-  /** The current stream has brought a bookmark, besides the one at the end of a list. */
+  /** Whether the current stream has brought a bookmark besides the one at the end of a list. */
   #hasBookmark = false;
   #hasSynced = false;
   #running: Promise<void> | undefined;
@@ -310,7 +311,7 @@ export class Watcher {
   }
 }
 
-/** The stream was open for longer than the time between two bookmarks. */
+/** Whether the stream was open for longer than the time between two bookmarks. */
 function isLong(state: WatchState, now: number): boolean {
   return isConnected(state) && now - state.stream.openedAt > BOOKMARK_INTERVAL_MS;
 }

@@ -8,7 +8,7 @@ const PATTERN = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[-\w.*]+)(?::(\d{1,5}|\*))?
 
 export interface AddressPattern {
   readonly matches: (url: URL) => boolean;
-  /** The host has no `*`. */
+  /** Whether the host has no `*`. */
   readonly isLiteral: boolean;
 }
 

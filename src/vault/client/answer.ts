@@ -26,7 +26,7 @@ export interface VaultAuth {
   readonly ttlSeconds: number;
   readonly renewable: boolean;
   readonly batch: boolean;
-  /** The token ends after a number of calls (`num_uses`). */
+  /** Whether the token ends after a number of calls (`num_uses`). */
   readonly limitedUses: boolean;
 }
 

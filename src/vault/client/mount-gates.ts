@@ -47,7 +47,7 @@ export class MountGate {
   readonly #backoff: Backoff;
   readonly #own = new Slots(MOST_CALLS);
   readonly #trial = new Slots(1);
-  /** The last call was answered. */
+  /** Whether the last call was answered. */
   #isProven = false;
   /** Failures since the last response or refusal. */
   #failures = 0;

@@ -9,7 +9,7 @@ import { SharedSlots } from './mount-gates.ts';
 
 export interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;
-  /** The call may be sent a second time if the kept connection was closed before an answer began. */
+  /** Whether the call may be sent a second time if the kept connection was closed before an answer began. */
   readonly repeatable: boolean;
 }
 

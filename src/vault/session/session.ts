@@ -69,7 +69,7 @@ export class VaultSession implements VaultCaller {
   #retryAt = 0;
   #closed = false;
   #count = 0;
-  /** `lookup-self` worked once with the configured token. So a later refusal means that the token is invalid. */
+  /** Whether `lookup-self` worked once with the configured token. If so, a refusal means that the token is invalid. */
   #verified = false;
   #unused = false;
 

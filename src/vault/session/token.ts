@@ -12,7 +12,7 @@ export interface TokenFacts {
   readonly renewable: boolean;
   /** Keyferry revokes the token after its last use, because it comes from a login of Keyferry and is no batch token. */
   readonly revocable: boolean;
-  /** Vault ends the token after a number of calls (`num_uses`). */
+  /** Whether Vault ends the token after a number of calls (`num_uses`). */
   readonly limitedUses: boolean;
 }
 

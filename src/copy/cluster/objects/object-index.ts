@@ -3,7 +3,7 @@
  *
  * No single watch has every relevant object: one selects the copies by label, others follow single sources. Each watch
  * is a feed, and so are the own writes; a record stores which feeds confirm it. Invariants:
- * - a record exists as long as at least one feed confirms it, or a write of ours that no watch has brought yet;
+ * - a record exists as long as at least one feed confirms it, or an own write that no watch has brought yet;
  * - it never goes back to an older resourceVersion of the same object;
  * - no record means *absent* only for objects that a complete feed covers; else it means *unknown*.
  */
@@ -115,7 +115,7 @@ export class ObjectIndex {
     };
   }
 
-  /** Ends the wait for our own writes. */
+  /** Ends the wait for the confirmation of own writes. */
   stop(): void {
     this.#pendingWrites.stop();
   }
