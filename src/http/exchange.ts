@@ -50,7 +50,7 @@ export interface Answer {
 }
 
 export interface Exchange {
-  /** @throws StaleConnectionError, AnswerTooLargeError, Node's error of the connection, or the reason given to `abort` */
+  /** @throws StaleConnectionError, AnswerTooLargeError, an error of Node, or the reason given to `abort` */
   readonly answer: Promise<Answer>;
   /** Closes the connection; `answer` rejects with the reason, unless it is settled. */
   readonly abort: (reason: unknown) => void;

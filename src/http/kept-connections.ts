@@ -214,7 +214,7 @@ class KeptConnection {
   }
 }
 
-/** The event to wait for until the socket is open; `undefined`: it is open. Only TLS sockets have `secureConnecting`. */
+/** The event to wait for until the socket is open; `undefined`: it is. Only TLS sockets have `secureConnecting`. */
 function openingOf(socket: Socket & { readonly secureConnecting?: boolean }): 'secureConnect' | 'connect' | undefined {
   if (socket.secureConnecting === true) return 'secureConnect';
   return socket.connecting ? 'connect' : undefined;

@@ -132,7 +132,7 @@ function detect(status: number, { message, causes }: ApiStatus): Detected {
 
 /** No answer: the connection was refused, not trusted, timed out or broke off. A write may have been carried out. */
 export class ConnectionError extends HttpError {
-  /** The code is Node's (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for the time limit of the call. */
+  /** The code is one of Node (`ECONNREFUSED`, `CERT_HAS_EXPIRED`), or Keyferry: `ETIMEDOUT` for the limit of the call. */
   override readonly name: string = 'ConnectionError';
 }
 

@@ -28,7 +28,7 @@ export interface LeaseObservation {
   readonly at: number;
 }
 
-/** `create`: there is no Lease. `renew`: this process holds the Lease already. `take`: the Lease was released or has run out. */
+/** `create`: there is no Lease. `renew`: this process holds it. `take`: the Lease was released or has run out. */
 export type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | 'take'; readonly lease: Lease };
 
 export type ElectionStep =

@@ -94,7 +94,7 @@ export function readSelector(
   return problems.length === before ? new LabelMatcher(requirements) : undefined;
 }
 
-/** A requirement of a selector as text: `tier=prod`, `tier!=dev`, `tier in (a, b)`, `tier notin (a)`, `tier`, `!tier`. */
+/** A requirement of a selector: `tier=prod`, `tier!=dev`, `tier in (a, b)`, `tier notin (a)`, `tier`, `!tier`. */
 const REQUIREMENT =
   /^\s*(?:(!)?\s*([^\s=!(),<>]+)|([^\s=!(),<>]+)\s*(==?|!=)\s*([^\s=!(),]*)|([^\s=!(),<>]+)\s+(in|notin)\s*\(([^()]*)\))\s*$/;
 
