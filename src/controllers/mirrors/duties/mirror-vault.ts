@@ -35,7 +35,7 @@ import type { ControllerContext } from '../../common/context.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
-import type { LeaseStates } from './lease-records.ts';
+import type { LeaseStates } from '../rules/lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';

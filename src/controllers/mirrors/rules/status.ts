@@ -20,7 +20,7 @@ import {
   type SecretMirror,
   type SecretMirrorStatus,
 } from '../api.ts';
-import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from '../duties/lease-records.ts';
+import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from './lease-records.ts';
 import { RetainShape } from './shape.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from './spec.ts';
 

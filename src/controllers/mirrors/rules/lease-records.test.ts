@@ -6,7 +6,7 @@ import type { SourceView } from '../../../copy/model/claim.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { VaultBlock } from '../api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus } from './lease-records.ts';
-import { type EffectiveSpec, effectiveSpec } from '../rules/spec.ts';
+import { type EffectiveSpec, effectiveSpec } from './spec.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const ADMIN: VaultBlock = { addr: 'https://v', path: 'database/creds/admin' };

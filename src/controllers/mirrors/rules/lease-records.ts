@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SourceLease, SourceView } from '../../../copy/model/claim.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from '../api.ts';
-import type { EffectiveSpec } from '../rules/spec.ts';
+import type { EffectiveSpec } from './spec.ts';
 
 /** What this process knows of the leases. */
 export interface LeaseStates {
